@@ -5,7 +5,8 @@
 //! - `device`: on this machine's device: what an update of a graph costs by each rung, and what a
 //!   worker process adds to a batch.
 //!
-//! Batches hold one item unless the name says otherwise; rates are batches per second.
+//! Batches hold one item unless the name says otherwise. Rates are batches per second, or items per
+//! second where the name says items.
 //!
 //! ```sh
 //! cargo bench --no-default-features --bench overhead
@@ -22,7 +23,7 @@ use empty::{EmptyBackend, Nothing};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tapeloop::backend::cpu::CpuBackend;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use tapeloop::backend::worker::{self, WorkerBackend, WorkerOptions};
@@ -41,6 +42,10 @@ const KERNELS: usize = 4;
 
 /// Tickets that the producer holds before it waits for the oldest.
 const TICKETS: usize = 16;
+
+/// Items that a thread submits before it waits for them, and how often it does that.
+const ITEMS_OF_A_CALL: u32 = 4096;
+const CALLS: u32 = 64;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
@@ -131,9 +136,75 @@ fn tickets(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config
     });
 }
 
+/// Items on the caller's thread, in full batches.
+fn pipeline_items(group: &mut Group<'_>, backend: &Arc<dyn Backend>, items: u32) {
+    let backends = [Arc::clone(backend)];
+    let config = config(Mode::Graph, items);
+    let mut pipeline = Pipeline::new(Nothing::new(KERNELS), &backends, pool(), &config).unwrap();
+    let name = format!("pipeline/graph/items, {items} a batch");
+    time(group, &name, items, || {
+        for item in 0..items {
+            pipeline.submit(item).unwrap();
+        }
+        for _ in 0..items {
+            pipeline.wait().unwrap().result.unwrap();
+        }
+    });
+}
+
+/// Threads that submit items and wait for them: one by one, or [`ITEMS_OF_A_CALL`] at a time.
+fn producers(group: &mut Group<'_>, backend: &Arc<dyn Backend>, threads: u32, together: bool) {
+    let engine = engine(backend, &config(Mode::Graph, ITEMS_OF_A_CALL));
+    let call = |first: u32| {
+        let items = first..first + ITEMS_OF_A_CALL;
+        if together {
+            return drop(engine.submit_many(items).unwrap().wait().unwrap());
+        }
+        let tickets: Vec<_> = items.map(|item| engine.submit(item).unwrap()).collect();
+        for ticket in tickets {
+            ticket.wait().unwrap();
+        }
+    };
+    let name = format!(
+        "engine/{}/items of {threads} threads",
+        if together { "submit_many" } else { "submit" },
+    );
+    time(group, &name, threads * CALLS * ITEMS_OF_A_CALL, || {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| (0..CALLS).for_each(call));
+            }
+        });
+    });
+}
+
+/// An item that is submitted to an engine whose threads sleep.
+fn woken(group: &mut Group<'_>, backend: &Arc<dyn Backend>) {
+    let engine = engine(backend, &config(Mode::Graph, 16));
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("engine/submit/after a millisecond of nothing", |bencher| {
+        bencher.iter_custom(|items| {
+            let submit = |item| {
+                std::thread::sleep(Duration::from_millis(1));
+                let start = Instant::now();
+                engine.submit(item as u32).unwrap().wait().unwrap();
+                start.elapsed()
+            };
+            (0..items).map(submit).sum()
+        });
+    });
+}
+
 fn empty(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("empty");
     let backend = EmptyBackend::shared();
+    pipeline_items(&mut group, &backend, 256);
+    for threads in [1, 4] {
+        for together in [false, true] {
+            producers(&mut group, &backend, threads, together);
+        }
+    }
+    woken(&mut group, &backend);
     for mode in [Mode::Graph, Mode::Stream] {
         for kernels in [1, 12] {
             replay(&mut group, &backend, mode, kernels);

@@ -1,12 +1,16 @@
 //! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in;
 //! [`RunBatch`] holds the completions of one.
 
-use super::sync::Sender;
+use super::run_results::RunResults;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Of so many items of a batch the latency of one is measured.
+const ITEMS_PER_SAMPLE: usize = 64;
 
 /// The most entries of a batch that take no room on the device: rejected items, and items of extent
 /// zero. The batch's capacity limits the others.
@@ -23,20 +27,8 @@ pub(crate) struct Location {
 pub(crate) struct Entry<W: Workload> {
     pub(crate) item: W::Item,
     pub(crate) location: Result<Location>,
-    pub(crate) reply: Reply<W>,
-    /// When the batcher took it.
-    pub(crate) accepted_at: Instant,
-}
-
-impl<W: Workload> Entry<W> {
-    /// Gives the item and its result to the ticket, or returns them for an ordered run.
-    pub(crate) fn complete(self, result: Result<W::Output>) -> Option<Completion<W>> {
-        let completion = Completion {
-            item: self.item,
-            result,
-        };
-        self.reply.deliver(completion)
-    }
+    /// When the batcher took it, if its latency is measured.
+    pub(crate) accepted_at: Option<Instant>,
 }
 
 /// Entries that run on the device together.
@@ -49,7 +41,9 @@ pub(crate) struct Batch<W: Workload> {
     empty_entries: u32,
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
-    /// Set for batches of a run when they are assigned a slot.
+    /// The results' way to tickets.
+    pub(crate) reply: Option<Reply<W>>,
+    /// The results' way to a run. Set when the batch is closed.
     pub(crate) ordered: Option<Ordered<W>>,
     /// Its number among the batches that were submitted to a device. Set at submission.
     pub(crate) number: u64,
@@ -64,10 +58,10 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) settled: Vec<Option<Result<W::Output>>>,
 }
 
-/// A batch's position in a run, and the channel of the run's results.
+/// A batch's position in a run.
 pub(crate) struct Ordered<W: Workload> {
     pub(crate) number: u64,
-    pub(crate) results: RunSender<W>,
+    pub(crate) results: Arc<RunResults<W>>,
 }
 
 impl<W: Workload> Batch<W> {
@@ -78,6 +72,7 @@ impl<W: Workload> Batch<W> {
             total: Extent::default(),
             items: 0,
             empty_entries: 0,
+            reply: None,
             ordered: None,
             number: 0,
             sampled: false,
@@ -88,9 +83,6 @@ impl<W: Workload> Batch<W> {
         }
     }
 }
-
-/// Sends a run the completions of a batch, or the error that ended the run.
-pub(super) type RunSender<W> = Sender<Result<RunBatch<W>>>;
 
 /// The completions of a batch of a run, last item first. Items are dropped one by one, since
 /// dropping one runs the embedder's code and may panic.
@@ -153,16 +145,26 @@ impl<W: Workload> Batcher<W> {
     }
 
     /// Adds an item. Returns the batches that this closes: the open one if the item does not fit in
-    /// it, and the item's own if it is full. A batch that stays open closes at `now` plus the wait,
-    /// or at `deadline` if that is earlier.
+    /// it, and the item's own if it is full.
     pub(crate) fn push(
         &mut self,
         item: W::Item,
         extent: Result<Extent>,
-        reply: Reply<W>,
         now: Instant,
         deadline: Option<Instant>,
     ) -> ArrayVec<Batch<W>, 2> {
+        let (closed, extent) = self.make_room(extent);
+        let mut closed: ArrayVec<_, 2> = closed.into_iter().collect();
+        closed.extend(self.add(item, extent, || now, deadline));
+        closed
+    }
+
+    /// Closes the open batch if an item of this extent does not fit in it. Returns the closed batch,
+    /// and the extent or the error that rejects the item.
+    pub(crate) fn make_room(
+        &mut self,
+        extent: Result<Extent>,
+    ) -> (Option<Batch<W>>, Result<Extent>) {
         let extent = extent.and_then(|extent| self.admit(extent));
         let needed = *extent.as_ref().unwrap_or(&Extent::default());
         let fits = self
@@ -170,33 +172,49 @@ impl<W: Workload> Batcher<W> {
             .total
             .checked_add(needed)
             .is_some_and(|total| total.fits(self.target) || self.open.items == 0);
-        let mut closed = ArrayVec::new();
-        if !fits {
-            closed.extend(self.flush());
-        }
+        let closed = if fits { None } else { self.flush() };
+        (closed, extent)
+    }
+
+    /// Adds an item to the open batch, which has room for it. Returns the batch if it is full. A
+    /// batch that stays open closes when its first item has waited, or at `deadline` if that is
+    /// earlier. `clock` is read for some of the items only.
+    pub(crate) fn add(
+        &mut self,
+        item: W::Item,
+        extent: Result<Extent>,
+        clock: impl Fn() -> Instant,
+        deadline: Option<Instant>,
+    ) -> Option<Batch<W>> {
+        let needed = *extent.as_ref().unwrap_or(&Extent::default());
+        let index = self.open.entries.len();
+        let accepted_at = index.is_multiple_of(ITEMS_PER_SAMPLE).then(clock);
+        let waited = match accepted_at {
+            Some(now) if index == 0 => now.checked_add(self.wait),
+            _ => None,
+        };
+        self.closes_at = [self.closes_at, waited, deadline]
+            .into_iter()
+            .flatten()
+            .min();
         let at = self.open.total;
         self.open.total = at
             .checked_add(needed)
             .expect("an admitted item in an empty batch");
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
-        let location = extent.map(|extent| Location { at, extent });
         self.open.entries.push(Entry {
             item,
-            location,
-            reply,
-            accepted_at: now,
+            location: extent.map(|extent| Location { at, extent }),
+            accepted_at,
         });
         self.pushed += 1;
-        let waited = now.checked_add(self.wait);
-        self.closes_at = [self.closes_at, waited, deadline]
-            .into_iter()
-            .flatten()
-            .min();
-        if self.is_full() {
-            closed.extend(self.flush());
-        }
-        closed
+        if self.is_full() { self.flush() } else { None }
+    }
+
+    /// The open batch, to which the next item is added.
+    pub(crate) fn open(&mut self) -> &mut Batch<W> {
+        &mut self.open
     }
 
     /// Whether no further item of any size fits.
@@ -297,13 +315,7 @@ mod tests {
         now: Instant,
         deadline: Option<Instant>,
     ) -> Vec<Vec<u32>> {
-        let closed = batcher.push(
-            length,
-            Lengths.extent(&length),
-            Reply::Caller,
-            now,
-            deadline,
-        );
+        let closed = batcher.push(length, Lengths.extent(&length), now, deadline);
         closed.into_iter().map(lengths).collect()
     }
 

@@ -8,10 +8,9 @@ use super::plan::MemoryPlan;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Free, Slot, open_slots};
-use super::stages::{Device, Shared};
+use super::stages::Shared;
 use super::statistics::Meter;
 use super::sync::Mutex;
-use super::ticket::Cells;
 use super::timeline::Sampler;
 use super::vec_pool::VecPool;
 use crate::backend::Backend;
@@ -126,8 +125,8 @@ pub(super) fn build<W: Workload>(
                     sizes: RecentSizes::new(),
                     entries: VecPool::new(),
                     completions: VecPool::new(),
-                    cells: Cells::new(engine),
-                    devices: backends.iter().map(|_| Device::new()).collect(),
+                    outputs: VecPool::new(),
+                    devices: backends.iter().map(|_| OnceLock::new()).collect(),
                     losing: Mutex::new(()),
                     ended: OnceLock::new(),
                     _exclusive: exclusive,

@@ -8,7 +8,6 @@ use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
 use super::statistics::{Statistics, Threads};
-use super::ticket::Reply;
 use super::timeline::Timeline;
 use crate::backend::Backend;
 use crate::error::Result;
@@ -120,10 +119,7 @@ impl<W: Workload> Pipeline<W> {
         }
         let extent = self.shared.extent(&item);
         let number = self.batcher.next_number();
-        let closed = self
-            .batcher
-            .push(item, extent, Reply::Caller, now, options.deadline);
-        for batch in closed {
+        for batch in self.batcher.push(item, extent, now, options.deadline) {
             self.dispatch(batch);
         }
         if options.urgent {

@@ -1,27 +1,27 @@
 //! Stage two: waits for the slots in flight on one device, in the order in which they finish.
 
 use super::ring::{Finished, InFlightSet, Wait};
-use super::slot::{Failed, Flight, Free, Slot};
+use super::slot::{Failed, Flight};
 use super::sync::{Receiver, receive_within, yield_now};
 use crate::backend::Backoff;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// What stage one passes to stage two of a device.
+/// What a device's completion thread receives.
 pub(super) enum ToDevice<B> {
     Flight(Flight<B>),
-    /// A free slot that cannot be used while the device restarts.
-    Parked(Slot<Free>),
+    /// Something else has changed that the thread looks at.
+    Wake,
 }
 
-/// Yields finished slots of one device until no more are submitted and all have finished.
+/// The slots in flight on one device.
 pub(super) struct Completions<B> {
     submitted: Receiver<ToDevice<B>>,
     /// Slots whose batch was not submitted.
     failed: Vec<Box<Failed<B>>>,
-    pub(super) parked: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
     wait: Wait,
     backoff: Backoff,
+    was_woken: bool,
 }
 
 impl<B> Completions<B> {
@@ -29,31 +29,19 @@ impl<B> Completions<B> {
         Completions {
             submitted,
             failed: Vec::new(),
-            parked: Vec::new(),
             in_flight: InFlightSet::with_capacity(slots),
             wait,
             backoff: Backoff::new(Instant::now()),
+            was_woken: false,
         }
     }
 
-    /// Receives submitted slots. Blocks if there is nothing else to wait for. False once nothing
-    /// more will be submitted and all slots have finished.
-    fn take_in(&mut self) -> bool {
-        let is_idle = self.in_flight.is_empty() && self.failed.is_empty();
-        if is_idle && self.parked.is_empty() {
-            match self.submitted.recv() {
-                Ok(submitted) => self.sort(submitted),
-                Err(_) => return false,
-            }
-        }
-        self.take_submitted();
-        true
-    }
-
-    fn take_submitted(&mut self) {
+    /// Takes submitted slots in. Returns whether [`ToDevice::Wake`] was received.
+    pub(super) fn take_submitted(&mut self) -> bool {
         while let Ok(submitted) = self.submitted.try_recv() {
             self.sort(submitted);
         }
+        std::mem::take(&mut self.was_woken)
     }
 
     fn sort(&mut self, submitted: ToDevice<B>) {
@@ -61,55 +49,47 @@ impl<B> Completions<B> {
         match submitted {
             ToDevice::Flight(Ok(slot)) => self.in_flight.insert(slot),
             ToDevice::Flight(Err(failed)) => self.failed.push(failed),
-            ToDevice::Parked(slot) => self.parked.push(slot),
+            ToDevice::Wake => self.was_woken = true,
         }
+    }
+
+    /// Polls the slots once, and returns one that has finished.
+    pub(super) fn poll(&mut self) -> Option<Finished<B>> {
+        if let Some(failed) = self.failed.pop() {
+            return Some(Err(failed));
+        }
+        let finished = self.in_flight.poll()?;
+        self.backoff.reset(Instant::now());
+        Some(finished)
     }
 
     /// All slots that have finished, without waiting. After the device was lost, that includes all
     /// batches that were lost with it.
     pub(super) fn all_finished(&mut self) -> Vec<Finished<B>> {
-        self.take_submitted();
-        let mut finished: Vec<_> = self.failed.drain(..).map(Err).collect();
-        finished.extend(std::iter::from_fn(|| self.in_flight.poll()));
-        finished
+        let was_woken = self.take_submitted();
+        self.was_woken |= was_woken;
+        std::iter::from_fn(|| self.poll()).collect()
     }
 
-    /// Sleeps for a while, or until a slot is submitted.
-    fn pause(&mut self) {
-        match (self.wait, self.backoff.pause(Instant::now())) {
-            (Wait::Block, Some(pause)) => {
-                if let Some(submitted) = receive_within(&self.submitted, pause) {
-                    self.sort(submitted);
-                }
+    /// Waits for a message, but not for longer than `longest`: spins for a while after the last
+    /// event, then sleeps, for as long as it takes if no slot is in flight.
+    pub(super) fn pause(&mut self, longest: Option<Duration>) {
+        let is_idle = self.in_flight.is_empty();
+        let pause = match self.backoff.pause(Instant::now()) {
+            // A model of the threads has no time in which to spin.
+            pause if is_idle && (pause.is_some() || cfg!(loom)) => longest,
+            Some(pause) if self.wait == Wait::Block => {
+                Some(longest.map_or(pause, |longest| longest.min(pause)))
             }
             // The thread that fills slots may need this core.
-            (Wait::Spin, _) | (Wait::Block, None) => yield_now(),
+            _ => return yield_now(),
+        };
+        let submitted = match pause {
+            None => self.submitted.recv().ok(),
+            Some(pause) => receive_within(&self.submitted, pause),
+        };
+        if let Some(submitted) = submitted {
+            self.sort(submitted);
         }
     }
-
-    /// The next slot that finished, or [`Next::Parked`] if there are slots in
-    /// [`Completions::parked`]. `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Next<B>> {
-        while self.take_in() {
-            if !self.parked.is_empty() {
-                return Some(Next::Parked);
-            }
-            if let Some(failed) = self.failed.pop() {
-                return Some(Next::Finished(Err(failed)));
-            }
-            if let Some(finished) = self.in_flight.poll() {
-                self.backoff.reset(Instant::now());
-                return Some(Next::Finished(finished));
-            }
-            self.pause();
-        }
-        None
-    }
-}
-
-/// The next event of stage two.
-pub(super) enum Next<B> {
-    Finished(Finished<B>),
-    /// There are parked slots to give back.
-    Parked,
 }

@@ -1,8 +1,10 @@
 //! [`Engine`]: a workload on one or more devices, with a thread for each stage.
 
+use super::batch::unwinding;
 use super::build::{Built, Shrunk, build};
 use super::counters::Counters;
-use super::driver::{self, Intake, NotSent};
+use super::dispatcher::{Dispatcher, NotTaken, closed};
+use super::driver;
 use super::plan::MemoryPlan;
 use super::recorded::record_buckets;
 use super::reentrancy::{check_outside, is_inside};
@@ -10,13 +12,14 @@ use super::ring::Wait;
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
 use super::sync::JoinHandle;
-use super::ticket::Ticket;
+use super::ticket::{Ticket, Tickets};
 use super::timeline::{Timeline, TimelineConfig};
 use crate::backend::{Backend, Choice, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{DeviceInfo, Scalar};
 use crate::replay::{Choices, Chosen, Policy};
 use crate::workload::{Extent, Sink, Workload};
+use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +27,22 @@ use std::time::{Duration, Instant};
 
 /// The most slots of one device.
 pub const SLOTS_MAX: usize = 64;
+
+/// How many items [`Engine::submit_many`] takes at a time.
+const ITEMS_AT_ONCE: usize = 64;
+
+/// When an [`Engine`] closes a batch that has room for more items. A run closes its batches by size
+/// only, and a [`Pipeline`](super::Pipeline) when its caller asks or polls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Close {
+    /// As soon as a slot is free: a lone item waits for no others. Items that arrive while all slots
+    /// are in use travel together.
+    #[default]
+    Idle,
+    /// After [`EngineConfig::batch_wait`], or at the item's
+    /// [`deadline`](SubmitOptions::deadline) if that is earlier.
+    Full,
+}
 
 /// Settings of an engine.
 #[derive(Clone, Debug)]
@@ -38,7 +57,9 @@ pub struct EngineConfig {
     /// Capacities that batches are recorded for, smallest first. A batch runs in the first bucket
     /// that holds it. The last bucket limits the size of an item.
     pub buckets: Vec<Extent>,
-    /// The longest that a submitted item waits for its batch to fill.
+    /// When a batch closes that is not full.
+    pub close: Close,
+    /// The longest that a submitted item waits for its batch to fill, with [`Close::Full`].
     pub batch_wait: Duration,
     /// The largest amount of device and pinned memory together, in bytes; `None` for no budget.
     ///
@@ -64,6 +85,7 @@ impl EngineConfig {
             policy: Policy::default(),
             batch,
             buckets: vec![batch],
+            close: Close::default(),
             batch_wait: Duration::from_millis(2),
             memory_bytes_max: None,
             wait: Wait::default(),
@@ -94,26 +116,17 @@ impl EngineConfig {
 /// How one item is submitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
-    /// Overtakes items that are not urgent and still wait for a batch, and closes its batch at
-    /// once. After eight urgent items in a row one other item is taken.
+    /// Closes the item's batch at once, with the items that are in it. The batch overtakes those
+    /// that wait for a slot; after eight urgent batches in a row another one starts.
     pub urgent: bool,
-    /// The latest time at which the item's batch closes, full or not.
+    /// The latest time at which the item's batch closes with [`Close::Full`], full or not.
     pub deadline: Option<Instant>,
-}
-
-impl SubmitOptions {
-    fn closes_at(self) -> Option<Instant> {
-        match self.urgent {
-            true => Some(Instant::now()),
-            false => self.deadline,
-        }
-    }
 }
 
 /// The item that [`Engine::try_submit`] did not take, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySubmitError<I> {
-    /// The intake is full. Try again later.
+    /// The largest number of batches waits for a slot. Try again later.
     Full(I),
     /// The engine has stopped.
     Closed(I),
@@ -131,7 +144,7 @@ impl<I> TrySubmitError<I> {
 impl<I> fmt::Display for TrySubmitError<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            TrySubmitError::Full(_) => "the engine's intake is full",
+            TrySubmitError::Full(_) => "the engine is full: batches wait for a slot",
             TrySubmitError::Closed(_) => "the engine has stopped",
         })
     }
@@ -156,8 +169,7 @@ impl<I> std::error::Error for TrySubmitError<I> {}
 /// engine's own code, by an item that holds the engine for instance, it does not wait; the threads
 /// end on their own.
 pub struct Engine<W: Workload> {
-    shared: Arc<Shared<W>>,
-    intake: Option<Intake<W>>,
+    dispatcher: Arc<Dispatcher<W>>,
     threads: Vec<JoinHandle<()>>,
     choices: Vec<Choices>,
     memory: MemoryPlan,
@@ -185,11 +197,14 @@ impl<W: Workload> Engine<W> {
         ))
     }
 
-    /// Records the workload, allocates all memory, captures all graphs, and starts the stages.
+    /// Records the workload, allocates all memory, captures all graphs, and starts a thread for
+    /// each device.
     ///
-    /// `pool` reads items; it should be the pool that the CPU backend computes on. If it has
-    /// several threads, up to four threads of the engine write items. The stages wait for `pool`, so
-    /// other work on the pool must neither submit items nor wait for tickets.
+    /// Small batches are written on the thread that closes them and read on the device's thread. If
+    /// `pool` has several threads, up to four workers of the engine's own write and read large
+    /// batches, and [`Workload::read_batch`] may use `pool`. It should be the pool that the CPU
+    /// backend computes on. The engine waits for it, so other work on the pool must neither submit
+    /// items nor wait for tickets.
     ///
     /// # Errors
     /// - [`ErrorKind::Config`] for a configuration that is not valid.
@@ -212,12 +227,10 @@ impl<W: Workload> Engine<W> {
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
-        let shared = Arc::new(shared);
         let device = backends[0].device().clone();
-        let (intake, threads) = driver::start(&shared, slots, config.wait)?;
+        let (dispatcher, threads) = driver::start(shared, slots, config)?;
         Ok(Engine {
-            shared,
-            intake: Some(intake),
+            dispatcher,
             threads,
             choices,
             memory,
@@ -242,10 +255,11 @@ impl<W: Workload> Engine<W> {
         Engine::new(workload, &[selected.backend], pool, config)
     }
 
-    /// Submits one item. Blocks while the intake is full.
+    /// Submits one item. The thread that closes a batch also writes it, if it is small, and submits
+    /// it. Waits while two closed batches wait for a slot.
     ///
     /// # Errors
-    /// - [`ErrorKind::Closed`] when the stages have ended.
+    /// - [`ErrorKind::Closed`] when the engine has ended.
     /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], where
     ///   [`Engine::try_submit`] is allowed.
     ///
@@ -260,16 +274,42 @@ impl<W: Workload> Engine<W> {
     /// Those of [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
         self.check_outside("to submit", "use try_submit")?;
-        let extent = self.shared.extent(&item);
-        let (ticket, reply) = Ticket::new(&self.shared.cells);
-        let deadline = options.closes_at();
-        self.intake()
-            .send(options.urgent, item, extent, reply, deadline)?;
-        Ok(ticket)
+        let extent = self.shared().extent(&item);
+        let submitted = self.dispatcher.submit(item, extent, options, true);
+        submitted.map_err(|refused| {
+            let (NotTaken::Full(item) | NotTaken::Closed(item)) = refused;
+            unwinding(|| drop(item));
+            closed()
+        })
     }
 
-    /// Submits one item unless the intake is full. Never waits, so the engine's own code may call
-    /// it.
+    /// Submits items in order, for one handle. It costs less than to submit them one by one. Waits
+    /// for room as [`Engine::submit`] does.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`]. The items that were not taken yet are dropped then.
+    pub fn submit_many(&self, items: impl IntoIterator<Item = W::Item>) -> Result<Tickets<W>> {
+        self.check_outside("to submit", "use try_submit")?;
+        let mut tickets = Tickets::new();
+        // `items` is the caller's code, which must not run while the engine's queue is locked.
+        let mut items = items.into_iter();
+        loop {
+            let some = items.by_ref().take(ITEMS_AT_ONCE);
+            let some = some.map(|item| {
+                let extent = self.shared().extent(&item);
+                (item, extent)
+            });
+            let some: ArrayVec<_, ITEMS_AT_ONCE> = some.collect();
+            if some.is_empty() {
+                return Ok(tickets);
+            }
+            self.dispatcher
+                .submit_many(some, |batch, index| tickets.add(batch, index))?;
+        }
+    }
+
+    /// Submits one item unless two closed batches wait for a slot. Does not wait for room, so the
+    /// engine's own code may call it.
     ///
     /// # Errors
     /// The item, with the reason why it was not taken.
@@ -278,20 +318,25 @@ impl<W: Workload> Engine<W> {
         item: W::Item,
         options: SubmitOptions,
     ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
-        let extent = self.shared.extent(&item);
-        let (ticket, reply) = Ticket::new(&self.shared.cells);
-        let deadline = options.closes_at();
-        let sent = self
-            .intake()
-            .try_send(options.urgent, item, extent, reply, deadline);
-        sent.map(|()| ticket).map_err(|refused| match refused {
-            NotSent::Full(item) => TrySubmitError::Full(item),
-            NotSent::Closed(item) => TrySubmitError::Closed(item),
+        let extent = self.shared().extent(&item);
+        let submitted = self.dispatcher.submit(item, extent, options, false);
+        submitted.map_err(|refused| match refused {
+            NotTaken::Full(item) => TrySubmitError::Full(item),
+            NotTaken::Closed(item) => TrySubmitError::Closed(item),
         })
     }
 
+    #[cfg(all(test, loom))]
+    pub(super) fn dispatcher(&self) -> &Arc<Dispatcher<W>> {
+        &self.dispatcher
+    }
+
+    fn shared(&self) -> &Shared<W> {
+        &self.dispatcher.shared
+    }
+
     fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
-        check_outside(self.shared.engine, what, fix)
+        check_outside(self.shared().engine, what, fix)
     }
 
     /// Closes the open batch without waiting for it to fill.
@@ -301,7 +346,7 @@ impl<W: Workload> Engine<W> {
     /// code.
     pub fn flush(&self) -> Result<()> {
         self.check_outside("to flush", "flush on another thread, or submit as urgent")?;
-        self.intake().flush()
+        self.dispatcher.flush()
     }
 
     /// Streams a source through the engine into a sink, in the order of the source, with a bounded
@@ -320,7 +365,7 @@ impl<W: Workload> Engine<W> {
     {
         self.check_outside("to run a source", "run it on another thread")?;
         let accept = |completion| sink.accept(completion);
-        driver::run_ordered(self.intake(), &self.shared, source, accept)
+        driver::run_ordered(&self.dispatcher, source, accept)
     }
 
     /// Sets a uniform of the recording for batches that are filled from now on. Graphs do not
@@ -329,7 +374,7 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// [`ErrorKind::Usage`] for an unknown name or another type.
     pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
-        self.shared.program.set_uniform(name, value.into())
+        self.shared().program.set_uniform(name, value.into())
     }
 
     /// Replaces the buckets by at most `count` that fit the sizes of recent batches, and returns
@@ -340,12 +385,12 @@ impl<W: Workload> Engine<W> {
     /// [`ErrorKind::Usage`] for a recording of a new bucket that is not valid, and the errors of
     /// [`Workload::record`]. The old buckets stay then.
     pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
-        self.shared.fit_buckets(count)
+        self.shared().fit_buckets(count)
     }
 
     /// The sizes of the last 1,024 batches, oldest first.
     pub fn sizes_seen(&self) -> Vec<Extent> {
-        self.shared.sizes.to_vec()
+        self.shared().sizes.to_vec()
     }
 
     /// What [`Mode::Auto`](crate::replay::Mode::Auto) has chosen for the current buckets, by device
@@ -356,17 +401,17 @@ impl<W: Workload> Engine<W> {
 
     /// The counters so far.
     pub fn counters(&self) -> Counters {
-        self.shared.counters.snapshot()
+        self.shared().counters.snapshot()
     }
 
     /// Where the time went so far, and which stage bounds.
     pub fn statistics(&self) -> Statistics {
-        self.shared.statistics(Threads::Own)
+        self.shared().statistics(Threads::Own)
     }
 
     /// The timeline so far; `None` if [`EngineConfig::timeline`] is `None`.
     pub fn timeline(&self) -> Option<Timeline> {
-        self.shared.timeline()
+        self.shared().timeline()
     }
 
     /// The memory that was allocated.
@@ -384,17 +429,13 @@ impl<W: Workload> Engine<W> {
     pub fn device(&self) -> &DeviceInfo {
         &self.device
     }
-
-    pub(super) fn intake(&self) -> &Intake<W> {
-        self.intake.as_ref().expect("taken by drop only")
-    }
 }
 
 impl<W: Workload> Drop for Engine<W> {
     /// Waits until all submitted items are finished, then frees everything.
     fn drop(&mut self) {
-        self.intake = None;
-        if is_inside(self.shared.engine) {
+        self.dispatcher.close();
+        if is_inside(self.shared().engine) {
             // The threads wait for this one, and end on their own once it continues.
             self.threads.clear();
         }

@@ -1,11 +1,11 @@
 //! The driver's hand-offs under loom: every order of events, up to a number of preemptions, with
-//! models of the channels.
+//! models of the locks and channels.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --lib --release --no-default-features loom_`
 
 use super::batch::RunBatch;
-use super::sync::{Builder, bounded};
-use super::ticket::Reply;
+use super::run_results::RunResults;
+use super::sync::Builder;
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
@@ -251,33 +251,36 @@ fn loom_an_item_may_submit_another_while_it_is_read() {
 }
 
 #[test]
+fn loom_items_of_several_batches_share_a_handle() {
+    check(1, 1, |engine| {
+        let tickets = engine.submit_many([1, 0, 2]).unwrap();
+        let values = tickets.wait().unwrap().into_iter().map(|done| done.result);
+        let values: Vec<_> = values.collect();
+        assert!(matches!(values[..], [Ok(2), Err(_), Ok(4)]));
+    });
+}
+
+#[test]
 fn loom_a_run_comes_out_in_order_and_may_end_early() {
     for all in [true, false] {
         check(2, 1, move |engine| {
-            let intake = engine.intake();
-            let (results, batches) = bounded(1);
-            intake.results(Some(results)).unwrap();
-            for item in [1, 2, 3] {
-                let extent = Ok(Extent::from([1]));
-                intake
-                    .send(false, item, extent, Reply::Caller, None)
-                    .unwrap();
-            }
-            if !all {
-                drop(batches.recv());
-                drop(batches);
-                intake.results(None).unwrap();
-                return;
-            }
-            // The channel of results holds one batch, so the end of the run must not wait behind
-            // the others.
+            let dispatcher = engine.dispatcher();
+            // Fewer batches than items, so that some wait for the consumer.
+            let (results, unconsumed, batches) = RunResults::new(2);
+            dispatcher.set_run(Some(Arc::new(results)));
+            let items = [1, 2, 3].map(|item| (item, Ok(Extent::from([1]))));
+            dispatcher.submit_many(items, |_, _| ()).unwrap();
+            dispatcher.set_run(None);
             let mut seen = Vec::new();
-            for _ in 0..2 {
-                take(&mut seen, batches.recv().unwrap());
-            }
-            intake.results(None).unwrap();
             while let Ok(batch) = batches.recv() {
+                unconsumed.take();
+                dispatcher.look();
                 take(&mut seen, batch);
+                if !all {
+                    unconsumed.lift();
+                    dispatcher.look();
+                    return;
+                }
             }
             assert_eq!(seen, [(1, 2), (2, 4), (3, 6)]);
         });

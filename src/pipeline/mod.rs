@@ -9,14 +9,16 @@
 //! `slot` has a type for each state of a slot, `batch` forms batches, `ring` recycles slots,
 //! `stages` has one step of each stage. None of them starts threads. Three fronts use them:
 //! [`Ring`] for whole batches that the caller, or a [`Packer`], fills in place; [`Pipeline`] for
-//! items on the caller's own thread; and [`Engine`], whose `driver` runs each stage on a thread,
-//! with bounded channels between the threads.
+//! items on the caller's own thread; and [`Engine`], for any number of threads, whose `queue` forms
+//! batches and gives them slots, whose `dispatcher` starts and answers them on the thread that
+//! closed a batch or freed a slot, and whose `driver` has a thread for each device.
 
 mod batch;
 mod build;
 mod caller_driven;
 mod compute;
 mod counters;
+mod dispatcher;
 mod dot;
 mod download;
 mod driver;
@@ -28,10 +30,12 @@ mod loom_tests;
 mod ordered_map;
 mod packer;
 mod plan;
+mod queue;
 mod recorded;
 mod recover;
 mod reentrancy;
 mod ring;
+mod run_results;
 mod slot;
 mod stages;
 mod statistics;
@@ -45,7 +49,7 @@ pub use build::Shrunk;
 pub use caller_driven::{Delivery, Pipeline, Refused};
 pub use counters::Counters;
 pub use dot::dot;
-pub use engine::{Engine, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
+pub use engine::{Close, Engine, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
 pub use fit_buckets::fit_buckets;
 pub use ordered_map::OrderedMap;
 pub use packer::{Packed, Packer};
@@ -53,5 +57,5 @@ pub use plan::{MemoryLine, MemoryPlan};
 pub use ring::{Finished, Ring, Wait};
 pub use slot::{Done, Failed, Filling, Free, Slot};
 pub use statistics::{Latencies, Stage, StageTime, Statistics};
-pub use ticket::Ticket;
+pub use ticket::{Ticket, Tickets};
 pub use timeline::{Span, SpanKind, Timeline, TimelineConfig};

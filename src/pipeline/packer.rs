@@ -5,7 +5,6 @@ use super::download::unpack;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
-use super::ticket::Reply;
 use super::upload::write;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -93,7 +92,7 @@ impl<W: Workload> Packer<W> {
         let mut batches: Vec<Batch<W>> = Vec::new();
         for item in items {
             let extent = self.program.extent(&item);
-            batches.extend(batcher.push(item, extent, Reply::Caller, now, None));
+            batches.extend(batcher.push(item, extent, now, None));
         }
         batches.extend(batcher.flush());
         if batches.len() != 1 {

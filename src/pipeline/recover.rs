@@ -43,9 +43,8 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Restarts the device that was lost with `first`, and runs the lost batches again: `first`,
-    /// and those among `more`, which returns all batches that have finished by then. The caller
-    /// holds [`Device::turn`](super::stages::Device::turn), so nothing is submitted to the device
-    /// meanwhile.
+    /// and those among `more`, which returns all batches that have finished by then. Nothing may be
+    /// submitted to the device meanwhile.
     pub(super) fn bring_back(
         &self,
         mut first: Box<Failed<Batch<W>>>,

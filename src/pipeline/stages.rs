@@ -12,7 +12,6 @@ use super::ring::Finished;
 use super::slot::{Done, Failed, Flight, Free, Slot};
 use super::statistics::{Meter, Statistics, Threads};
 use super::sync::Mutex;
-use super::ticket::Cells;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
 use super::vec_pool::VecPool;
@@ -23,23 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tracing::{debug_span, trace_span};
-
-/// One device of an engine.
-pub(super) struct Device {
-    /// Held while work is submitted to the device, or while it restarts.
-    pub(super) turn: Mutex<()>,
-    /// The error that ended its use.
-    lost: OnceLock<Error>,
-}
-
-impl Device {
-    pub(super) fn new() -> Self {
-        Device {
-            turn: Mutex::new(()),
-            lost: OnceLock::new(),
-        }
-    }
-}
 
 /// The state that all stages share.
 pub(super) struct Shared<W: Workload> {
@@ -60,9 +42,10 @@ pub(super) struct Shared<W: Workload> {
     pub(super) entries: VecPool<Entry<W>>,
     /// Vectors of a run's batches whose results were taken.
     pub(super) completions: VecPool<Completion<W>>,
-    pub(super) cells: Cells<W>,
-    /// By [`Slot::device`].
-    pub(super) devices: Vec<Device>,
+    /// Vectors of results that were read.
+    pub(super) outputs: VecPool<Result<W::Output>>,
+    /// By [`Slot::device`]: the error that ended the device's use.
+    pub(super) devices: Vec<OnceLock<Error>>,
     /// Held while a device is taken out of use, so that of devices which are lost at the same time
     /// only one counts as the last.
     pub(super) losing: Mutex<()>,
@@ -152,12 +135,13 @@ impl<W: Workload> Shared<W> {
         let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
         (batch.number, batch.sampled) = (number, sampler.is_some());
         let (index, items) = (slot.index(), batch.items);
+        self.meter.starts(closed_at, start);
         let span = trace_span!("fill", batch = number, slot = index, items).entered();
         let mut filled = fill(&self.program, pool, slot, batch);
         drop(span);
         let filled_at = add_since(&self.counters.fill_ns, start);
         filled.batch_mut().submitted_at = Some(filled_at);
-        self.meter.submitted(closed_at, filled_at);
+        self.meter.submits(filled_at);
         let span = trace_span!("submit", batch = number, slot = index, items).entered();
         let submitted = filled.submit(sampler.is_some());
         drop(span);
@@ -170,10 +154,11 @@ impl<W: Workload> Shared<W> {
                 // The batch starts after the measurements of mode auto.
                 let begun = filled_at + Duration::from_nanos(replay.trial_ns);
                 let end = add_since(spent, begun);
-                if replay.tried > 0 {
-                    slot.batch_mut().submitted_at = Some(begun);
-                    self.meter.tried(begun);
+                let measured_until = (replay.tried > 0).then_some(begun);
+                if measured_until.is_some() {
+                    slot.batch_mut().submitted_at = measured_until;
                 }
+                self.meter.submitted(measured_until, end);
                 self.counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let of = (number, index);
@@ -257,6 +242,7 @@ impl<W: Workload> Shared<W> {
         outputs: &mut Vec<Result<W::Output>>,
     ) -> Taken<W> {
         let start = Instant::now();
+        self.meter.unpacks(start);
         outputs.clear();
         let taken = match outcome {
             Ok(slot) => {
@@ -312,12 +298,12 @@ impl<W: Workload> Shared<W> {
         let _losing = self.losing.lock();
         let others = self.devices.iter().enumerate();
         let mut others = others.filter(|(other, _)| *other != device);
-        let goes_on = self.is_supervised && others.any(|(_, other)| other.lost.get().is_none());
+        let goes_on = self.is_supervised && others.any(|(_, other)| other.get().is_none());
         // Set before the device counts as lost, so that slots of the last device are kept.
         if !goes_on && self.ended.set(error.clone()).is_ok() {
             tracing::error!(%error, "the device failed; the engine takes no more work");
         }
-        if self.devices[device].lost.set(error.clone()).is_ok() && goes_on {
+        if self.devices[device].set(error.clone()).is_ok() && goes_on {
             tracing::error!(%error, device, "the device failed; the engine continues on the other devices");
         }
     }
@@ -329,12 +315,12 @@ impl<W: Workload> Shared<W> {
 
     /// The error that took a device out of use.
     pub(super) fn over(&self, device: usize) -> Option<&Error> {
-        self.devices[device].lost.get().or(self.ended.get())
+        self.devices[device].get().or(self.ended.get())
     }
 
     /// Whether a slot can be reused. Slots of a lost device are dropped while the engine continues
     /// on others. After the engine has ended, they are kept to pass errors on.
     pub(super) fn is_usable(&self, slot: &Slot<Free>) -> bool {
-        self.devices[slot.device()].lost.get().is_none() || self.ended.get().is_some()
+        self.devices[slot.device()].get().is_none() || self.ended.get().is_some()
     }
 }

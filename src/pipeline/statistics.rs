@@ -1,9 +1,10 @@
 //! Where the time of a run goes: busy stages, slots in flight, latencies, and the stage that bounds
 //! the run.
 //!
-//! Stage one has three states: it fills slots, it stalls because no slot is free, or it waits for
-//! items. The state with the largest share of the wall time names the bound. If that is the stall,
-//! a later stage bounds the run: the device, unpacking, or the consumer of results.
+//! Stage one has three states: batches are written and submitted, closed batches wait for a slot
+//! (the stall), or there is no closed batch. The state with the largest share of the wall time names
+//! the bound. If that is the stall, a later stage bounds the run: the device, unpacking, or the
+//! consumer of results.
 
 use super::batch::Batch;
 use super::counters::Counters;
@@ -115,17 +116,17 @@ pub struct Statistics {
     /// results of the last, or to now while a batch is in flight. Without verification and the
     /// measurements of mode auto.
     pub wall_ns: u64,
-    /// Time that stage one wrote items and submitted batches.
+    /// Time that at least one batch was written or submitted.
     pub fill: StageTime,
     /// Time that at least one batch was in flight, from submission until it was found done.
     pub device: StageTime,
-    /// Time that stage three read results.
+    /// Time that the results of at least one batch were read.
     pub unpack: StageTime,
-    /// Time that stage one had a closed batch and no free slot.
+    /// Time with a closed batch that waited for a slot while no batch was written or submitted.
     pub stall: StageTime,
     /// Time that stage one waited for items.
     pub input: StageTime,
-    /// Time that stage three waited for the consumer to take results.
+    /// Time that a batch of a run waited for the consumer of results while a slot was free.
     pub output: StageTime,
     /// Slots of all devices.
     pub slots: usize,
@@ -141,7 +142,8 @@ pub struct Statistics {
     pub bound: Option<Stage>,
     /// Latencies of batches, from submission until they were found done.
     pub batch_latency: Latencies,
-    /// Latencies of items, from the intake of stage one to the result.
+    /// Latencies of items, from their submission to the result: of the first item of each batch, and
+    /// of every 64th after it.
     pub item_latency: Latencies,
 }
 
@@ -219,7 +221,7 @@ fn percent(share: f64) -> String {
 
 /// Collects times from the stages while they run.
 pub(super) struct Meter {
-    flight: Mutex<Flight>,
+    times: Mutex<Times>,
     items: Mutex<Items>,
     slots: usize,
 }
@@ -232,46 +234,60 @@ struct Items {
     last: Option<Instant>,
 }
 
-/// Batches in flight, summed over time.
-#[derive(Clone)]
-struct Flight {
-    /// When the first batch closed, and the last change.
+/// Batches on their way, summed over time.
+#[derive(Clone, Default)]
+struct Times {
+    /// When the first batch closed.
     first: Option<Instant>,
-    last: Option<Instant>,
     last_submitted: Option<Instant>,
-    in_flight: u32,
-    /// Time with at least one batch in flight.
-    busy: Duration,
-    /// Time in flight, summed over slots.
-    slot_time: Duration,
+    /// Batches that are closed and not submitted.
+    closed: Activity,
+    /// Those that are being written or submitted.
+    starting: Activity,
+    flight: Activity,
+    unpacking: Activity,
     latencies: Latencies,
 }
 
-impl Flight {
+/// Batches in one stage, summed over time.
+#[derive(Clone, Default)]
+struct Activity {
+    batches: u32,
+    /// The last change.
+    last: Option<Instant>,
+    /// Time with at least one batch.
+    busy: Duration,
+    /// Time summed over batches.
+    slot_time: Duration,
+}
+
+impl Activity {
     /// Adds the time since the last change.
     fn sum(&mut self, now: Instant) {
         let last = self.last.unwrap_or(now);
-        if self.in_flight > 0 {
+        if self.batches > 0 {
             let since = now.saturating_duration_since(last);
             self.busy += since;
-            self.slot_time += since * self.in_flight;
+            self.slot_time += since * self.batches;
         }
         self.last = Some(last.max(now));
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.sum(now);
+        self.batches += 1;
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.sum(now);
+        self.batches -= 1;
     }
 }
 
 impl Meter {
     pub(super) fn new(slots: usize) -> Self {
         Meter {
-            flight: Mutex::new(Flight {
-                first: None,
-                last: None,
-                last_submitted: None,
-                in_flight: 0,
-                busy: Duration::ZERO,
-                slot_time: Duration::ZERO,
-                latencies: Latencies::new(),
-            }),
+            times: Mutex::default(),
             items: Mutex::default(),
             slots,
         }
@@ -282,56 +298,84 @@ impl Meter {
         self.slots
     }
 
-    /// Notes that a batch that closed at `closed_at` is submitted.
-    pub(super) fn submitted(&self, closed_at: Instant, now: Instant) {
-        let mut flight = self.flight.lock();
-        flight.first.get_or_insert(closed_at);
-        flight.sum(now);
-        flight.last_submitted = Some(now);
-        flight.in_flight += 1;
+    /// Notes that a batch which closed at `closed_at` is being written.
+    pub(super) fn starts(&self, closed_at: Instant, now: Instant) {
+        let mut times = self.times.lock();
+        times.first.get_or_insert(closed_at);
+        times.closed.begin(closed_at);
+        times.starting.begin(now);
     }
 
-    /// Notes that mode auto measured the last batch until `begun`; it counts as submitted then.
-    pub(super) fn tried(&self, begun: Instant) {
-        self.flight.lock().last_submitted = Some(begun);
+    /// Notes that the batch is given to the device, which may take a while.
+    pub(super) fn submits(&self, now: Instant) {
+        let mut times = self.times.lock();
+        times.last_submitted = Some(now);
+        times.flight.begin(now);
+    }
+
+    /// Notes that the call that gave the batch to the device has returned. Mode auto measured the
+    /// batch until `begun`.
+    pub(super) fn submitted(&self, begun: Option<Instant>, now: Instant) {
+        let mut times = self.times.lock();
+        times.closed.end(now);
+        times.starting.end(now);
+        if begun.is_some() {
+            times.last_submitted = begun;
+        }
     }
 
     /// Notes that the device refused the batch.
     pub(super) fn refused(&self) {
-        let mut flight = self.flight.lock();
-        flight.sum(Instant::now());
-        flight.in_flight -= 1;
+        let mut times = self.times.lock();
+        let now = Instant::now();
+        times.closed.end(now);
+        times.starting.end(now);
+        times.flight.end(now);
     }
 
     /// Notes that a batch has finished or failed.
     pub(super) fn seen(&self, submitted_at: Instant, now: Instant) {
-        let mut flight = self.flight.lock();
-        flight.sum(now);
-        flight.in_flight -= 1;
-        flight
-            .latencies
-            .add(now.saturating_duration_since(submitted_at));
+        let mut times = self.times.lock();
+        times.flight.end(now);
+        let latency = now.saturating_duration_since(submitted_at);
+        times.latencies.add(latency);
+    }
+
+    /// Notes that the results of a batch are being read since `start`.
+    pub(super) fn unpacks(&self, start: Instant) {
+        self.times.lock().unpacking.begin(start);
     }
 
     /// Notes that the items of a batch have their results.
     pub(super) fn unpacked<W: Workload>(&self, batch: &Batch<W>, now: Instant) {
+        self.times.lock().unpacking.end(now);
         let mut items = self.items.lock();
         items.batches += 1;
-        items.last = Some(now);
-        for entry in &batch.entries {
-            let latency = now.saturating_duration_since(entry.accepted_at);
+        items.last = items.last.max(Some(now));
+        let measured = batch.entries.iter().filter_map(|entry| entry.accepted_at);
+        for accepted_at in measured {
+            let latency = now.saturating_duration_since(accepted_at);
             items.latencies.add(latency);
         }
     }
 
     /// The statistics so far.
     pub(super) fn statistics(&self, counters: &Counters, threads: Threads) -> Statistics {
-        let mut flight = self.flight.lock().clone();
-        if flight.in_flight > 0 {
-            flight.sum(Instant::now());
+        let mut times = self.times.lock().clone();
+        let Times {
+            closed,
+            starting,
+            flight,
+            unpacking,
+            ..
+        } = &mut times;
+        for activity in [closed, starting, flight, unpacking] {
+            if activity.batches > 0 {
+                activity.sum(Instant::now());
+            }
         }
         let items = self.items.lock().clone();
-        statistics(flight, items, counters, self.slots, threads)
+        statistics(times, items, counters, self.slots, threads)
     }
 }
 
@@ -345,42 +389,43 @@ pub(super) enum Threads {
 }
 
 fn statistics(
-    flight: Flight,
+    times: Times,
     items: Items,
     counters: &Counters,
     slots: usize,
     threads: Threads,
 ) -> Statistics {
-    let last = flight.last.max(items.last);
-    let wall = match (flight.first, last) {
+    let last = times.flight.last.max(items.last);
+    let wall = match (times.first, last) {
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
     // Stage one waits meanwhile, and the batch counts as in flight, so both are reduced by this.
     let aside = Duration::from_nanos(counters.aside_ns());
     let wall_ns = ns(wall.saturating_sub(aside));
-    let drained = match (flight.last_submitted, last) {
+    let drained = match (times.last_submitted, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),
         _ => Duration::ZERO,
     };
     let drained_ns = ns(drained);
     let share = |ns: u64| ns as f64 / wall_ns.max(1) as f64;
+    let without_aside = |time: Duration| ns(time.saturating_sub(aside));
+    // Several batches may be in a stage at a time, so their times may add up to more than the wall.
     let time = |busy_ns: u64, batches: u64| StageTime {
-        busy_ns,
-        share: share(busy_ns),
+        busy_ns: busy_ns.min(wall_ns),
+        share: share(busy_ns.min(wall_ns)),
         batches,
     };
-    let fill = time(counters.fill_ns + counters.submit_ns, counters.batches);
-    let busy = flight.busy.saturating_sub(aside);
-    let device = time(ns(busy), flight.latencies.count());
-    let unpack = time(counters.unpack_ns, items.batches);
-    let stall = time(counters.stall_ns, counters.batches);
-    let output = time(counters.output_ns, items.batches);
+    let closed_ns = without_aside(times.closed.busy);
+    let fill = time(without_aside(times.starting.busy), counters.batches);
+    let device = time(without_aside(times.flight.busy), times.latencies.count());
+    let unpack = time(ns(times.unpacking.busy), items.batches);
+    let stall = time(closed_ns.saturating_sub(fill.busy_ns), counters.batches);
     let own = match threads {
         Threads::Own => 0,
         Threads::Caller => unpack.busy_ns,
     };
-    let busy = fill.busy_ns + stall.busy_ns + own + drained_ns;
+    let busy = closed_ns + own + drained_ns;
     let mut statistics = Statistics {
         wall_ns,
         fill,
@@ -388,13 +433,13 @@ fn statistics(
         unpack,
         stall,
         input: time(wall_ns.saturating_sub(busy), counters.batches),
-        output,
+        output: time(counters.output_ns, items.batches),
         slots,
-        slots_in_flight: share(ns(flight.slot_time.saturating_sub(aside))),
+        slots_in_flight: share(without_aside(times.flight.slot_time)),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
         bound: None,
-        batch_latency: flight.latencies,
+        batch_latency: times.latencies,
         item_latency: items.latencies,
     };
     statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns));

@@ -1,99 +1,225 @@
-//! Tickets for the results of submitted items.
+//! Tickets for the results of submitted items. The tickets of a batch share its [`Answers`].
 
+use super::batch::unwinding;
 use super::reentrancy::{EngineId, check_outside};
 use super::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// The largest number of cells that are kept for reuse.
-const CELLS_MAX: usize = 4096;
+/// The largest number of answers that are kept for reuse.
+const ANSWERS_MAX: usize = 256;
 
-/// A handle to the result of one submitted item.
-pub struct Ticket<W: Workload> {
-    cell: Arc<Cell<W>>,
-    engine: EngineId,
-}
-
-struct Cell<W: Workload> {
+/// The results of a batch whose items were submitted for tickets.
+pub(crate) struct Answers<W: Workload> {
     state: Mutex<State<W>>,
     changed: Condvar,
-}
-
-enum State<W: Workload> {
-    Pending,
-    Ready(Completion<W>),
-    Lost,
-    /// The ticket was dropped before.
-    Unwanted,
-}
-
-/// The cells of an engine's tickets, in the order of their last use. A cell is reused once both its
-/// ends are dropped, so that tickets do not allocate in the long run.
-pub(crate) struct Cells<W: Workload> {
-    cells: parking_lot::Mutex<VecDeque<Arc<Cell<W>>>>,
     engine: EngineId,
 }
 
-impl<W: Workload> Cells<W> {
-    pub(crate) fn new(engine: EngineId) -> Self {
-        Cells {
-            cells: parking_lot::Mutex::new(VecDeque::new()),
-            engine,
-        }
-    }
-
-    /// A pending cell.
-    fn take(&self) -> Arc<Cell<W>> {
-        let mut cells = self.cells.lock();
-        let mut cell = cells.pop_front().unwrap_or_else(Cell::new);
-        if Arc::get_mut(&mut cell).is_none() {
-            // Its ticket may be kept for long, so try the next cell first.
-            if cells.len() < CELLS_MAX {
-                cells.push_back(cell);
-            }
-            cell = Cell::new();
-        }
-        cells.push_back(Arc::clone(&cell));
-        drop(cells);
-        *cell.state.lock() = State::Pending;
-        cell
-    }
+struct State<W: Workload> {
+    phase: Phase,
+    /// By the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
+    completions: Vec<Option<Completion<W>>>,
+    /// The items whose tickets were dropped before.
+    unwanted: Vec<Range<u32>>,
 }
 
-impl<W: Workload> Cell<W> {
-    fn new() -> Arc<Self> {
-        Arc::new(Cell {
-            state: Mutex::new(State::Pending),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Pending,
+    Done,
+    /// The engine ended without results.
+    Lost,
+}
+
+impl<W: Workload> Answers<W> {
+    fn new(engine: EngineId) -> Arc<Self> {
+        Arc::new(Answers {
+            state: Mutex::new(State {
+                phase: Phase::Pending,
+                completions: Vec::new(),
+                unwanted: Vec::new(),
+            }),
             changed: Condvar::new(),
+            engine,
         })
     }
-}
 
-/// The engine's end of a ticket, or `Caller` if the caller takes the results.
-pub(crate) enum Reply<W: Workload> {
-    Ticket(TicketReply<W>),
-    Caller,
-}
-
-pub(crate) struct TicketReply<W: Workload> {
-    cell: Arc<Cell<W>>,
-}
-
-impl<W: Workload> Ticket<W> {
-    pub(crate) fn new(cells: &Cells<W>) -> (Self, Reply<W>) {
-        let cell = cells.take();
-        let reply = TicketReply {
-            cell: Arc::clone(&cell),
-        };
-        let engine = cells.engine;
-        (Ticket { cell, engine }, Reply::Ticket(reply))
+    fn is_done(&self) -> bool {
+        self.state.lock().phase != Phase::Pending
     }
 
+    /// Waits for the batch, and passes the completions of `items` on, in order.
+    fn wait(&self, items: Range<u32>, mut take: impl FnMut(Completion<W>)) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Pending {
+            let fix = "wait on another thread";
+            check_outside(self.engine, "to wait for a ticket", fix)?;
+        }
+        while state.phase == Phase::Pending {
+            self.changed.wait(&mut state);
+        }
+        if state.phase == Phase::Lost {
+            let message = "the engine ended before this item";
+            return Err(Error::new(ErrorKind::Closed, message));
+        }
+        for completion in &mut state.completions[as_indices(items)] {
+            take(completion.take().expect("a ticket takes its results once"));
+        }
+        Ok(())
+    }
+
+    /// Drops the completions of `items`, or has them dropped when they come.
+    fn leave(&self, items: Range<u32>) {
+        let mut state = self.state.lock();
+        match state.phase {
+            Phase::Pending => state.unwanted.push(items),
+            Phase::Lost => {}
+            Phase::Done => {
+                for index in as_indices(items) {
+                    let completion = state.completions[index].take();
+                    if completion.is_some() {
+                        // Dropping it runs the embedder's code.
+                        drop(state);
+                        unwinding(|| drop(completion));
+                        state = self.state.lock();
+                    }
+                }
+            }
+        }
+    }
+
+    fn end(&self, phase: Phase) {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Pending {
+            state.phase = phase;
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+fn as_indices(items: Range<u32>) -> Range<usize> {
+    items.start as usize..items.end as usize
+}
+
+/// The engine's end of a batch's answers. Dropping it without completions loses the items.
+pub(crate) struct Reply<W: Workload>(Arc<Answers<W>>);
+
+impl<W: Workload> Reply<W> {
+    /// A ticket for `items` of the batch.
+    pub(crate) fn ticket(&self, items: Range<u32>) -> Part<W> {
+        Part {
+            answers: Arc::clone(&self.0),
+            items,
+        }
+    }
+
+    /// Gives the completions, one for each item of the batch, to the tickets.
+    pub(crate) fn complete(self, completions: impl Iterator<Item = Option<Completion<W>>>) {
+        let mut state = self.0.state.lock();
+        debug_assert!(state.completions.is_empty(), "cleared before its use");
+        // Neither runs the embedder's code: the items and results are only moved.
+        state.completions.extend(completions);
+        state.phase = Phase::Done;
+        let unwanted = std::mem::take(&mut state.unwanted);
+        drop(state);
+        self.0.changed.notify_all();
+        for items in unwanted {
+            self.0.leave(items);
+        }
+    }
+}
+
+impl<W: Workload> Drop for Reply<W> {
+    // Runs after `complete` too, where it changes nothing.
+    fn drop(&mut self) {
+        if !self.0.is_done() {
+            self.0.end(Phase::Lost);
+        }
+    }
+}
+
+/// Answers that are used again, so that batches do not allocate in the long run. Those of a batch
+/// are free once its tickets and its reply are dropped.
+pub(crate) struct AnswersPool<W: Workload> {
+    engine: EngineId,
+    /// In the order of their last use.
+    answers: VecDeque<Arc<Answers<W>>>,
+}
+
+impl<W: Workload> AnswersPool<W> {
+    pub(crate) fn new(engine: EngineId) -> Self {
+        AnswersPool {
+            engine,
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// The reply of a new batch.
+    pub(crate) fn take(&mut self) -> Reply<W> {
+        let mut answers = match self.answers.pop_front() {
+            Some(answers) => answers,
+            None => Answers::new(self.engine),
+        };
+        match Arc::get_mut(&mut answers) {
+            Some(_) => {
+                let mut state = answers.state.lock();
+                state.phase = Phase::Pending;
+                state.completions.clear();
+                state.unwanted.clear();
+            }
+            None => {
+                // Its tickets may be kept for long, so the others are tried first.
+                if self.answers.len() < ANSWERS_MAX {
+                    self.answers.push_back(answers);
+                }
+                answers = Answers::new(self.engine);
+            }
+        }
+        self.answers.push_back(Arc::clone(&answers));
+        Reply(answers)
+    }
+}
+
+/// A share in a batch's answers. Dropping it drops its completions.
+pub(crate) struct Part<W: Workload> {
+    answers: Arc<Answers<W>>,
+    /// Empty once the completions were taken.
+    items: Range<u32>,
+}
+
+impl<W: Workload> Part<W> {
+    fn wait(mut self, take: impl FnMut(Completion<W>)) -> Result<()> {
+        let items = std::mem::take(&mut self.items);
+        let waited = self.answers.wait(items.clone(), take);
+        if waited.is_err() {
+            // A call that was refused leaves the completions to be dropped.
+            self.items = items;
+        }
+        waited
+    }
+}
+
+impl<W: Workload> Drop for Part<W> {
+    fn drop(&mut self) {
+        if !self.items.is_empty() {
+            self.answers.leave(self.items.clone());
+        }
+    }
+}
+
+/// A handle to the result of one submitted item.
+#[must_use = "dropping a ticket drops the item's result"]
+pub struct Ticket<W: Workload>(pub(super) Part<W>);
+
+impl<W: Workload> Ticket<W> {
     /// Whether [`Ticket::wait`] would return at once.
     pub fn is_done(&self) -> bool {
-        !matches!(*self.cell.state.lock(), State::Pending)
+        self.0.answers.is_done()
     }
 
     /// Waits for the item and its result. [`Completion::result`] holds the item's own error.
@@ -103,64 +229,60 @@ impl<W: Workload> Ticket<W> {
     /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], if the result
     ///   is not ready: the engine would wait for itself.
     pub fn wait(self) -> Result<Completion<W>> {
-        if !self.is_done() {
-            check_outside(
-                self.engine,
-                "to wait for a ticket",
-                "wait on another thread",
-            )?;
-        }
-        let mut state = self.cell.state.lock();
-        loop {
-            match std::mem::replace(&mut *state, State::Lost) {
-                State::Ready(completion) => return Ok(completion),
-                State::Lost | State::Unwanted => {
-                    return Err(Error::new(
-                        ErrorKind::Closed,
-                        "the engine ended before this item",
-                    ));
-                }
-                State::Pending => {
-                    *state = State::Pending;
-                    self.cell.changed.wait(&mut state);
-                }
+        let mut taken = None;
+        self.0.wait(|completion| taken = Some(completion))?;
+        Ok(taken.expect("a ticket has one item"))
+    }
+}
+
+/// A handle to the results of items that were submitted together with
+/// [`Engine::submit_many`](super::Engine::submit_many).
+#[must_use = "dropping the tickets drops the results"]
+pub struct Tickets<W: Workload> {
+    /// By batch, in the order of the items.
+    parts: Vec<Part<W>>,
+}
+
+impl<W: Workload> Tickets<W> {
+    pub(super) fn new() -> Self {
+        Tickets { parts: Vec::new() }
+    }
+
+    /// Adds the next item, which is the batch's item `index`.
+    pub(super) fn add(&mut self, batch: &Reply<W>, index: u32) {
+        match self.parts.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.answers, &batch.0) && last.items.end == index => {
+                last.items.end += 1;
             }
+            _ => self.parts.push(batch.ticket(index..index + 1)),
         }
     }
-}
 
-impl<W: Workload> Reply<W> {
-    /// Gives the completion to the ticket, or returns it if there is none.
-    pub(crate) fn deliver(self, completion: Completion<W>) -> Option<Completion<W>> {
-        match self {
-            Reply::Caller => Some(completion),
-            Reply::Ticket(ticket) => {
-                let mut state = ticket.cell.state.lock();
-                if !matches!(*state, State::Unwanted) {
-                    *state = State::Ready(completion);
-                }
-                None
-            }
-        }
+    /// The number of items.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.items.len()).sum()
     }
-}
 
-impl<W: Workload> Drop for Ticket<W> {
-    // The cell outlives the ticket, and must not keep its result.
-    fn drop(&mut self) {
-        let state = std::mem::replace(&mut *self.cell.state.lock(), State::Unwanted);
-        drop(state);
+    /// Whether no items were submitted.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
-}
 
-impl<W: Workload> Drop for TicketReply<W> {
-    // Runs after `deliver` too, and is the only place that wakes the waiting thread.
-    fn drop(&mut self) {
-        let mut state = self.cell.state.lock();
-        if matches!(*state, State::Pending) {
-            *state = State::Lost;
+    /// Whether [`Tickets::wait`] would return at once.
+    pub fn is_done(&self) -> bool {
+        self.parts.iter().all(|part| part.answers.is_done())
+    }
+
+    /// Waits for the items and their results, in the order in which they were submitted.
+    ///
+    /// # Errors
+    /// Those of [`Ticket::wait`]. The results of the other items are dropped then.
+    pub fn wait(self) -> Result<Vec<Completion<W>>> {
+        let mut completions = Vec::with_capacity(self.len());
+        for part in self.parts {
+            part.wait(|completion| completions.push(completion))?;
         }
-        self.cell.changed.notify_all();
+        Ok(completions)
     }
 }
 
@@ -195,50 +317,80 @@ mod tests {
         }
     }
 
-    fn deliver(reply: Reply<Counted>, item: &Arc<()>, output: u32) {
-        let item = Arc::clone(item);
-        let result = Ok(output);
-        assert!(reply.deliver(Completion { item, result }).is_none());
+    fn pool() -> AnswersPool<Counted> {
+        AnswersPool::new(EngineId::new())
+    }
+
+    fn complete(reply: Reply<Counted>, item: &Arc<()>, outputs: &[u32]) {
+        let completions = outputs.iter().map(|&output| {
+            Some(Completion {
+                item: Arc::clone(item),
+                result: Ok(output),
+            })
+        });
+        reply.complete(completions);
     }
 
     #[test]
-    fn a_cell_is_used_again_once_both_ends_let_it_go() {
-        let (cells, item) = (Cells::new(EngineId::new()), Arc::new(()));
-        let (first, reply) = Ticket::new(&cells);
-        let cell = Arc::as_ptr(&first.cell);
-        deliver(reply, &item, 1);
-        let (second, second_reply) = Ticket::new(&cells);
-        assert_ne!(Arc::as_ptr(&second.cell), cell, "the first still has it");
+    fn answers_are_used_again_once_their_tickets_are_gone() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let reply = pool.take();
+        let first = Ticket(reply.ticket(0..1));
+        let address = Arc::as_ptr(&first.0.answers);
+        complete(reply, &item, &[1]);
+        let second_reply = pool.take();
+        let second = Ticket(second_reply.ticket(0..1));
+        assert_ne!(Arc::as_ptr(&second.0.answers), address, "the first has it");
         assert_eq!(first.wait().unwrap().result.unwrap(), 1);
-        let (third, third_reply) = Ticket::new(&cells);
-        assert_eq!(Arc::as_ptr(&third.cell), cell);
+        let third_reply = pool.take();
+        let third = Ticket(third_reply.ticket(0..1));
+        assert_eq!(Arc::as_ptr(&third.0.answers), address);
         assert!(!third.is_done());
-        deliver(second_reply, &item, 2);
+        complete(second_reply, &item, &[2]);
         assert!(!third.is_done());
-        deliver(third_reply, &item, 3);
+        complete(third_reply, &item, &[3]);
         assert_eq!(third.wait().unwrap().result.unwrap(), 3);
         assert_eq!(second.wait().unwrap().result.unwrap(), 2);
     }
 
     #[test]
-    fn a_cell_keeps_no_result_of_a_ticket_that_was_dropped() {
-        let (cells, item) = (Cells::new(EngineId::new()), Arc::new(()));
-        let (before, reply) = Ticket::new(&cells);
+    fn results_of_dropped_tickets_are_dropped_before_and_after_the_batch() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let reply = pool.take();
+        let [before, kept, after] = [0, 1, 2].map(|index| Ticket(reply.ticket(index..index + 1)));
         drop(before);
-        deliver(reply, &item, 1);
-        assert_eq!(Arc::strong_count(&item), 1);
-        let (after, reply) = Ticket::new(&cells);
-        deliver(reply, &item, 2);
-        assert_eq!(Arc::strong_count(&item), 2);
+        complete(reply, &item, &[5, 6, 7]);
+        assert_eq!(Arc::strong_count(&item), 3);
         drop(after);
+        assert_eq!(Arc::strong_count(&item), 2);
+        assert_eq!(kept.wait().unwrap().result.unwrap(), 6);
         assert_eq!(Arc::strong_count(&item), 1);
     }
 
     #[test]
+    fn tickets_of_several_batches_come_in_the_order_of_the_items() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let (first, second) = (pool.take(), pool.take());
+        let mut tickets = Tickets::new();
+        tickets.add(&first, 3);
+        tickets.add(&first, 4);
+        tickets.add(&second, 0);
+        assert_eq!((tickets.len(), tickets.parts.len()), (3, 2));
+        complete(second, &item, &[40]);
+        assert!(!tickets.is_done());
+        complete(first, &item, &[0, 1, 2, 20, 30]);
+        assert!(tickets.is_done());
+        let completions = tickets.wait().unwrap();
+        let outputs = completions.iter().map(|it| *it.result.as_ref().unwrap());
+        assert_eq!(outputs.collect::<Vec<_>>(), [20, 30, 40]);
+    }
+
+    #[test]
     fn a_ticket_without_an_answer_is_lost() {
-        let cells = Cells::<Counted>::new(EngineId::new());
+        let mut pool = pool();
         for _ in 0..2 {
-            let (ticket, reply) = Ticket::new(&cells);
+            let reply = pool.take();
+            let ticket = Ticket(reply.ticket(0..1));
             drop(reply);
             assert!(ticket.is_done());
             assert_eq!(ticket.wait().err().unwrap().kind(), ErrorKind::Closed);

@@ -4,8 +4,7 @@
 use super::batch::{Batch, Entry};
 use super::recorded::RecordedWorkload;
 use super::slot::{Filled, Filling, Free, Slot, write_header};
-use crate::error::Context;
-use crate::workload::{Extent, Workload, WriteViews};
+use crate::workload::{Extent, Workload, WriteParts};
 use rayon::ThreadPool;
 
 /// Smaller batches are written and read by one thread: that takes less time than handing work to
@@ -40,11 +39,11 @@ pub(super) fn write<W: Workload>(
         let header = bytemuck::cast_slice_mut(bytes);
         write_header(header, batch.total, batch.items, uniforms);
     }
-    let views = WriteViews::new(&program.uploads, views);
+    let parts = WriteParts::new(&program.uploads, views);
     let entries = &mut batch.entries[..];
     match shares_work(pool, program.uploads.bytes(batch.total)) {
-        true => pool.install(|| write_entries(program, entries, views)),
-        false => write_in_turn(program, entries, views),
+        true => pool.install(|| write_entries(program, entries, parts)),
+        false => write_in_turn(program, entries, parts),
     }
 }
 
@@ -56,10 +55,19 @@ pub(super) fn shares_work(pool: &ThreadPool, bytes: usize) -> bool {
 fn write_in_turn<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
-    mut views: WriteViews<'_>,
+    mut parts: WriteParts<'_>,
 ) {
+    let (workload, buffers) = (&program.workload, &program.buffers);
     for entry in entries {
-        write_entry(program, entry, &mut views);
+        let Ok(location) = &entry.location else {
+            continue;
+        };
+        let written = parts.write_next(location.extent, |views| {
+            program.guarded(|| workload.write(buffers, &entry.item, location.at, views))
+        });
+        if let Err(error) = written {
+            entry.location = Err(error.within("write"));
+        }
     }
 }
 
@@ -67,17 +75,17 @@ fn write_in_turn<W: Workload>(
 fn write_entries<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
-    mut views: WriteViews<'_>,
+    mut parts: WriteParts<'_>,
 ) {
     let small = program.uploads.bytes(spanned(entries)) < PARALLEL_BYTES_MIN;
     if small || entries.len() == 1 {
-        return write_in_turn(program, entries, views);
+        return write_in_turn(program, entries, parts);
     }
     let (front, back) = entries.split_at_mut(entries.len() / 2);
-    let front_views = views.split_off(spanned(front));
+    let front_parts = parts.split_off(spanned(front));
     rayon::join(
-        || write_entries(program, front, front_views),
-        || write_entries(program, back, views),
+        || write_entries(program, front, front_parts),
+        || write_entries(program, back, parts),
     );
 }
 
@@ -89,25 +97,4 @@ fn spanned<W: Workload>(entries: &[Entry<W>]) -> Extent {
         sum.checked_add(location.extent)
             .expect("within the batch's total")
     })
-}
-
-fn write_entry<W: Workload>(
-    program: &RecordedWorkload<W>,
-    entry: &mut Entry<W>,
-    views: &mut WriteViews<'_>,
-) {
-    let Ok(location) = entry.location else { return };
-    let mut own = views.split_off(location.extent);
-    let written = program.guarded(|| {
-        program.workload.write(
-            &program.buffers,
-            &entry.item,
-            location.at,
-            &mut own.reborrow(),
-        )
-    });
-    if let Err(error) = written.within(|| "write") {
-        own.zero();
-        entry.location = Err(error);
-    }
 }

@@ -12,8 +12,8 @@ use crate::record::{DeviceInfo, Recorder};
 use rayon::ThreadPool;
 
 pub use extent::Extent;
-pub(crate) use views::ViewLayout;
 pub use views::{ReadViews, WriteViews};
+pub(crate) use views::{ViewLayout, WriteParts};
 
 /// A computation over a stream of items.
 pub trait Workload: Send + Sync + 'static {
@@ -45,7 +45,8 @@ pub trait Workload: Send + Sync + 'static {
     /// that the item can store offsets for kernels.
     ///
     /// The views hold data of an earlier batch: write all of them. If a batch is lost with a
-    /// supervised device, its items are written again.
+    /// supervised device, its items are written again. An engine calls this on threads of its own, or
+    /// on one that submits an item, which must not hold a lock that this takes.
     ///
     /// # Errors
     /// An error or a panic rejects this item alone. The engine then sets its views to zero, so

@@ -65,7 +65,68 @@ impl ViewLayout {
     }
 }
 
-/// Mutable parts of the upload buffers, of one item or of consecutive items.
+/// The upload buffers' parts of consecutive items that are not written yet.
+pub(crate) struct WriteParts<'a> {
+    layout: &'a ViewLayout,
+    parts: ArrayVec<&'a mut [u8], BUFFERS_MAX>,
+}
+
+impl<'a> WriteParts<'a> {
+    /// Whole buffers, given in the order of the layout.
+    pub(crate) fn new(
+        layout: &'a ViewLayout,
+        buffers: impl IntoIterator<Item = &'a mut [u8]>,
+    ) -> Self {
+        let parts: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().collect();
+        assert_eq!(parts.len(), layout.buffers.len(), "one for each buffer");
+        WriteParts { layout, parts }
+    }
+
+    /// Splits off the first part, which spans `extent`.
+    pub(crate) fn split_off(&mut self, extent: Extent) -> WriteParts<'a> {
+        let parts = self.parts.iter_mut().zip(&self.layout.buffers);
+        let fronts = parts.map(|(part, buffer)| {
+            let (front, rest) = std::mem::take(part).split_at_mut(buffer.bytes(extent));
+            *part = rest;
+            front
+        });
+        WriteParts {
+            layout: self.layout,
+            parts: fronts.collect(),
+        }
+    }
+
+    /// Calls `write` with the views of the first item, which spans `extent`, and goes on to the next
+    /// item. Sets the item's views to zero if `write` fails.
+    // Inlined, since moving the views would take longer than to write a small item.
+    #[inline]
+    pub(crate) fn write_next<E>(
+        &mut self,
+        extent: Extent,
+        write: impl FnOnce(&mut WriteViews<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut views = WriteViews {
+            layout: self.layout,
+            slices: ArrayVec::new(),
+        };
+        for (part, buffer) in self.parts.iter_mut().zip(&self.layout.buffers) {
+            let (front, _) = part.split_at_mut(buffer.bytes(extent));
+            views.slices.push(Some(front));
+        }
+        let written = write(&mut views);
+        drop(views);
+        for (part, buffer) in self.parts.iter_mut().zip(&self.layout.buffers) {
+            let (front, rest) = std::mem::take(part).split_at_mut(buffer.bytes(extent));
+            if written.is_err() {
+                front.fill(0);
+            }
+            *part = rest;
+        }
+        written
+    }
+}
+
+/// Mutable parts of the upload buffers, of one item.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
     // `None` after it was taken.
@@ -73,20 +134,6 @@ pub struct WriteViews<'a> {
 }
 
 impl<'a> WriteViews<'a> {
-    /// Views of whole buffers, given in the order of the layout.
-    pub(crate) fn new(
-        layout: &'a ViewLayout,
-        buffers: impl IntoIterator<Item = &'a mut [u8]>,
-    ) -> Self {
-        let slices: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().map(Some).collect();
-        assert_eq!(
-            slices.len(),
-            layout.buffers.len(),
-            "one buffer for each part"
-        );
-        WriteViews { layout, slices }
-    }
-
     /// The item's part of `buffer`. Each part can be taken once.
     ///
     /// # Panics
@@ -94,43 +141,6 @@ impl<'a> WriteViews<'a> {
     pub fn take<T: Element>(&mut self, buffer: Buffer<T>) -> &'a mut [T] {
         let slice = self.slices[self.layout.position(buffer.id())].take();
         bytemuck::cast_slice_mut(slice.expect("the view was taken before"))
-    }
-
-    /// Splits off the first part, which spans `extent`.
-    pub(crate) fn split_off(&mut self, extent: Extent) -> WriteViews<'a> {
-        let layout = self.layout;
-        let fronts = self
-            .slices
-            .iter_mut()
-            .zip(&layout.buffers)
-            .map(|(slice, part)| {
-                let whole = slice
-                    .take()
-                    .expect("only views that are not handed out are cut");
-                let (front, rest) = whole.split_at_mut(part.bytes(extent));
-                *slice = Some(rest);
-                Some(front)
-            });
-        let slices = fronts.collect();
-        WriteViews { layout, slices }
-    }
-
-    /// The same views with a shorter lifetime, so that the caller can zero them afterwards.
-    pub(crate) fn reborrow(&mut self) -> WriteViews<'_> {
-        WriteViews {
-            layout: self.layout,
-            slices: self
-                .slices
-                .iter_mut()
-                .map(|slice| slice.as_deref_mut())
-                .collect(),
-        }
-    }
-
-    pub(crate) fn zero(&mut self) {
-        for slice in self.slices.iter_mut().flatten() {
-            slice.fill(0);
-        }
     }
 }
 

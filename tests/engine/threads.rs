@@ -5,7 +5,7 @@ use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::pipeline::{Engine, EngineConfig, SubmitOptions, Wait};
+use tapeloop::pipeline::{Close, Engine, EngineConfig, SubmitOptions, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::workload::{Completion, Extent};
 use tapeloop::{Error, ErrorKind};
@@ -149,7 +149,7 @@ fn tickets_come_back_from_several_producers() {
 #[test]
 fn a_lone_item_leaves_at_its_deadline_or_on_flush() {
     let mut config = EngineConfig::new([500, 500]);
-    config.batch_wait = Duration::from_secs(3600);
+    (config.close, config.batch_wait) = (Close::Full, Duration::from_secs(3600));
     let engine = engine(&config, 1);
     let ticket = engine.submit(vec![1.0]).unwrap();
     engine.flush().unwrap();
@@ -160,6 +160,63 @@ fn a_lone_item_leaves_at_its_deadline_or_on_flush() {
     };
     let ticket = engine.submit_with(vec![3.0], options).unwrap();
     assert_eq!(ticket.wait().unwrap().result.unwrap().0, [6.0]);
+}
+
+#[test]
+fn a_lone_item_waits_for_no_others_while_a_slot_is_free() {
+    let mut config = EngineConfig::new([500, 500]);
+    config.batch_wait = Duration::from_secs(3600);
+    let engine = engine(&config, 1);
+    for value in [1.0, 2.0, 3.0] {
+        let done = engine.submit(vec![value]).unwrap().wait().unwrap();
+        assert_eq!(done.result.unwrap().0, [2.0 * value]);
+    }
+    assert_eq!(engine.counters().batches, 3);
+}
+
+#[test]
+fn an_item_of_a_full_batch_waits_no_longer_than_asked() {
+    let mut config = EngineConfig::new([500, 500]);
+    (config.close, config.batch_wait) = (Close::Full, Duration::from_millis(20));
+    let engine = engine(&config, 1);
+    let first = engine.submit(vec![1.0]).unwrap();
+    let second = engine.submit(vec![2.0]).unwrap();
+    assert_eq!(first.wait().unwrap().result.unwrap().0, [2.0]);
+    assert_eq!(second.wait().unwrap().result.unwrap().0, [4.0]);
+    let mut config = config.clone();
+    config.batch_wait = Duration::from_secs(3600);
+    let engine = self::engine(&config, 1);
+    let options = SubmitOptions {
+        urgent: false,
+        deadline: Some(Instant::now() + Duration::from_millis(20)),
+    };
+    let ticket = engine.submit_with(vec![3.0], options).unwrap();
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0, [6.0]);
+}
+
+#[test]
+fn items_that_are_submitted_together_come_back_in_order() {
+    for threads in [1, 4] {
+        // Batches of 100 units, so that a call's items are in several of them.
+        let engine = engine(&EngineConfig::new([100, 100]), threads);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let items = vectors(200);
+                    let tickets = engine.submit_many(items.clone()).unwrap();
+                    assert_eq!(tickets.len(), items.len());
+                    let dropped = engine.submit_many(vectors(30)).unwrap();
+                    assert!(engine.submit_many([]).unwrap().wait().unwrap().is_empty());
+                    drop(dropped);
+                    for (done, item) in tickets.wait().unwrap().into_iter().zip(&items) {
+                        assert_eq!(&done.item, item);
+                        assert_eq!(done.result.unwrap().0, doubled(item));
+                    }
+                });
+            }
+        });
+        assert!(engine.counters().batches > 1);
+    }
 }
 
 #[test]

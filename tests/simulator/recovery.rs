@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tapeloop::backend::Backend;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
-use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline, Ring, Wait};
+use tapeloop::pipeline::{Close, Counters, Engine, EngineConfig, Pipeline, Ring, Wait};
 use tapeloop::record::{DeviceInfo, Recorder};
 use tapeloop::replay::{Policy, Verify};
 use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
@@ -39,7 +39,7 @@ fn config(random: &mut Random, policy: Policy) -> EngineConfig {
     config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
     config.slots = 1 + random.below(3);
     config.policy = policy;
-    config.batch_wait = Duration::MAX;
+    (config.close, config.batch_wait) = (Close::Full, Duration::MAX);
     config.wait = wait(random);
     config
 }

@@ -6,19 +6,50 @@ fn of(shares: [u64; 5], threads: Threads) -> Statistics {
     let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
         shares.map(|share| share * 10_000_000);
     let start = Instant::now();
-    let mut flight = Meter::new(3).flight.into_inner();
-    flight.first = Some(start);
-    flight.last = Some(start + Duration::from_secs(1));
-    flight.busy = Duration::from_nanos(device_ns);
-    flight.slot_time = 2 * flight.busy;
+    let busy = |ns: u64| Activity {
+        busy: Duration::from_nanos(ns),
+        slot_time: 2 * Duration::from_nanos(ns),
+        ..Activity::default()
+    };
+    let times = Times {
+        first: Some(start),
+        closed: busy(fill_ns + stall_ns),
+        starting: busy(fill_ns),
+        flight: Activity {
+            last: Some(start + Duration::from_secs(1)),
+            ..busy(device_ns)
+        },
+        unpacking: busy(unpack_ns),
+        ..Times::default()
+    };
     let counters = Counters {
-        fill_ns,
-        stall_ns,
-        unpack_ns,
         output_ns,
         ..Counters::default()
     };
-    statistics(flight, Items::default(), &counters, 3, threads)
+    statistics(times, Items::default(), &counters, 3, threads)
+}
+
+/// A batch that closed, was written from `start` on, and was submitted at once.
+fn give(meter: &Meter, closed_at: Instant, start: Instant, submitted_at: Instant) {
+    meter.starts(closed_at, start);
+    meter.submits(submitted_at);
+    meter.submitted(None, submitted_at);
+}
+
+#[test]
+fn a_batch_waits_for_a_slot_only_while_no_other_is_written() {
+    let (meter, start) = (Meter::new(2), Instant::now());
+    let at = |ms: u64| start + Duration::from_millis(ms);
+    // The second closes at 5 ms, and is written by another thread from 30 ms on.
+    meter.starts(at(0), at(0));
+    meter.submits(at(20));
+    meter.submitted(None, at(20));
+    give(&meter, at(5), at(30), at(50));
+    meter.seen(at(20), at(60));
+    meter.seen(at(50), at(100));
+    let statistics = meter.statistics(&Counters::default(), Threads::Own);
+    let ms = |time: StageTime| time.busy_ns / 1_000_000;
+    assert_eq!((ms(statistics.fill), ms(statistics.stall)), (40, 10));
 }
 
 #[test]
@@ -46,19 +77,28 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 #[test]
 fn batches_that_are_verified_or_tried_are_nobodys_time() {
     let start = Instant::now();
-    let mut flight = Meter::new(3).flight.into_inner();
-    flight.first = Some(start);
-    flight.last = Some(start + Duration::from_secs(5));
-    flight.busy = Duration::from_millis(4_970);
-    flight.slot_time = flight.busy;
+    let busy = |ms: u64| Activity {
+        busy: Duration::from_millis(ms),
+        slot_time: Duration::from_millis(ms),
+        ..Activity::default()
+    };
+    // Both happen while a batch is submitted.
+    let times = Times {
+        first: Some(start),
+        closed: busy(4_980),
+        starting: busy(4_230),
+        flight: Activity {
+            last: Some(start + Duration::from_secs(5)),
+            ..busy(4_970)
+        },
+        ..Times::default()
+    };
     let counters = Counters {
-        fill_ns: 230_000_000,
-        stall_ns: 750_000_000,
         verify_ns: 3_000_000_000,
         trial_ns: 1_000_000_000,
         ..Counters::default()
     };
-    let found = statistics(flight, Items::default(), &counters, 3, Threads::Own);
+    let found = statistics(times, Items::default(), &counters, 3, Threads::Own);
     assert_eq!(found.wall_ns, 1_000_000_000);
     assert_eq!((found.fill.share, found.device.share), (0.23, 0.97));
     assert_eq!(found.bound, Some(Stage::Device));
@@ -86,13 +126,9 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
 fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    meter.submitted(at(0), at(1));
+    give(&meter, at(0), at(0), at(1));
     meter.seen(at(1), at(100));
-    let counters = Counters {
-        fill_ns: 1_000_000,
-        ..Counters::default()
-    };
-    let statistics = meter.statistics(&counters, Threads::Own);
+    let statistics = meter.statistics(&Counters::default(), Threads::Own);
     assert_eq!(statistics.bound, Some(Stage::Device));
     assert_eq!(statistics.input.busy_ns, 0);
 }
@@ -101,11 +137,11 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
 fn a_trial_is_no_end_of_a_run() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    meter.submitted(at(0), at(60));
-    meter.tried(at(1060));
+    meter.starts(at(0), at(0));
+    meter.submits(at(60));
+    meter.submitted(Some(at(1060)), at(1060));
     meter.seen(at(1060), at(1070));
     let counters = Counters {
-        fill_ns: 60_000_000,
         trial_ns: 1_000_000_000,
         ..Counters::default()
     };
@@ -126,11 +162,11 @@ fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
 fn batches_in_flight_are_summed_by_slot_and_as_busy_time_once() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    meter.submitted(at(0), at(10));
-    meter.submitted(at(10), at(30));
+    give(&meter, at(0), at(0), at(10));
+    give(&meter, at(10), at(10), at(30));
     meter.seen(at(10), at(40));
     meter.seen(at(30), at(50));
-    meter.submitted(at(60), at(60));
+    give(&meter, at(60), at(60), at(60));
     meter.seen(at(60), at(100));
     let statistics = meter.statistics(&Counters::default(), Threads::Own);
     let ms = |ns: u64| ns / 1_000_000;

@@ -1,6 +1,5 @@
 //! Models of what `sync` offers, over loom.
 
-use super::{Instant, Received};
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -17,8 +16,7 @@ macro_rules! loom_thread_local {
 }
 pub(in crate::pipeline) use loom_thread_local;
 
-/// What the ends of a channel wait at; a pair of channels shares one, so that a thread can wait for
-/// either.
+/// What the ends of a channel wait at.
 #[derive(Default)]
 struct Meeting {
     lock: loom::sync::Mutex<()>,
@@ -28,7 +26,7 @@ struct Meeting {
 /// A bounded channel as crossbeam's: senders and receivers are counted, a full one blocks, and what
 /// was sent before the last sender went is still received.
 struct Channel<T> {
-    meeting: Arc<Meeting>,
+    meeting: Meeting,
     // Locked under the meeting's lock only, so never contended.
     state: std::sync::Mutex<State<T>>,
 }
@@ -40,7 +38,7 @@ struct State<T> {
     receivers: usize,
 }
 
-/// The message of a channel without receivers.
+/// A message that was not sent.
 pub(in crate::pipeline) struct SendError<T>(pub(in crate::pipeline) T);
 
 impl<T> std::fmt::Debug for SendError<T> {
@@ -54,27 +52,13 @@ pub(in crate::pipeline) struct Receiver<T>(Arc<Channel<T>>);
 /// The other end is gone.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Disconnected;
-/// Why a message was not sent.
-pub(in crate::pipeline) enum TrySendError<T> {
-    Full(T),
-    Disconnected(T),
-}
 
 /// Both ends of a channel.
 type Ends<T> = (Sender<T>, Receiver<T>);
 
 pub(in crate::pipeline) fn bounded<T>(room: usize) -> Ends<T> {
-    bounded_at(&Arc::default(), room)
-}
-
-pub(in crate::pipeline) fn bounded_pair<T>(room: usize) -> (Ends<T>, Ends<T>) {
-    let meeting = Arc::default();
-    (bounded_at(&meeting, room), bounded_at(&meeting, room))
-}
-
-fn bounded_at<T>(meeting: &Arc<Meeting>, room: usize) -> Ends<T> {
     let channel = Arc::new(Channel {
-        meeting: Arc::clone(meeting),
+        meeting: Meeting::default(),
         state: std::sync::Mutex::new(State {
             queue: VecDeque::new(),
             room,
@@ -125,18 +109,19 @@ impl<T> Sender<T> {
         })
     }
 
-    pub(in crate::pipeline) fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+    /// Fails without a receiver, or without room.
+    pub(in crate::pipeline) fn try_send(&self, message: T) -> Result<(), SendError<T>> {
         let mut message = Some(message);
         self.0.meeting.until(|| {
             let mut state = self.0.state.lock().unwrap();
             let message = message.take().expect("asked once");
-            Some(match state.queue.len() < state.room {
-                _ if state.receivers == 0 => Err(TrySendError::Disconnected(message)),
+            let has_room = state.receivers > 0 && state.queue.len() < state.room;
+            Some(match has_room {
                 true => {
                     state.queue.push_back(message);
                     Ok(())
                 }
-                false => Err(TrySendError::Full(message)),
+                false => Err(SendError(message)),
             })
         })
     }
@@ -159,40 +144,6 @@ impl<T> Receiver<T> {
 pub(in crate::pipeline) fn receive_within<T>(receiver: &Receiver<T>, _: Duration) -> Option<T> {
     yield_now();
     receiver.try_recv().ok()
-}
-
-/// As the real one; time stands still, so nothing is ever due.
-pub(in crate::pipeline) fn receive<T>(
-    urgent: &Receiver<T>,
-    normal: &Receiver<T>,
-    normal_first: bool,
-    _: Option<Instant>,
-) -> Received<T> {
-    urgent.0.meeting.until(|| {
-        if normal_first && let Some(Ok(message)) = normal.0.state.lock().unwrap().next() {
-            return Some(Received::Message(message));
-        }
-        let urgent = urgent.0.state.lock().unwrap().next();
-        if let Some(Ok(message)) = urgent {
-            return Some(Received::Urgent(message));
-        }
-        match normal.0.state.lock().unwrap().next() {
-            Some(Ok(message)) => Some(Received::Message(message)),
-            Some(Err(Disconnected)) if urgent.is_some() => Some(Received::Closed),
-            _ => None,
-        }
-    })
-}
-
-impl<T> Clone for Sender<T> {
-    fn clone(&self) -> Self {
-        let channel = Arc::clone(&self.0);
-        channel.meeting.until(|| {
-            channel.state.lock().unwrap().senders += 1;
-            Some(())
-        });
-        Sender(channel)
-    }
 }
 
 impl<T> Drop for Sender<T> {
@@ -234,10 +185,6 @@ impl<T> Mutex<T> {
 
     pub(in crate::pipeline) fn lock(&self) -> Guard<'_, T> {
         Guard(Some(self.0.lock().unwrap()))
-    }
-
-    pub(in crate::pipeline) fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.0.try_lock().ok().map(|guard| Guard(Some(guard)))
     }
 }
 

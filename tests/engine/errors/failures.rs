@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scale::{Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled};
+use tapeloop::pipeline::Close;
 use tapeloop::workload::BatchItem;
 
 #[test]
@@ -228,6 +229,7 @@ fn whole_batches(backend: Arc<dyn Backend>, items: u32, length: u32) -> Engine<W
     let config = EngineConfig {
         batch,
         buckets: vec![batch],
+        close: Close::Full,
         batch_wait: Duration::MAX,
         ..config()
     };

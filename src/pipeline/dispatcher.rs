@@ -1,0 +1,390 @@
+//! [`Dispatcher`]: what the callers and the threads of an engine share. It starts no threads: the
+//! thread that closes a batch, or frees a slot, starts what can start.
+
+use super::batch::{Batch, Ordered, RunBatch, unwinding};
+use super::compute::ToDevice;
+use super::engine::SubmitOptions;
+use super::queue::{Queue, Start};
+use super::reentrancy::InsideEngine;
+use super::ring::Finished;
+use super::run_results::RunResults;
+use super::slot::{Free, Slot};
+use super::stages::{Given, Shared};
+use super::sync::{Condvar, Guard, Mutex, Sender};
+use super::ticket::{Reply, Ticket};
+use super::upload::shares_work;
+use crate::error::{Error, ErrorKind, Result};
+use crate::workload::{Completion, Extent, Workload};
+use rayon::ThreadPool;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread::panicking;
+use std::time::Instant;
+
+pub(super) struct Dispatcher<W: Workload> {
+    pub(super) shared: Shared<W>,
+    queue: Mutex<Queue<W>>,
+    /// A closed batch was given a slot.
+    room: Condvar,
+    /// A batch is with its suspended device's completion thread.
+    started: Condvar,
+    /// By device: to its completion thread.
+    devices: Vec<Sender<ToDevice<Batch<W>>>>,
+    /// By device: whether a [`ToDevice::Wake`] is on its way.
+    wakes: Vec<AtomicBool>,
+    /// Writes and reads large batches; `None` if the engine's pool has one thread.
+    workers: Option<ThreadPool>,
+    /// Batches whose items have their results.
+    answered: AtomicU64,
+    /// Whether the engine is dropped.
+    is_closing: AtomicBool,
+    /// Whether a thread panicked while it had a batch.
+    is_broken: AtomicBool,
+}
+
+/// Why an item was not taken.
+pub(super) enum NotTaken<I> {
+    Full(I),
+    Closed(I),
+}
+
+impl<W: Workload> Dispatcher<W> {
+    pub(super) fn new(
+        shared: Shared<W>,
+        queue: Queue<W>,
+        devices: Vec<Sender<ToDevice<Batch<W>>>>,
+        workers: Option<ThreadPool>,
+    ) -> Self {
+        Dispatcher {
+            shared,
+            queue: Mutex::new(queue),
+            room: Condvar::new(),
+            started: Condvar::new(),
+            wakes: devices.iter().map(|_| AtomicBool::new(false)).collect(),
+            devices,
+            workers,
+            answered: AtomicU64::new(0),
+            is_closing: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes an item. Without room for it, waits if `waits`.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        item: W::Item,
+        extent: Result<Extent>,
+        options: SubmitOptions,
+        waits: bool,
+    ) -> Result<Ticket<W>, NotTaken<W::Item>> {
+        let mut queue = self.queue.lock();
+        while !self.is_broken() && !queue.has_room(options.urgent) {
+            match waits {
+                true => self.room.wait(&mut queue),
+                false => return Err(NotTaken::Full(item)),
+            }
+        }
+        if self.is_broken() {
+            return Err(NotTaken::Closed(item));
+        }
+        let mut ticket = None;
+        let added = queue.add(&self.shared, item, extent, options, |batch, index| {
+            ticket = Some(Ticket(batch.ticket(index..index + 1)));
+        });
+        if added.timed {
+            self.wake_all();
+        }
+        self.go_on(queue);
+        Ok(ticket.expect("an item outside of a run has a ticket"))
+    }
+
+    /// Takes items in order, and waits for room between them. `added` gets the reply of its batch
+    /// and the index of each item that is not of a run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] if a thread of the engine has panicked. The remaining items are dropped
+    /// then.
+    pub(super) fn submit_many(
+        self: &Arc<Self>,
+        items: impl IntoIterator<Item = (W::Item, Result<Extent>)>,
+        mut added: impl FnMut(&Reply<W>, u32),
+    ) -> Result<()> {
+        let options = SubmitOptions::default();
+        let mut queue = self.queue.lock();
+        for (item, extent) in items {
+            while !self.is_broken() && !queue.has_room(false) {
+                self.room.wait(&mut queue);
+            }
+            if self.is_broken() {
+                drop(queue);
+                unwinding(|| drop(item));
+                return Err(closed());
+            }
+            let added = queue.add(&self.shared, item, extent, options, &mut added);
+            if added.timed {
+                self.wake_all();
+            }
+            if added.closed {
+                self.go_on(queue);
+                queue = self.queue.lock();
+            }
+        }
+        self.go_on(queue);
+        Ok(())
+    }
+
+    /// Closes the open batch.
+    pub(super) fn flush(self: &Arc<Self>) -> Result<()> {
+        if self.is_broken() {
+            return Err(closed());
+        }
+        let mut queue = self.queue.lock();
+        queue.flush(&self.shared);
+        self.go_on(queue);
+        Ok(())
+    }
+
+    /// Closes the open batch. The next items belong to a run with these results, or to none.
+    pub(super) fn set_run(self: &Arc<Self>, results: Option<Arc<RunResults<W>>>) {
+        let mut queue = self.queue.lock();
+        queue.set_run(&self.shared, results);
+        self.go_on(queue);
+    }
+
+    /// Starts what can start, after the consumer of a run has taken a batch or has ended.
+    pub(super) fn look(self: &Arc<Self>) {
+        self.go_on(self.queue.lock());
+    }
+
+    /// Lets the completion threads end once all batches are answered.
+    pub(super) fn close(self: &Arc<Self>) {
+        // If the engine is broken, the tickets report it.
+        let _ = self.flush();
+        self.is_closing.store(true, SeqCst);
+        self.wake_all();
+    }
+
+    /// Whether the completion threads have nothing left to do.
+    pub(super) fn is_over(&self) -> bool {
+        let is_answered = || self.queue.lock().closed() == self.answered.load(SeqCst);
+        self.is_broken() || self.is_closing.load(SeqCst) && is_answered()
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken.load(SeqCst)
+    }
+
+    /// Closes the open batch if it is due at `now`. Returns when it will be, if it closes by time.
+    pub(super) fn close_due(self: &Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut queue = self.queue.lock();
+        let due = queue.closes_at()?;
+        if due > now {
+            return Some(due);
+        }
+        queue.flush(&self.shared);
+        self.go_on(queue);
+        None
+    }
+
+    /// Notes on a device's completion thread that it has received [`ToDevice::Wake`].
+    pub(super) fn woken(&self, device: usize) {
+        self.wakes[device].store(false, SeqCst);
+    }
+
+    fn wake_all(&self) {
+        for (device, is_on_its_way) in self.devices.iter().zip(&self.wakes) {
+            if !is_on_its_way.swap(true, SeqCst) {
+                // There is room for one.
+                let _ = device.try_send(ToDevice::Wake);
+            }
+        }
+    }
+
+    fn next(&self, queue: &mut Queue<W>) -> Option<Start<W>> {
+        let next = queue.next(&self.shared);
+        if next.is_some() {
+            self.room.notify_all();
+        }
+        next
+    }
+
+    fn go_on(self: &Arc<Self>, mut queue: Guard<'_, Queue<W>>) {
+        let next = self.next(&mut queue);
+        drop(queue);
+        self.start_all(next);
+    }
+
+    /// Starts batches while there are some with a slot.
+    fn start_all(self: &Arc<Self>, mut next: Option<Start<W>>) {
+        while let Some((slot, batch)) = next {
+            next = match self.workers_for(self.shared.program.uploads.bytes(batch.total)) {
+                Some(workers) => {
+                    let dispatcher = Arc::clone(self);
+                    workers.spawn(move || dispatcher.work(|| dispatcher.start(slot, batch)));
+                    self.next(&mut self.queue.lock())
+                }
+                None => self.start(slot, batch),
+            };
+        }
+    }
+
+    /// The engine's workers, if they are faster than this thread at copying so many bytes.
+    fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
+        let workers = self.workers.as_ref()?;
+        shares_work(workers, bytes).then_some(workers)
+    }
+
+    /// Runs a task of a worker, and then what it lets start.
+    fn work(self: &Arc<Self>, task: impl FnOnce() -> Option<Start<W>>) {
+        let _inside = InsideEngine::enter(self.shared.engine);
+        // A panic has broken the engine by now, and its message was printed.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.start_all(task())));
+    }
+
+    /// Writes and submits a batch. Returns the next one that can start.
+    fn start(self: &Arc<Self>, slot: Slot<Free>, batch: Batch<W>) -> Option<Start<W>> {
+        let _breaks = BreaksOnPanic::new(self);
+        let device = slot.device();
+        let pool = self.workers.as_ref().unwrap_or(&self.shared.pool);
+        let finished = match self.shared.give(slot, batch, pool) {
+            Given::Submitted(flight) => {
+                let sent = self.devices[device].send(ToDevice::Flight(flight));
+                assert!(sent.is_ok(), "the completion thread outlives its batches");
+                None
+            }
+            Given::Finished(finished) => Some(finished),
+        };
+        let mut queue = self.queue.lock();
+        if queue.has_started(device) {
+            self.started.notify_all();
+        }
+        match finished {
+            None => self.next(&mut queue),
+            Some(finished) => {
+                drop(queue);
+                self.deliver(self.shared.seen(finished))
+            }
+        }
+    }
+
+    /// Reads the results of a batch that has finished, and answers it.
+    pub(super) fn finish(self: &Arc<Self>, finished: Finished<Batch<W>>) {
+        let batch = match &finished {
+            Ok(slot) => slot.batch(),
+            Err(failed) => &failed.batch,
+        };
+        match self.workers_for(self.shared.program.downloads.bytes(batch.total)) {
+            Some(workers) => {
+                let dispatcher = Arc::clone(self);
+                workers.spawn(move || dispatcher.work(|| dispatcher.deliver(finished)));
+            }
+            None => self.start_all(self.deliver(finished)),
+        }
+    }
+
+    /// Reads the results of a batch, frees its slot, and answers it. Returns the next batch that can
+    /// start.
+    fn deliver(&self, finished: Finished<Batch<W>>) -> Option<Start<W>> {
+        let _breaks = BreaksOnPanic::new(self);
+        let mut outputs = self.shared.outputs.take();
+        let taken = self.shared.take_back(finished, &mut outputs);
+        let next = {
+            let mut queue = self.queue.lock();
+            queue.put_free(taken.slot);
+            self.next(&mut queue)
+        };
+        self.answer(taken.batch, taken.failure, &mut outputs);
+        self.shared.outputs.give_back(outputs);
+        self.answered.fetch_add(1, SeqCst);
+        if self.is_closing.load(SeqCst) {
+            self.wake_all();
+        }
+        next
+    }
+
+    fn answer(
+        &self,
+        batch: Batch<W>,
+        failure: Option<Error>,
+        outputs: &mut Vec<Result<W::Output>>,
+    ) {
+        let mut entries = batch.entries;
+        let through = entries.drain(..).zip(outputs.drain(..));
+        let completions = through.map(|(entry, result)| Completion {
+            item: entry.item,
+            result,
+        });
+        match (batch.reply, batch.ordered) {
+            (Some(reply), _) => reply.complete(completions.map(Some)),
+            (None, Some(Ordered { number, results })) => {
+                let mut of_run = self.shared.completions.take();
+                of_run.extend(completions.rev());
+                let of_run = RunBatch(of_run);
+                results.send(number, failure.map_or(Ok(of_run), Err));
+            }
+            (None, None) => unreachable!("a batch is of tickets or of a run"),
+        }
+        self.shared.entries.give_back(entries);
+    }
+
+    /// Runs `work` while no batch is given to `device`, and all earlier ones are with its completion
+    /// thread.
+    pub(super) fn without_submissions<T>(
+        self: &Arc<Self>,
+        device: usize,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let mut queue = self.queue.lock();
+        while queue.suspend(device) && !self.is_broken() {
+            self.started.wait(&mut queue);
+        }
+        drop(queue);
+        let result = work();
+        let mut queue = self.queue.lock();
+        queue.resume(device);
+        self.go_on(queue);
+        result
+    }
+
+    /// Ends the engine after a panic: what was submitted may never be answered.
+    fn break_off(&self) {
+        self.is_broken.store(true, SeqCst);
+        let lost = self.queue.lock().clear();
+        self.room.notify_all();
+        self.started.notify_all();
+        self.wake_all();
+        for batch in lost {
+            unwinding(|| drop(batch));
+        }
+    }
+}
+
+/// Breaks the engine off if its thread panics. The code of embedders is guarded elsewhere, so only
+/// a mistake in this crate does that.
+pub(super) struct BreaksOnPanic<'a, W: Workload> {
+    dispatcher: &'a Dispatcher<W>,
+    /// Whether the thread panicked before, as one may that drops an engine.
+    was_panicking: bool,
+}
+
+impl<'a, W: Workload> BreaksOnPanic<'a, W> {
+    pub(super) fn new(dispatcher: &'a Dispatcher<W>) -> Self {
+        BreaksOnPanic {
+            dispatcher,
+            was_panicking: panicking(),
+        }
+    }
+}
+
+impl<W: Workload> Drop for BreaksOnPanic<'_, W> {
+    fn drop(&mut self) {
+        if panicking() && !self.was_panicking {
+            self.dispatcher.break_off();
+        }
+    }
+}
+
+pub(super) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the engine has stopped")
+}
