@@ -220,8 +220,10 @@ impl<W: Workload> Batcher<W> {
     /// Whether no further item of any size fits.
     fn is_full(&self) -> bool {
         let total = self.open.total.as_slice().iter();
-        let mut axes = total.zip(self.target.as_slice());
-        let full = axes.any(|(&length, &target)| target > 0 && length >= target);
+        let axes = total.zip(self.target.as_slice());
+        let full = axes.fold(false, |any, (&length, &target)| {
+            any | ((target > 0) & (length >= target))
+        });
         full || self.open.empty_entries == EMPTY_ENTRIES_MAX
     }
 

@@ -1,7 +1,7 @@
 //! Allocates what an engine needs, or less if memory runs out.
 
+use super::config::EngineConfig;
 use super::counters::AtomicCounters;
-use super::engine::EngineConfig;
 use super::exclusive::ExclusiveUse;
 use super::fit_buckets::RecentSizes;
 use super::plan::MemoryPlan;

@@ -2,8 +2,8 @@
 
 use super::batch::{Batch, Batcher};
 use super::build::{Built, Shrunk, build};
+use super::config::{EngineConfig, SubmitOptions};
 use super::counters::Counters;
-use super::engine::{EngineConfig, SubmitOptions};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
@@ -97,7 +97,7 @@ impl<W: Workload> Pipeline<W> {
     /// # Errors
     /// The item itself if a closed batch still waits for a slot.
     pub fn submit(&mut self, item: W::Item) -> Result<u64, Refused<W::Item>> {
-        self.submit_at(item, SubmitOptions::default(), Instant::now())
+        self.submit_by(item, SubmitOptions::default(), Instant::now)
     }
 
     /// [`Pipeline::submit`] with options, at time `now`. Items keep their order here, so `urgent`
@@ -111,6 +111,16 @@ impl<W: Workload> Pipeline<W> {
         options: SubmitOptions,
         now: Instant,
     ) -> Result<u64, Refused<W::Item>> {
+        self.submit_by(item, options, || now)
+    }
+
+    /// Reads `clock` for some of the items only.
+    fn submit_by(
+        &mut self,
+        item: W::Item,
+        options: SubmitOptions,
+        clock: impl Fn() -> Instant,
+    ) -> Result<u64, Refused<W::Item>> {
         if !self.waiting.is_empty() {
             self.look();
         }
@@ -119,9 +129,10 @@ impl<W: Workload> Pipeline<W> {
         }
         let extent = self.shared.extent(&item);
         let number = self.batcher.next_number();
-        for batch in self.batcher.push(item, extent, now, options.deadline) {
-            self.dispatch(batch);
-        }
+        let (closed, extent) = self.batcher.make_room(extent);
+        closed.into_iter().for_each(|batch| self.dispatch(batch));
+        let full = self.batcher.add(item, extent, clock, options.deadline);
+        full.into_iter().for_each(|batch| self.dispatch(batch));
         if options.urgent {
             self.flush();
         }

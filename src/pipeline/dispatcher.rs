@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
-use super::engine::SubmitOptions;
+use super::config::SubmitOptions;
 use super::queue::{Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;

@@ -1,6 +1,6 @@
 //! A drawing of what an engine would replay.
 
-use super::engine::EngineConfig;
+use super::config::EngineConfig;
 use super::recorded::record_buckets;
 use crate::backend::Backend;
 use crate::error::{Error, Result};

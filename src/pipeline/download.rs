@@ -1,7 +1,7 @@
 //! Stage three: reads results out of a finished slot.
 
 use super::batch::{Batch, Entry};
-use super::recorded::RecordedWorkload;
+use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Done, Slot};
 use super::upload::shares_work;
 use crate::error::{Context, Result};
@@ -46,7 +46,8 @@ pub(crate) fn unpack<W: Workload, B>(
         }
         Ok(results)
     };
-    let results = program.guarded(read_batch).within(|| "read").transpose();
+    let inside = program.inside();
+    let results = guarded(read_batch).within(|| "read").transpose();
     if let Some(results) = results {
         let mut results = results.map(Vec::into_iter);
         outputs.extend(batch.entries.iter().map(|entry| {
@@ -59,17 +60,18 @@ pub(crate) fn unpack<W: Workload, B>(
     let read = |entry: &Entry<W>| -> Result<W::Output> {
         let location = entry.location.clone()?;
         let views = ReadViews::new(&program.downloads, &buffers, location.at, location.extent);
-        program
-            .guarded(|| {
-                program
-                    .workload
-                    .read(&program.buffers, &entry.item, location.at, &views)
-            })
-            .within(|| "read")
+        let read = || {
+            let (workload, buffers) = (&program.workload, &program.buffers);
+            workload.read(buffers, &entry.item, location.at, &views)
+        };
+        guarded(read).within(|| "read")
     };
     if parallel {
-        let entries = &batch.entries;
-        pool.install(|| outputs.par_extend(entries.par_iter().map(read)));
+        // The pool's threads run the workload's code instead of this one.
+        drop(inside);
+        let entries = batch.entries.par_iter();
+        let outputs_of = entries.map_init(|| program.inside(), |_, entry| read(entry));
+        pool.install(|| outputs.par_extend(outputs_of));
     } else {
         outputs.extend(batch.entries.iter().map(read));
     }

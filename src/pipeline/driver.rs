@@ -3,8 +3,8 @@
 
 use super::batch::{Batch, unwinding};
 use super::compute::Completions;
+use super::config::EngineConfig;
 use super::dispatcher::{BreaksOnPanic, Dispatcher};
-use super::engine::EngineConfig;
 use super::queue::Queue;
 use super::reentrancy::InsideEngine;
 use super::run_results::{RunResults, Unconsumed};

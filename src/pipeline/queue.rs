@@ -2,8 +2,8 @@
 //! and gives them slots.
 
 use super::batch::{Batch, Batcher, Ordered};
+use super::config::{Close, SubmitOptions};
 use super::counters::add_since;
-use super::engine::{Close, SubmitOptions};
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;

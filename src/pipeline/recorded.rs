@@ -63,11 +63,10 @@ impl<W: Workload> RecordedWorkload<W> {
         }
     }
 
-    /// Runs the workload's code for an item. A panic becomes the item's error, and calls in it that
-    /// would wait for the engine fail.
-    pub(crate) fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let _inside = InsideEngine::enter(self.engine);
-        guarded(work)
+    /// While the guard lives, calls of the workload's code on this thread that would wait for the
+    /// engine fail.
+    pub(crate) fn inside(&self) -> InsideEngine {
+        InsideEngine::enter(self.engine)
     }
 
     /// The extent of an item. A panic of the workload becomes the item's error.
@@ -130,7 +129,7 @@ impl<W: Workload> RecordedWorkload<W> {
 }
 
 /// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
         let message = format!("the workload panicked: {panic}");
         Err(Error::new(ErrorKind::Input, message))

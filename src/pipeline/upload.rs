@@ -2,7 +2,7 @@
 //! views.
 
 use super::batch::{Batch, Entry};
-use super::recorded::RecordedWorkload;
+use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Filled, Filling, Free, Slot, write_header};
 use crate::workload::{Extent, Workload, WriteParts};
 use rayon::ThreadPool;
@@ -58,12 +58,13 @@ fn write_in_turn<W: Workload>(
     mut parts: WriteParts<'_>,
 ) {
     let (workload, buffers) = (&program.workload, &program.buffers);
+    let _inside = program.inside();
     for entry in entries {
         let Ok(location) = &entry.location else {
             continue;
         };
         let written = parts.write_next(location.extent, |views| {
-            program.guarded(|| workload.write(buffers, &entry.item, location.at, views))
+            guarded(|| workload.write(buffers, &entry.item, location.at, views))
         });
         if let Err(error) = written {
             entry.location = Err(error.within("write"));

@@ -19,6 +19,7 @@ impl<const N: usize> From<[u32; N]> for Extent {
 impl std::ops::Index<usize> for Extent {
     type Output = u32;
 
+    #[inline]
     fn index(&self, axis: usize) -> &u32 {
         &self.0[axis]
     }
@@ -26,18 +27,20 @@ impl std::ops::Index<usize> for Extent {
 
 impl Extent {
     /// The lengths along all axes.
+    #[inline]
     pub fn as_slice(&self) -> &[u32] {
         &self.0
     }
 
     /// The sum along each axis; `None` if one overflows.
+    #[inline]
     #[must_use]
     pub fn checked_add(self, other: Extent) -> Option<Extent> {
-        let mut sum = self.0;
-        for (length, more) in sum.iter_mut().zip(other.0) {
-            *length = length.checked_add(more)?;
-        }
-        Some(Extent(sum))
+        let sums: [_; AXES_MAX] =
+            std::array::from_fn(|axis| self.0[axis].overflowing_add(other.0[axis]));
+        // Without branches, as this runs for each item.
+        let overflows = sums.iter().fold(false, |any, &(_, is_over)| any | is_over);
+        (!overflows).then(|| Extent(sums.map(|(sum, _)| sum)))
     }
 
     /// The larger length along each axis.
@@ -61,17 +64,20 @@ impl Extent {
     }
 
     /// Whether it is within `capacity` along every axis.
+    #[inline]
     #[must_use]
     pub fn fits(self, capacity: Extent) -> bool {
-        self.0
-            .iter()
-            .zip(capacity.0)
-            .all(|(&length, max)| length <= max)
+        let axes = self.0.iter().zip(capacity.0);
+        axes.fold(true, |all, (&length, max)| all & (length <= max))
     }
 
     /// The first axis along which it exceeds `capacity`.
+    #[inline]
     #[must_use]
     pub fn first_excess(self, capacity: Extent) -> Option<usize> {
+        if self.fits(capacity) {
+            return None;
+        }
         (0..AXES_MAX).find(|&axis| self.0[axis] > capacity.0[axis])
     }
 }

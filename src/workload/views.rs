@@ -18,6 +18,7 @@ struct ItemBuffer {
 }
 
 impl ItemBuffer {
+    #[inline]
     fn bytes(&self, extent: Extent) -> usize {
         extent[self.axis] as usize * self.unit_bytes
     }
@@ -57,6 +58,7 @@ impl ViewLayout {
         along.map(|part| part.unit_bytes).sum()
     }
 
+    #[inline]
     fn position(&self, buffer: BufferId) -> usize {
         self.buffers
             .iter()
@@ -155,6 +157,7 @@ pub struct ReadViews<'a> {
 impl<'a> ReadViews<'a> {
     /// The part of whole buffers, given in the order of the layout, that starts at `at` and spans
     /// `extent`.
+    #[inline]
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: &'a [&'a [u8]],

@@ -1,0 +1,142 @@
+//! Settings of an engine and of submissions to it.
+
+use super::ring::Wait;
+use super::timeline::TimelineConfig;
+use crate::error::{Error, Result};
+use crate::replay::Policy;
+use crate::workload::Extent;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The most slots of one device.
+pub const SLOTS_MAX: usize = 64;
+
+/// When an [`Engine`](super::Engine) closes a batch that has room for more items. A run closes its batches by size
+/// only, and a [`Pipeline`](super::Pipeline) when its caller asks or polls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Close {
+    /// As soon as a slot is free: a lone item waits for no others. Items that arrive while all slots
+    /// are in use travel together.
+    #[default]
+    Idle,
+    /// After [`EngineConfig::batch_wait`], or at the item's
+    /// [`deadline`](SubmitOptions::deadline) if that is earlier.
+    Full,
+}
+
+/// Settings of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Slots on each device. Three keep upload, compute and download busy at the same time.
+    pub slots: usize,
+    /// Graph replay or stream launches, with their settings.
+    pub policy: Policy,
+    /// A batch closes before it exceeds this. It also closes at 65,536 items that take no room,
+    /// such as rejected ones.
+    pub batch: Extent,
+    /// Capacities that batches are recorded for, smallest first. A batch runs in the first bucket
+    /// that holds it. The last bucket limits the size of an item.
+    pub buckets: Vec<Extent>,
+    /// When a batch closes that is not full.
+    pub close: Close,
+    /// The longest that a submitted item waits for its batch to fill, with [`Close::Full`].
+    pub batch_wait: Duration,
+    /// The largest amount of device and pinned memory together, in bytes; `None` for no budget.
+    ///
+    /// With a budget the engine allocates all of its plan or fails. Without one it tries with less
+    /// if memory runs out: fewer slots, then a smaller largest bucket, down to one slot and a
+    /// bucket that holds a batch. See [`Engine::shrunk`](super::Engine::shrunk).
+    pub memory_bytes_max: Option<u64>,
+    /// How to wait for the device.
+    pub wait: Wait,
+    /// The largest number of restarts of supervised devices, starts that failed because the new
+    /// process ended included.
+    pub restarts_max: u64,
+    /// Which batches a timeline samples; `None` for no timeline, which costs nothing.
+    pub timeline: Option<TimelineConfig>,
+}
+
+impl EngineConfig {
+    /// Three slots, graph replay, and one bucket: the batch itself.
+    pub fn new(batch: impl Into<Extent>) -> Self {
+        let batch = batch.into();
+        EngineConfig {
+            slots: 3,
+            policy: Policy::default(),
+            batch,
+            buckets: vec![batch],
+            close: Close::default(),
+            batch_wait: Duration::from_millis(2),
+            memory_bytes_max: None,
+            wait: Wait::default(),
+            restarts_max: 1000,
+            timeline: None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if !(1..=SLOTS_MAX).contains(&self.slots) {
+            return Err(Error::config(format!(
+                "slots = {} is not 1 to {SLOTS_MAX}",
+                self.slots
+            )));
+        }
+        self.policy.check()?;
+        self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
+        match self.buckets.last() {
+            Some(largest) if self.batch.fits(*largest) => Ok(()),
+            _ => Err(Error::config(format!(
+                "no bucket holds a batch of {}",
+                self.batch
+            ))),
+        }
+    }
+}
+
+/// How one item is submitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubmitOptions {
+    /// Closes the item's batch at once, with the items that are in it. The batch overtakes those
+    /// that wait for a slot; after eight urgent batches in a row another one starts.
+    pub urgent: bool,
+    /// The latest time at which the item's batch closes with [`Close::Full`], full or not.
+    pub deadline: Option<Instant>,
+}
+
+/// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySubmitError<I> {
+    /// The largest number of batches waits for a slot. Try again later.
+    Full(I),
+    /// The engine has stopped.
+    Closed(I),
+}
+
+impl<I> TrySubmitError<I> {
+    /// The item.
+    pub fn into_item(self) -> I {
+        match self {
+            TrySubmitError::Full(item) | TrySubmitError::Closed(item) => item,
+        }
+    }
+}
+
+impl<I> fmt::Display for TrySubmitError<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrySubmitError::Full(_) => "the engine is full: batches wait for a slot",
+            TrySubmitError::Closed(_) => "the engine has stopped",
+        })
+    }
+}
+
+impl<I> fmt::Debug for TrySubmitError<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrySubmitError::Full(_) => "Full",
+            TrySubmitError::Closed(_) => "Closed",
+        })
+    }
+}
+
+impl<I> std::error::Error for TrySubmitError<I> {}
