@@ -4,7 +4,7 @@
 use super::batch::{Batch, Batcher, Ordered, RunBatch, RunSender, unwinding};
 use super::compute::{Completions, Next, ToDevice};
 use super::counters::add_since;
-use super::reentrancy::InsideEngine;
+use super::reentrancy::{EngineId, InsideEngine};
 use super::ring::{Finished, Reorder, Wait};
 use super::slot::{Free, Slot};
 use super::stages::{Given, Shared};
@@ -153,7 +153,7 @@ pub(super) fn start<W: Workload>(
         threads.push(spawn("tapeloop-compute", shared, None, work)?);
     }
     let ((normal, normal_items), (urgent, urgent_items)) = bounded_pair(INTAKE_ITEMS_MAX);
-    let fill_pool = fill_pool(shared.pool.current_num_threads())?;
+    let fill_pool = fill_pool(shared.pool.current_num_threads(), shared.engine)?;
     let upload = Upload {
         shared: Arc::clone(shared),
         pool: Arc::clone(fill_pool.as_ref().unwrap_or(&shared.pool)),
@@ -175,7 +175,10 @@ pub(super) fn start<W: Workload>(
 
 /// The pool that stage one runs in, if the engine's pool has several threads. Stage one writes
 /// batches itself and its pool helps, so it waits for no thread that has yet to wake up.
-fn fill_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
+///
+/// All its threads count as inside of the engine: a workload may share the writing of an item out
+/// to them, and stage one waits for that.
+fn fill_pool(threads: usize, engine: EngineId) -> Result<Option<Arc<ThreadPool>>> {
     let threads = threads.min(FILL_THREADS_MAX);
     if threads < 2 {
         return Ok(None);
@@ -183,6 +186,7 @@ fn fill_pool(threads: usize) -> Result<Option<Arc<ThreadPool>>> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-fill-{index}"))
+        .start_handler(move |_| InsideEngine::enter(engine).stay())
         .build();
     let refused = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
     pool.map(|pool| Some(Arc::new(pool))).map_err(refused)
