@@ -1,7 +1,10 @@
-//! How long a loop that polls for completions sleeps between two rounds.
+//! Waiting: how long a loop that polls for completions sleeps between two rounds, and receiving what
+//! tasks of a pool send.
 
 #[cfg(not(loom))]
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::RecvTimeoutError;
+use crossbeam_channel::{Receiver, RecvError, TryRecvError};
+use rayon::ThreadPool;
 use std::time::{Duration, Instant};
 
 /// How long the loop keeps its core after the last event.
@@ -61,6 +64,24 @@ pub(crate) fn receive_within<T>(receiver: &Receiver<T>, pause: Duration) -> Opti
         Err(RecvTimeoutError::Disconnected) => {
             std::thread::sleep(pause);
             None
+        }
+    }
+}
+
+/// Receives what a task of `pool` sends. A thread of the pool runs other tasks meanwhile, as the
+/// task may wait for this very thread.
+///
+/// # Errors
+/// If the sender is gone.
+pub(crate) fn receive_helping<T>(
+    receiver: &Receiver<T>,
+    pool: &ThreadPool,
+) -> Result<T, RecvError> {
+    loop {
+        match receiver.try_recv() {
+            Ok(value) => return Ok(value),
+            Err(TryRecvError::Empty) if pool.yield_now().is_some() => std::thread::yield_now(),
+            Err(_) => return receiver.recv(),
         }
     }
 }

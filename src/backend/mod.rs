@@ -79,9 +79,9 @@ pub use allocation::{
     Allocation, AllocationKey, AllocationView, Lease, ReadGuard, Region, Space, WriteGuard,
 };
 use arrayvec::ArrayVec;
-pub(crate) use backoff::Backoff;
 #[cfg(not(loom))]
 pub(crate) use backoff::receive_within;
+pub(crate) use backoff::{Backoff, receive_helping};
 pub use call_counters::{Call, CallCounters};
 pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
@@ -489,8 +489,9 @@ pub unsafe trait DeviceSlot: Send {
     }
 
     /// Marks the device as lost after a missed deadline: from now on every call to any of its
-    /// slots fails with `error`, and nothing of it is waited for, touched or freed.
-    fn abandon(&mut self, error: &Error);
+    /// slots fails with `error`, and nothing of it is waited for, touched or freed. Returns the
+    /// reason of the loss: `error`, or that of an earlier loss that ended the work too.
+    fn abandon(&mut self, error: &Error) -> Error;
 
     /// When the device last reached each [`Op::Timestamp`] of this slot, among work that was seen
     /// done.

@@ -5,7 +5,6 @@ use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
 use super::config::SubmitOptions;
 use super::queue::{Queue, Start};
-use super::reentrancy::InsideEngine;
 use super::ring::Finished;
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
@@ -237,7 +236,6 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Runs a task of a worker, and then what it lets start.
     fn work(self: &Arc<Self>, task: impl FnOnce() -> Option<Start<W>>) {
-        let _inside = InsideEngine::enter(self.shared.engine);
         // A panic has broken the engine by now, and its message was printed.
         let _ = catch_unwind(AssertUnwindSafe(|| self.start_all(task())));
     }

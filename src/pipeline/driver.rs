@@ -6,7 +6,7 @@ use super::compute::Completions;
 use super::config::EngineConfig;
 use super::dispatcher::{BreaksOnPanic, Dispatcher};
 use super::queue::Queue;
-use super::reentrancy::InsideEngine;
+use super::reentrancy::{EngineId, InsideEngine};
 use super::run_results::{RunResults, Unconsumed};
 use super::slot::{Free, Slot};
 use super::stages::Shared;
@@ -40,7 +40,7 @@ pub(super) fn start<W: Workload>(
     // Room for all slots and for a wake.
     let (devices, submitted): (Vec<_>, Vec<_>) =
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
-    let workers = workers(shared.pool.current_num_threads())?;
+    let workers = workers(shared.pool.current_num_threads(), shared.engine)?;
     let queue = Queue::new(&shared, slots, config.close);
     let dispatcher = Arc::new(Dispatcher::new(shared, queue, devices, workers));
     let mut threads = Vec::new();
@@ -59,7 +59,10 @@ pub(super) fn start<W: Workload>(
 }
 
 /// The engine's workers, if its pool has several threads.
-fn workers(threads: usize) -> Result<Option<ThreadPool>> {
+///
+/// They always count as inside of the engine: a workload may share the writing of an item out to
+/// them, and a worker waits for that.
+fn workers(threads: usize, engine: EngineId) -> Result<Option<ThreadPool>> {
     let threads = threads.min(WORKERS_MAX);
     if threads < 2 {
         return Ok(None);
@@ -67,7 +70,10 @@ fn workers(threads: usize) -> Result<Option<ThreadPool>> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-worker-{index}"))
-        .start_handler(|_| crate_threads::register())
+        .start_handler(move |_| {
+            crate_threads::register();
+            InsideEngine::enter(engine).stay();
+        })
         .build();
     let refused = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
     pool.map(Some).map_err(refused)

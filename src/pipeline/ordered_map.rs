@@ -1,5 +1,6 @@
 //! [`OrderedMap`]: a parallel map over an iterator, in order and with a bounded window.
 
+use crate::backend::receive_helping;
 use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
@@ -66,11 +67,8 @@ where
                 None => break,
             }
         }
-        let outcome = self
-            .pending
-            .pop_front()?
-            .recv()
-            .expect("every task sends once");
+        let pending = self.pending.pop_front()?;
+        let outcome = receive_helping(&pending, &self.pool).expect("every task sends once");
         Some(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Packs a workload's items into slots of a [`Ring`](super::Ring), and reads their results. The
-/// caller can submit a packed slot any number of times.
+/// caller can submit a packed slot any number of times, unless the workload's kernels change what
+/// it uploads: on the CPU backend the host's memory is then changed too.
 pub struct Packer<W: Workload> {
     program: RecordedWorkload<W>,
     pool: Arc<ThreadPool>,

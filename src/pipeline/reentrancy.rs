@@ -43,6 +43,11 @@ impl InsideEngine {
         });
         InsideEngine { is_first }
     }
+
+    /// Keeps the mark for as long as the thread lives.
+    pub(crate) fn stay(self) {
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for InsideEngine {

@@ -332,7 +332,8 @@ impl Slot<Filling> {
         core.executor.withdraw(&mut *core.device_slot, allocation)
     }
 
-    /// The host side of an upload buffer. It still holds the data of an earlier batch.
+    /// The host side of an upload buffer. It still holds the data of an earlier batch; where the
+    /// device shares the host's memory, as its kernels left it.
     ///
     /// # Panics
     /// If the recording has no such upload buffer.

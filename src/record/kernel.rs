@@ -419,13 +419,16 @@ impl<'a> TwinLaunch<'a> {
     }
 
     /// Takes the next argument, a buffer that the kernel reads. It may be longer than recorded,
-    /// because all buckets of a slot share the buffers of the largest.
+    /// because all buckets of a slot share the buffers of the largest, and an allocation goes on
+    /// behind the part that a buffer is bound to.
     ///
     /// # Panics
     /// If the kernel declares another parameter here.
     pub fn read<T: Element>(&mut self) -> &'a [T] {
         match self.args.next() {
-            Some(TwinArg::Read(dtype, bytes)) if dtype == T::DTYPE => bytemuck::cast_slice(bytes),
+            Some(TwinArg::Read(dtype, bytes)) if dtype == T::DTYPE => {
+                bytemuck::cast_slice(&bytes[..whole_bytes::<T>(bytes)])
+            }
             _ => panic!("the twin reads a buffer, but its kernel declares another parameter here"),
         }
     }
@@ -437,7 +440,8 @@ impl<'a> TwinLaunch<'a> {
     pub fn write<T: Element>(&mut self) -> &'a mut [T] {
         match self.args.next() {
             Some(TwinArg::Write(dtype, bytes)) if dtype == T::DTYPE => {
-                bytemuck::cast_slice_mut(bytes)
+                let whole = whole_bytes::<T>(bytes);
+                bytemuck::cast_slice_mut(&mut bytes[..whole])
             }
             _ => panic!("the twin writes a buffer, but its kernel declares another parameter here"),
         }
@@ -472,4 +476,9 @@ impl<'a> TwinLaunch<'a> {
             _ => panic!("the twin takes a struct, but its kernel declares another parameter here"),
         }
     }
+}
+
+/// The size of the whole elements in memory that may end with a part of one, in bytes.
+fn whole_bytes<T>(bytes: &[u8]) -> usize {
+    bytes.len() - bytes.len() % size_of::<T>().max(1)
 }

@@ -18,11 +18,11 @@ pub(super) fn wait_within(slot: &mut dyn DeviceSlot, deadline: Option<Duration>)
     }
 }
 
-/// Marks the device of a slot as lost, as it missed its deadline. Returns the error of its work.
+/// Marks the device of a slot as lost, as it missed its deadline. Returns the error of its work,
+/// which is the reason of the loss if the device was lost before.
 pub(crate) fn give_up(slot: &mut dyn DeviceSlot, deadline: Duration) -> Error {
     let message = format!("the device has not finished the batch after {deadline:?}");
     let error = Error::new(ErrorKind::Deadline, message)
         .fix("see whether a kernel loops for ever on its input, or give batches a later deadline");
-    slot.abandon(&error);
-    error
+    slot.abandon(&error)
 }

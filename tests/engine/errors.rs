@@ -24,13 +24,14 @@ const PANICS: u32 = 1 << 31;
 const HELD: u32 = 1 << 29;
 static GATE: AtomicU32 = AtomicU32::new(0);
 
-/// Takes numbers and returns each plus one. `read` calls `after` first.
+/// Takes numbers and returns each plus one. `write` calls `before` first, and `read` calls `after`.
 struct AddOne {
     kernel: Kernel,
-    after: Box<After>,
+    before: Box<Hook>,
+    after: Box<Hook>,
 }
 
-type After = dyn Fn(&Item) -> Result<()> + Send + Sync;
+type Hook = dyn Fn(&Item) -> Result<()> + Send + Sync;
 
 struct Item {
     number: u32,
@@ -97,6 +98,7 @@ impl AddOne {
             .twin(add_one);
         AddOne {
             kernel,
+            before: Box::new(|_| Ok(())),
             after: Box::new(after),
         }
     }
@@ -131,6 +133,7 @@ impl Workload for AddOne {
         _: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
+        (self.before)(item)?;
         views.take(*x).fill(item.number);
         Ok(())
     }

@@ -5,7 +5,7 @@ use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::pipeline::{Close, Engine, EngineConfig, SubmitOptions, Wait};
+use tapeloop::pipeline::{Close, Engine, EngineConfig, OrderedMap, SubmitOptions, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::workload::{Completion, Extent};
 use tapeloop::{Error, ErrorKind};
@@ -340,4 +340,17 @@ fn settings_that_cannot_work_are_named() {
         message.contains(&format!("{} B of memory", 3 * aligned)),
         "{message}"
     );
+}
+
+#[test]
+fn the_only_thread_of_a_pool_may_take_what_the_pool_maps() {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let (own, (sender, mapped)) = (Arc::clone(&pool), std::sync::mpsc::channel());
+    pool.spawn(move || {
+        let all: Vec<u32> = OrderedMap::new(0..100, own, 8, |n: u32| 2 * n).collect();
+        sender.send(all).unwrap();
+    });
+    let all = mapped.recv_timeout(Duration::from_secs(30));
+    let all = all.expect("the thread waits for itself");
+    assert!(all.into_iter().eq((0..100).map(|n| 2 * n)));
 }

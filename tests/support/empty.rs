@@ -226,7 +226,9 @@ unsafe impl DeviceSlot for EmptySlot {
         Ok(())
     }
 
-    fn abandon(&mut self, _: &Error) {}
+    fn abandon(&mut self, error: &Error) -> Error {
+        error.clone()
+    }
 
     fn timestamps(&self) -> Result<Timestamps> {
         Ok([None; TIMESTAMPS])

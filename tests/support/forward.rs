@@ -262,8 +262,8 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
         self.hooks.wait(&mut *self.inner)
     }
 
-    fn abandon(&mut self, error: &Error) {
-        self.inner.abandon(error);
+    fn abandon(&mut self, error: &Error) -> Error {
+        self.inner.abandon(error)
     }
 
     fn timestamps(&self) -> Result<Timestamps> {

@@ -278,6 +278,22 @@ fn a_loss_is_reported_when_the_process_has_ended() {
 }
 
 #[test]
+fn a_deadline_that_passes_while_a_lost_worker_ends_is_not_the_reason() {
+    let (_, backend) = open();
+    let program = program("writes_on", writes_on);
+    let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+    for slot in &mut slots {
+        program.submit(slot, 0);
+    }
+    let fault = Error::new(ErrorKind::Device, "planted").with_code(700);
+    let overdue = Error::new(ErrorKind::Deadline, "given up");
+    for ((device_slot, _), error) in slots.iter_mut().zip([fault, overdue]) {
+        let reason = device_slot.abandon(&error);
+        assert_eq!((reason.message(), reason.code()), ("planted", Some(700)));
+    }
+}
+
+#[test]
 fn a_lost_batch_is_not_forgotten_when_the_slot_is_given_the_next() {
     let (worker, backend) = open();
     let program = program("slow", slow);

@@ -8,7 +8,7 @@ use crate::backend::storage::Storage;
 use crate::backend::twin_launch::check_words;
 use crate::backend::{
     Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
-    Op, Queue, Streams, TIMESTAMPS, Timestamps, no_timestamp,
+    Op, Queue, Streams, TIMESTAMPS, Timestamps, no_timestamp, receive_helping,
 };
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{Access, BufferId};
@@ -150,15 +150,9 @@ impl CpuSlot {
     /// The memory, once the pool has ended its work on it. The next wait returns that work's error.
     fn settle(&mut self) -> &mut Memory {
         if self.memory.is_none() {
-            let ended = loop {
-                match self.ended.1.try_recv() {
-                    Ok(ended) => break ended,
-                    // A thread of the pool helps, as the work may wait for this very thread.
-                    Err(_) if self.shared.yield_to_pool() => std::thread::yield_now(),
-                    Err(_) => break self.ended.1.recv().expect("the slot has a sender too"),
-                }
-            };
-            self.take_back(ended);
+            let pool = self.shared.pool.as_ref().expect("it has the memory");
+            let ended = receive_helping(&self.ended.1, pool);
+            self.take_back(ended.expect("the slot has a sender too"));
         }
         self.memory.as_mut().expect("no work is in the pool")
     }
@@ -180,16 +174,20 @@ impl CpuSlot {
         self.timestamps = memory.timestamps;
     }
 
-    /// Gives what is queued to the pool, unless earlier work has failed.
-    fn spawn(&mut self) {
-        self.settle();
-        if self.failed.is_some() {
-            return;
+    /// Gives what is queued to the pool, if that is worth it and earlier work has neither failed
+    /// nor is still in the pool. Returns whether the pool has work of the slot.
+    fn spawn(&mut self) -> bool {
+        let Some(pool) = &self.shared.pool else {
+            return false;
+        };
+        if self.failed.is_some() || !takes_long(&self.queue) {
+            return self.memory.is_none();
         }
-        let mut memory = self.memory.take().expect("no work is in the pool");
+        let Some(mut memory) = self.memory.take() else {
+            return true;
+        };
         let queue = std::mem::take(&mut self.queue);
         let (shared, ended) = (Arc::clone(&self.shared), self.ended.0.clone());
-        let pool = self.shared.pool.as_ref().expect("the caller checked");
         pool.spawn(move || {
             let outcome = catch(|| memory.run_all(&queue, &shared));
             let outcome = outcome.unwrap_or_else(|panic| {
@@ -201,6 +199,7 @@ impl CpuSlot {
             // The slot may be gone.
             let _ = ended.send((memory, outcome));
         });
+        true
     }
 }
 
@@ -352,9 +351,8 @@ unsafe impl DeviceSlot for CpuSlot {
 
     fn fence(&mut self) -> Result<()> {
         self.shared.calls.add(Call::Submission);
-        if self.shared.pool.is_some() && takes_long(&self.queue) {
-            self.spawn();
-        }
+        // Where the pool still has earlier work, `is_done` gives it this afterwards.
+        self.spawn();
         Ok(())
     }
 
@@ -364,9 +362,15 @@ unsafe impl DeviceSlot for CpuSlot {
                 Ok(ended) => self.take_back(ended),
                 Err(_) => {
                     self.shared.calls.add(Call::Poll);
-                    self.shared.yield_to_pool();
+                    // A thread of the pool helps.
+                    self.shared.pool.as_ref().and_then(|pool| pool.yield_now());
                     return Ok(false);
                 }
+            }
+            // Work that was given in the meantime.
+            if self.spawn() {
+                self.shared.calls.add(Call::Poll);
+                return Ok(false);
             }
         }
         self.wait().map(|()| true)
@@ -380,9 +384,9 @@ unsafe impl DeviceSlot for CpuSlot {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    fn abandon(&mut self, error: &Error) {
+    fn abandon(&mut self, error: &Error) -> Error {
         self.queue.clear();
-        self.abandoned.get_or_insert_with(|| error.clone());
+        self.abandoned.get_or_insert_with(|| error.clone()).clone()
     }
 
     fn timestamps(&self) -> Result<Timestamps> {

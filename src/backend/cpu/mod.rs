@@ -36,14 +36,6 @@ struct Shared {
     calls: CallCounters,
 }
 
-impl Shared {
-    /// Runs other work of the pool, if this thread is one of the pool's. Returns whether it is.
-    fn yield_to_pool(&self) -> bool {
-        let pool = self.pool.as_ref();
-        pool.is_some_and(|pool| pool.yield_now().is_some())
-    }
-}
-
 impl CpuBackend {
     /// A backend that computes on `pool`.
     pub fn new(pool: Arc<ThreadPool>) -> Self {

@@ -216,9 +216,9 @@ impl Context {
         Err(error)
     }
 
-    /// Marks the context as lost. The first reason is the one that is reported.
-    pub(super) fn lose(&self, error: &Error) {
-        self.lost.get_or_init(|| error.clone());
+    /// Marks the context as lost. Returns the first reason, which is the one that is reported.
+    pub(super) fn lose(&self, error: &Error) -> Error {
+        self.lost.get_or_init(|| error.clone()).clone()
     }
 
     pub(super) fn is_lost(&self) -> bool {

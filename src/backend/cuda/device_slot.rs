@@ -256,8 +256,8 @@ unsafe impl DeviceSlot for CudaSlot {
         Ok(())
     }
 
-    fn abandon(&mut self, error: &Error) {
-        self.context.lose(error);
+    fn abandon(&mut self, error: &Error) -> Error {
+        self.context.lose(error)
     }
 
     fn timestamps(&self) -> Result<backend::Timestamps> {

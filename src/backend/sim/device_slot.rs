@@ -344,8 +344,10 @@ unsafe impl DeviceSlot for SimSlot {
         })
     }
 
-    fn abandon(&mut self, error: &Error) {
-        self.shared.device.lock().lose(error.clone());
+    fn abandon(&mut self, error: &Error) -> Error {
+        let mut device = self.shared.device.lock();
+        device.lose(error.clone());
+        device.check_lost().expect_err("it is lost now")
     }
 
     fn timestamps(&self) -> Result<Timestamps> {

@@ -335,7 +335,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         Ok(timestamps.map(|timestamp| timestamp.map(here)))
     }
 
-    fn abandon(&mut self, error: &Error) {
+    fn abandon(&mut self, error: &Error) -> Error {
         let in_flight = self.seen != self.given;
         let generation = match in_flight {
             true => self.generation,
@@ -352,6 +352,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         if ended {
             self.settle_loss();
         }
+        self.supervisor.loss()
     }
 }
 

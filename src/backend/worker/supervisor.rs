@@ -82,6 +82,11 @@ impl Supervisor {
         self.workers.lose(generation, error);
     }
 
+    /// The cause of the last loss.
+    pub(super) fn loss(&self) -> Error {
+        self.workers.loss()
+    }
+
     /// Waits until the lost process has ended, after which it writes to no memory.
     ///
     /// # Errors

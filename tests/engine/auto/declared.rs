@@ -103,3 +103,40 @@ fn kernels_that_write_declared_memory_are_not_tried() {
         assert_eq!(tamper.launches(), 3);
     }
 }
+
+#[test]
+fn a_changed_input_that_is_uploaded_in_part_is_not_tried() {
+    fn in_place(launch: &mut TwinLaunch<'_>) {
+        let (x, y): (&mut [i32], &mut [i32]) = (launch.write(), launch.write());
+        x.iter_mut().for_each(|x| *x += 10);
+        y.copy_from_slice(x);
+    }
+    for inner in devices() {
+        let (tamper, backend) = priced(inner, slow_graphs);
+        let record = |recorder: &mut Recorder| {
+            let kernel = Kernel::new("in_place");
+            let kernel = kernel.updates::<i32>("x").writes::<i32>("y").twin(in_place);
+            let x = recorder.upload_buffer::<i32>("x", 0, 1);
+            let y = recorder.download_buffer::<i32>("y", 0, 1);
+            recorder.upload(x);
+            recorder.launch(&kernel, 1, &[x.into(), y.into()]);
+            recorder.download(y);
+            [x, y]
+        };
+        let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &auto());
+        let device_slot = &mut *device_slot;
+        let mut bindings = executor.bindings(device_slot, 0).unwrap().clone();
+        bindings.set_copy_len(x, 2).unwrap();
+        executor.update(device_slot, 0, bindings).unwrap();
+        device_slot.host_mut(&[x.id()])[0].fill(0);
+        let replay = executor.replay(device_slot, 0, Extent::from([4])).unwrap();
+        device_slot.wait().unwrap();
+        assert_eq!((replay.tried, replay.trial_ns), (0, 0));
+        assert_eq!(
+            device_slot.host(y.id()),
+            bytemuck::cast_slice::<i32, u8>(&[10; 4])
+        );
+        assert_eq!(executor.chosen()[0].tried.len(), 0);
+        assert_eq!(tamper.launches(), 1);
+    }
+}

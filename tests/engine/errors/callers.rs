@@ -77,12 +77,20 @@ fn reentrant(
     after: impl Fn(&Engine<AddOne>, &Item) -> Result<()> + Send + Sync + 'static,
     batch: u32,
 ) -> Arc<Engine<AddOne>> {
+    engine_of(batch, |own| AddOne::with(move |item| after(&own(), item)))
+}
+
+/// An engine whose workload can get the engine itself.
+fn engine_of(
+    batch: u32,
+    workload: impl FnOnce(Box<dyn Fn() -> Arc<Engine<AddOne>> + Send + Sync>) -> AddOne,
+) -> Arc<Engine<AddOne>> {
     let own: Arc<OnceLock<Weak<Engine<AddOne>>>> = Arc::default();
     let cell = Arc::clone(&own);
-    let workload = AddOne::with(move |item| {
+    let workload = workload(Box::new(move || {
         let engine = cell.get().expect("set before the first item").upgrade();
-        after(&engine.expect("kept by the test"), item)
-    });
+        engine.expect("kept by the test")
+    }));
     let config = EngineConfig {
         batch: Extent::from([batch]),
         buckets: vec![Extent::from([batch])],
@@ -123,6 +131,26 @@ fn calls_that_would_wait_for_their_own_thread_are_refused() {
             assert_eq!(ask(&engine, long(3, length)).unwrap(), 4);
         }
     }
+}
+
+#[test]
+fn threads_that_help_to_write_an_item_may_not_wait_for_the_engine() {
+    let submit_on_all = |engine: &Engine<AddOne>| -> Result<()> {
+        let submitted = rayon::broadcast(|_| engine.submit(number(0)).map(drop));
+        assert_eq!(submitted.len(), 2, "the threads that write");
+        assert!(submitted.iter().all(Result::is_err), "one of them may wait");
+        submitted.into_iter().collect()
+    };
+    let engine = engine_of(1, |own| AddOne {
+        before: Box::new(move |item| match item.number {
+            7 => submit_on_all(&own()),
+            _ => Ok(()),
+        }),
+        ..AddOne::new()
+    });
+    let error = ask(&engine, number(7)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    assert_eq!(ask(&engine, number(3)).unwrap(), 4);
 }
 
 fn full() -> Error {

@@ -38,6 +38,52 @@ fn by_both_names(allocation: &Allocation) -> (Recording, Buffer<u32>) {
 }
 
 #[test]
+fn an_allocation_may_end_with_a_part_of_an_element() {
+    type Triple = [u32; 3];
+    let make = Kernel::new("make").writes::<Triple>("d").twin(|launch| {
+        let d: &mut [Triple] = launch.write();
+        (0..).zip(d).for_each(|(n, d)| *d = [n, n + 1, n + 2]);
+    });
+    let copy = Kernel::new("copy_triples")
+        .reads::<Triple>("d")
+        .writes::<Triple>("y")
+        .twin(|launch| {
+            let (d, y): (&[Triple], &mut [Triple]) = (launch.read(), launch.write());
+            y.iter_mut().zip(d).for_each(|(y, d)| *y = *d);
+        });
+    for backend in devices() {
+        let mut recorder = Recorder::new(&[LEN]);
+        let unit = Unit::PerAxis {
+            axis: 0,
+            elements: 1,
+        };
+        let d = recorder.device_buffer::<Triple>("d", unit);
+        let y = recorder.download_buffer::<Triple>("y", 0, 1);
+        recorder.launch(&make, 1, &[d.into()]);
+        recorder.launch(&copy, 1, &[d.into(), y.into()]);
+        recorder.download(y);
+        let recording = recorder.finish().unwrap();
+        let mut device_slot = device_slot(&backend, &recording);
+        let device_slot = &mut *device_slot;
+        let buckets = Arc::new(Buckets::single(recording));
+        let mut executor =
+            Executor::new(&backend, device_slot, &buckets, &Policy::default()).unwrap();
+        let bytes = LEN as usize * size_of::<Triple>();
+        let allocation = backend.allocate(Space::Device, bytes + 7).unwrap();
+        let mut bound = executor.bindings(device_slot, 0).unwrap().clone();
+        let view = AllocationView::new(&allocation, 0, bytes).unwrap();
+        bound.bind_device(d, view).unwrap();
+        executor.update(device_slot, 0, bound).unwrap();
+        executor
+            .replay(device_slot, 0, Extent::from([LEN]))
+            .unwrap();
+        device_slot.wait().unwrap();
+        let written: &[Triple] = bytemuck::cast_slice(device_slot.host(y.id()));
+        assert_eq!(written[5], [5, 6, 7]);
+    }
+}
+
+#[test]
 fn memory_is_bound_or_declared_and_never_both() {
     for backend in devices() {
         for build in [Build::Capture, Build::Explicit] {
