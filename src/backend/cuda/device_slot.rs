@@ -97,7 +97,7 @@ impl CudaSlot {
         let launches: Vec<Option<Op>> = plan
             .iter()
             .map(|node| {
-                let (function, _) = copies.as_ref().filter(|_| node.places.len() > 1)?;
+                let (function, _) = copies.as_ref().filter(|_| node.copies)?;
                 let pieces = node.places.iter().map(|&place| ops[place]);
                 Some(copies::launch(*function, pieces))
             })
@@ -121,9 +121,12 @@ impl CudaSlot {
                 Template::explicit(&self.context, after, &nodes)?
             }
         };
-        let work = |node: NodePlan| match &node.places[..] {
-            [place] => NodeWork::One(*place),
-            places => NodeWork::Copies(places.iter().map(|&at| (at, ops[at].clone())).collect()),
+        let work = |node: NodePlan| match node.copies {
+            false => NodeWork::One(node.places[0]),
+            true => {
+                let places = node.places.into_iter();
+                NodeWork::Copies(places.map(|place| (place, ops[place].clone())).collect())
+            }
         };
         Ok(Draft {
             template,
@@ -137,7 +140,7 @@ impl CudaSlot {
     /// does not load that function, each operation is a node.
     fn plan(&self, source: GraphSource<'_>) -> (Vec<NodePlan>, Option<(FunctionId, Function)>) {
         let merged = plan(source);
-        if merged.len() == source.ops().len() {
+        if !merged.iter().any(|node| node.copies) {
             return (merged, None);
         }
         let loaded = self.functions.load(copies::kernel());
@@ -418,6 +421,25 @@ mod tests {
         slot.fence().unwrap();
         slot.wait().unwrap();
         assert!(new.lease(Access::Read).is_ok());
+    }
+
+    #[test]
+    fn copies_stay_nodes_where_the_driver_does_not_load_the_kernel_that_merges_them() {
+        let session = Session::new();
+        let context = session.context();
+        let allocation = allocation(&context);
+        let mut slot = slot(&context).unwrap();
+        slot.adopt(&allocation).unwrap();
+        let ops = [0, 32].map(|offset| Op::Memset {
+            device: allocation.address() + offset,
+            byte: 0,
+            bytes: 32,
+        });
+        let nodes = ops.each_ref().map(|op| Node { op, after: &[] });
+        assert!(slot.plan(GraphSource::Explicit(&nodes)).1.is_none());
+        // SAFETY: the memsets are of an allocation that the slot adopted.
+        let built = unsafe { slot.make_graph(GraphSource::Explicit(&nodes), None) };
+        assert_eq!(built.unwrap().1, Built::Instantiated);
     }
 
     #[test]

@@ -1,15 +1,16 @@
 //! Which nodes a graph has for its operations.
 
-use super::copies::{BYTES_MAX, PIECES_MAX, bytes, is_piece};
+use super::copies::{MEAN_BYTES_MAX, PIECES_MAX, bytes};
 use crate::backend::edges::Edges;
 use crate::backend::{GraphSource, Node, Op};
 
 /// A node of a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NodePlan {
-    /// The places of its operations among those of the graph: one, or several copies and memsets
-    /// that one launch does.
+    /// The places of its operations among those of the graph.
     pub(super) places: Vec<usize>,
+    /// Whether its operations are copies and memsets that a launch does. Otherwise it is one.
+    pub(super) copies: bool,
     /// The nodes that it runs after; empty in a captured graph.
     pub(super) after: Vec<usize>,
 }
@@ -22,13 +23,20 @@ pub(super) fn one_each(source: GraphSource<'_>) -> Vec<NodePlan> {
     };
     let node = |place| NodePlan {
         places: vec![place],
+        copies: false,
         after: after(place),
     };
     (0..source.ops().len()).map(node).collect()
 }
 
-/// As few nodes as merging copies and memsets gives.
+/// The nodes of a graph. Where its copies and memsets are several and small, launches do them, as
+/// few as possible.
 pub(super) fn plan(source: GraphSource<'_>) -> Vec<NodePlan> {
+    let sizes: Vec<usize> = source.ops().filter_map(bytes).collect();
+    let sum = sizes.iter().copied().fold(0, usize::saturating_add);
+    if sizes.len() < 2 || sum / sizes.len() > MEAN_BYTES_MAX {
+        return one_each(source);
+    }
     match source {
         GraphSource::Captured(ops) => plan_line(ops),
         GraphSource::Explicit(nodes) => plan_explicit(nodes),
@@ -37,85 +45,81 @@ pub(super) fn plan(source: GraphSource<'_>) -> Vec<NodePlan> {
 
 /// Merges neighbours. Operations of a line may depend on those before them.
 fn plan_line(ops: &[&Op]) -> Vec<NodePlan> {
-    let mut runs: Vec<Vec<usize>> = Vec::new();
+    let mut nodes: Vec<NodePlan> = Vec::new();
     for (place, op) in ops.iter().enumerate() {
-        let joins = |run: &Vec<usize>| {
-            let mut others = run.iter().map(|&other| ops[other]);
-            is_piece(op)
-                && others.all(|other| {
-                    is_piece(other) && is_download(op) == is_download(other) && are_apart(op, other)
-                })
+        let joins = |node: &NodePlan| {
+            let mut others = node.places.iter().map(|&other| ops[other]);
+            node.copies
+                && node.places.len() < PIECES_MAX
+                && others.all(|other| is_download(op) == is_download(other) && are_apart(op, other))
         };
-        match runs.last_mut().filter(|run| joins(run)) {
-            Some(run) => run.push(place),
-            None => runs.push(vec![place]),
+        let copies = bytes(op).is_some();
+        match nodes.last_mut().filter(|last| copies && joins(last)) {
+            Some(last) => last.places.push(place),
+            None => nodes.push(NodePlan {
+                places: vec![place],
+                copies,
+                after: Vec::new(),
+            }),
         }
     }
-    let split = |run: Vec<usize>| match is_worth_merging(&run, |place| ops[place]) {
-        true => vec![run],
-        false => run.into_iter().map(|place| vec![place]).collect(),
-    };
-    let node = |places| NodePlan {
-        places,
-        after: Vec::new(),
-    };
-    runs.into_iter().flat_map(split).map(node).collect()
+    nodes
 }
 
 /// Merges the uploads and memsets that run after nothing, and the downloads that no other work
 /// runs after.
 fn plan_explicit(nodes: &[Node<'_>]) -> Vec<NodePlan> {
-    let mut is_last = vec![true; nodes.len()];
+    let mut has_later = vec![false; nodes.len()];
     for node in nodes {
-        if !matches!(node.op, Op::Timestamp { .. }) {
+        node.after.iter().for_each(|&place| has_later[place] = true);
+    }
+    // Whether at most timestamps run after a node, for which nothing waits in turn.
+    let mut is_last = vec![true; nodes.len()];
+    for (place, node) in nodes.iter().enumerate() {
+        if has_later[place] || !matches!(node.op, Op::Timestamp { .. }) {
             node.after.iter().for_each(|&place| is_last[place] = false);
         }
     }
     let all = || nodes.iter().enumerate();
-    let first = all()
-        .filter(|(_, node)| is_piece(node.op) && !is_download(node.op) && node.after.is_empty());
+    let first = all().filter(|(_, node)| {
+        bytes(node.op).is_some() && !is_download(node.op) && node.after.is_empty()
+    });
     let last = all().filter(|(place, node)| is_download(node.op) && is_last[*place]);
-    let [first, last] = [
-        first.map(|(place, _)| place).collect(),
-        last.map(|(place, _)| place).collect(),
-    ]
-    .map(
-        |places: Vec<usize>| match is_worth_merging(&places, |place| nodes[place].op) {
-            true => places,
-            false => Vec::new(),
-        },
-    );
+    let first: Vec<usize> = first.map(|(place, _)| place).collect();
+    let last: Vec<usize> = last.map(|(place, _)| place).collect();
     // Timestamps that run after the merged downloads come behind them.
     let (behind, between): (Vec<usize>, Vec<usize>) = (0..nodes.len())
         .filter(|place| !first.contains(place) && !last.contains(place))
         .partition(|&place| nodes[place].after.iter().any(|after| last.contains(after)));
-    let single = |place| vec![place];
-    let merged = |places: Vec<usize>| Some(places).filter(|places| !places.is_empty());
-    let order = merged(first)
+    let single = |place| (vec![place], false);
+    let merged = |places: &[usize]| {
+        let launches = places.chunks(PIECES_MAX);
+        let launches = launches.map(|places| (places.to_vec(), true));
+        launches.collect::<Vec<_>>()
+    };
+    let order = merged(&first)
         .into_iter()
         .chain(between.into_iter().map(single))
-        .chain(merged(last))
+        .chain(merged(&last))
         .chain(behind.into_iter().map(single));
-    let order: Vec<Vec<usize>> = order.collect();
+    let order: Vec<(Vec<usize>, bool)> = order.collect();
     let mut node_of = vec![0; nodes.len()];
-    for (index, places) in order.iter().enumerate() {
+    for (index, (places, _)) in order.iter().enumerate() {
         places.iter().for_each(|&place| node_of[place] = index);
     }
     let mut edges = Edges::default();
-    for places in &order {
+    for (places, _) in &order {
         let after = places.iter().flat_map(|&place| nodes[place].after);
         edges.add(after.map(|&place| node_of[place]).collect());
     }
     let pairs = order.into_iter().zip(edges.into_after());
     pairs
-        .map(|(places, after)| NodePlan { places, after })
+        .map(|((places, copies), after)| NodePlan {
+            places,
+            copies,
+            after,
+        })
         .collect()
-}
-
-fn is_worth_merging<'a>(places: &[usize], op: impl Fn(usize) -> &'a Op) -> bool {
-    let sizes = places.iter().map(|&place| bytes(op(place)));
-    let sum = sizes.fold(0, usize::saturating_add);
-    (2..=PIECES_MAX).contains(&places.len()) && sum <= BYTES_MAX
 }
 
 fn is_download(op: &Op) -> bool {
@@ -126,8 +130,13 @@ fn is_download(op: &Op) -> bool {
 fn are_apart(one: &Op, other: &Op) -> bool {
     // Each access as its first address, the one behind its last, and whether it writes.
     let accesses = |op: &Op| {
-        let range =
-            |start: u64, writes: bool| (start, start.saturating_add(bytes(op) as u64), writes);
+        let range = |start: u64, writes: bool| {
+            (
+                start,
+                start.saturating_add(bytes(op).unwrap_or_default() as u64),
+                writes,
+            )
+        };
         match *op {
             Op::Upload { host, device, .. } => vec![range(host, false), range(device, true)],
             Op::Download { host, device, .. } => vec![range(device, false), range(host, true)],
@@ -238,11 +247,22 @@ mod tests {
     }
 
     #[test]
-    fn a_download_that_work_waits_for_is_left_alone() {
+    fn a_download_that_work_waits_for_stays_in_its_place() {
         let ops = [kernel(), download(0), download(BYTES), upload(2 * BYTES)];
         let planned = explicit(&ops, &[&[], &[0], &[0], &[1]]);
         let places: Vec<_> = planned.into_iter().map(|(places, _)| places).collect();
-        assert_eq!(places, [[0], [1], [2], [3]]);
+        assert_eq!(places, [[0], [1], [3], [2]]);
+        // Work waits for a timestamp behind it.
+        let ops = [download(0), Op::Timestamp { timestamp: 3 }, kernel()];
+        let ops = [&ops[..], &[download(BYTES)]].concat();
+        let planned = explicit(&ops, &[&[], &[0], &[1], &[2]]);
+        let expected = [
+            (vec![0], vec![]),
+            (vec![1], vec![0]),
+            (vec![2], vec![1]),
+            (vec![3], vec![2]),
+        ];
+        assert_eq!(planned, expected);
     }
 
     #[test]
@@ -272,18 +292,38 @@ mod tests {
     }
 
     #[test]
-    fn large_copies_and_very_many_stay_nodes_of_their_own() {
+    fn large_copies_and_a_single_one_are_nodes_of_their_own() {
         let large = |device| Op::Memset {
             device,
             byte: 0,
-            bytes: BYTES_MAX / 2 + 1,
+            bytes: MEAN_BYTES_MAX + 1,
         };
-        let ops = [large(0), large(BYTES_MAX as u64)];
+        let ops = [large(0), large(2 * MEAN_BYTES_MAX as u64)];
         assert_eq!(line(&ops), [[0], [1]]);
+        assert_eq!(explicit(&ops, &[&[], &[]]).len(), 2);
+        assert!(!plan(GraphSource::Captured(&[&upload(0), &kernel()]))[0].copies);
+        assert!(
+            plan(GraphSource::Captured(&[
+                &upload(0),
+                &kernel(),
+                &download(0)
+            ]))[0]
+                .copies
+        );
+    }
+
+    #[test]
+    fn a_launch_takes_as_many_as_its_arguments_hold() {
         let many: Vec<Op> = (0..=PIECES_MAX as u64)
             .map(|at| memset(at * BYTES))
             .collect();
-        assert_eq!(line(&many[1..]).len(), 1);
-        assert_eq!(line(&many).len(), PIECES_MAX + 1);
+        let sizes: Vec<usize> = line(&many).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [PIECES_MAX, 1]);
+        let after = vec![&[][..]; many.len()];
+        let sizes: Vec<usize> = explicit(&many, &after)
+            .iter()
+            .map(|(places, _)| places.len())
+            .collect();
+        assert_eq!(sizes, [PIECES_MAX, 1]);
     }
 }
