@@ -57,6 +57,7 @@ pub mod cuda;
 mod cuda_options;
 mod devices;
 pub mod doctor;
+pub(crate) mod edges;
 mod graphs;
 mod ids;
 mod layout;

@@ -1,5 +1,6 @@
 //! Derives the order of commands from the buffers that they use.
 
+use crate::backend::edges::Edges;
 use crate::record::{BUFFERS_MAX, Command, Recording};
 
 /// Memory that is declared to the executor counts as one more buffer.
@@ -19,9 +20,7 @@ fn visit(command: &Command, mut visit: impl FnMut(usize, bool)) {
 pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
     let mut last_write: [Option<usize>; DECLARED + 1] = [None; DECLARED + 1];
     let mut reads_since: Vec<Vec<usize>> = vec![Vec::new(); DECLARED + 1];
-    let mut after: Vec<Vec<usize>> = Vec::with_capacity(commands.len());
-    // By command: all commands that it runs after, directly or not.
-    let mut reached: Vec<Vec<bool>> = Vec::with_capacity(commands.len());
+    let mut edges = Edges::default();
     for (node, &command) in commands.iter().enumerate() {
         let mut direct = Vec::new();
         visit(&recording.commands()[command], |place, writes| {
@@ -30,22 +29,7 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
                 direct.extend(&reads_since[place]);
             }
         });
-        // Latest first: what an earlier edge already implies needs no edge of its own.
-        direct.sort_unstable_by(|a, b| b.cmp(a));
-        direct.dedup();
-        let mut reach = vec![false; node];
-        let mut kept = Vec::new();
-        for earlier in direct {
-            if !reach[earlier] {
-                kept.push(earlier);
-                reach[earlier] = true;
-                let further = reached[earlier].iter().enumerate();
-                further.for_each(|(index, &reached)| reach[index] |= reached);
-            }
-        }
-        kept.reverse();
-        after.push(kept);
-        reached.push(reach);
+        edges.add(direct);
         visit(&recording.commands()[command], |place, writes| {
             if writes {
                 last_write[place] = Some(node);
@@ -55,7 +39,7 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
             }
         });
     }
-    after
+    edges.into_after()
 }
 
 #[cfg(test)]

@@ -228,7 +228,7 @@ fn every_rung_changes_what_was_asked_and_nothing_else() {
 }
 
 #[test]
-fn mapping_a_buffer_is_another_topology_and_says_so() {
+fn mapping_a_buffer_updates_the_graph() {
     let Some(backend) = device() else { return };
     for build in BUILDS {
         let mut ladder = Ladder::new(&backend, build);
@@ -236,11 +236,8 @@ fn mapping_a_buffer_is_another_topology_and_says_so() {
             let rung = ladder.change(Rung::Unchanged, |saxpy, b| {
                 b.set_mapped(saxpy.x, mapped).unwrap();
             });
-            assert_eq!(rung, Rung::Instantiate);
-            let reason = ladder.executor.updates().last_reason.clone().unwrap();
-            say(&format!("another topology: {reason}"));
-            assert!(reason.contains("TOPOLOGY_CHANGED"), "{reason}");
-            assert!(reason.contains("operation"), "{reason}");
+            // The remaining copies and memsets are still done by the same launches.
+            assert_eq!(rung, Rung::Update);
             let (x, wanted) = expected(1, 1);
             fill(&ladder.saxpy, &mut *ladder.device_slot, &x);
             replay(&mut *ladder.device_slot, &mut ladder.executor);

@@ -24,6 +24,8 @@ mod allocations;
 #[cfg(feature = "cuda")]
 mod audit;
 #[cfg(feature = "cuda")]
+mod copies;
+#[cfg(feature = "cuda")]
 mod error_codes;
 #[cfg(all(feature = "cuda", feature = "features"))]
 mod features;

@@ -110,6 +110,17 @@ fn foreign(space: Option<Space>, address: u64, bytes: usize) -> Error {
 }
 
 impl<'a> Checked<'a> {
+    /// A launch of the kernel that copies, whose pieces are operations that [`check`] passed. Their
+    /// uses stand for the launch.
+    pub(super) fn copies(op: &'a Op, function: Function) -> Self {
+        Checked {
+            op,
+            function: Some(function),
+            event: None,
+            uses: Vec::new(),
+        }
+    }
+
     pub(super) fn op(&self) -> &'a Op {
         self.op
     }

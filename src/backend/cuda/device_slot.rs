@@ -4,16 +4,18 @@ use super::address_checks::{self, Checked};
 use super::allocations::{Allocations, Use};
 use super::capture::capture;
 use super::context::Context;
-use super::graph::{Draft, Graph, Template};
-use super::module::Functions;
+use super::copies;
+use super::graph::{Draft, Graph, NodeWork, Template};
+use super::graph_plan::{NodePlan, one_each, plan};
+use super::module::{Function, Functions};
 use super::queues::{Queues, StreamSet};
 use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
-    HostViews, Op, Queue, Streams,
+    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId,
+    GraphSource, HostViews, Op, Queue, Streams,
 };
 use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
@@ -86,6 +88,69 @@ impl CudaSlot {
         let checked = self.check(op)?;
         checked.check_node()?;
         Ok(checked)
+    }
+
+    /// Makes a graph of operations, of which `checked` passed the checks.
+    fn draft(&self, source: GraphSource<'_>, checked: Vec<Checked<'_>>) -> Result<Draft> {
+        let (plan, copies) = self.plan(source);
+        let ops: Vec<&Op> = source.ops().collect();
+        let launches: Vec<Option<Op>> = plan
+            .iter()
+            .map(|node| {
+                let (function, _) = copies.as_ref().filter(|_| node.copies)?;
+                let pieces = node.places.iter().map(|&place| ops[place]);
+                Some(copies::launch(*function, pieces))
+            })
+            .collect();
+        let parts = checked.iter().map(|it| it.uses().to_vec()).collect();
+        let mut checked: Vec<_> = checked.into_iter().map(Some).collect();
+        let nodes = plan
+            .iter()
+            .zip(&launches)
+            .map(|(node, launch)| match (launch, &copies) {
+                (Some(launch), Some((_, function))) => Checked::copies(launch, function.clone()),
+                _ => checked[node.places[0]]
+                    .take()
+                    .expect("a place is in one node"),
+            });
+        let nodes: Vec<Checked<'_>> = nodes.collect();
+        let template = match source {
+            GraphSource::Captured(_) => capture(&self.capture_stream, &nodes)?,
+            GraphSource::Explicit(_) => {
+                let after = plan.iter().map(|node| &*node.after);
+                Template::explicit(&self.context, after, &nodes)?
+            }
+        };
+        let work = |node: NodePlan| match node.copies {
+            false => NodeWork::One(node.places[0]),
+            true => {
+                let places = node.places.into_iter();
+                NodeWork::Copies(places.map(|place| (place, ops[place].clone())).collect())
+            }
+        };
+        Ok(Draft {
+            template,
+            captured: source.is_captured(),
+            work: plan.into_iter().map(work).collect(),
+            parts,
+        })
+    }
+
+    /// The nodes of a graph, and the function that does merged copies and memsets. Where the driver
+    /// does not load that function, each operation is a node.
+    fn plan(&self, source: GraphSource<'_>) -> (Vec<NodePlan>, Option<(FunctionId, Function)>) {
+        let merged = plan(source);
+        if !merged.iter().any(|node| node.copies) {
+            return (merged, None);
+        }
+        let loaded = self.functions.load(copies::kernel());
+        match loaded.and_then(|id| Ok((id, self.functions.get(id)?))) {
+            Ok(function) => (merged, Some(function)),
+            Err(error) => {
+                tracing::debug!(%error, "a graph has a node for each copy");
+                (one_each(source), None)
+            }
+        }
     }
 
     fn assert_quiet(&self) {
@@ -192,15 +257,7 @@ unsafe impl DeviceSlot for CudaSlot {
             let node = self.check_node(op);
             checked.push(node.within(|| format!("operation {place}"))?);
         }
-        let template = match source {
-            GraphSource::Captured(_) => capture(&self.capture_stream, &checked)?,
-            GraphSource::Explicit(nodes) => Template::explicit(&self.context, nodes, &checked)?,
-        };
-        let draft = Draft {
-            template,
-            captured: source.is_captured(),
-            parts: checked.into_iter().map(Checked::into_uses).collect(),
-        };
+        let draft = self.draft(source, checked)?;
         let Some(id) = into else {
             let graph = Graph::new(draft)?;
             return Ok((self.graphs.insert(graph), Built::Instantiated));
@@ -212,7 +269,9 @@ unsafe impl DeviceSlot for CudaSlot {
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
         let checked = self.check_node(op)?;
-        self.graphs.get_mut(graph)?.set(node, checked)
+        self.graphs
+            .get_mut(graph)?
+            .set(node, checked, &self.functions)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
@@ -362,6 +421,25 @@ mod tests {
         slot.fence().unwrap();
         slot.wait().unwrap();
         assert!(new.lease(Access::Read).is_ok());
+    }
+
+    #[test]
+    fn copies_stay_nodes_where_the_driver_does_not_load_the_kernel_that_merges_them() {
+        let session = Session::new();
+        let context = session.context();
+        let allocation = allocation(&context);
+        let mut slot = slot(&context).unwrap();
+        slot.adopt(&allocation).unwrap();
+        let ops = [0, 32].map(|offset| Op::Memset {
+            device: allocation.address() + offset,
+            byte: 0,
+            bytes: 32,
+        });
+        let nodes = ops.each_ref().map(|op| Node { op, after: &[] });
+        assert!(slot.plan(GraphSource::Explicit(&nodes)).1.is_none());
+        // SAFETY: the memsets are of an allocation that the slot adopted.
+        let built = unsafe { slot.make_graph(GraphSource::Explicit(&nodes), None) };
+        assert_eq!(built.unwrap().1, Built::Instantiated);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::address_checks::Checked;
 use super::allocations::{Use, all_uses};
 use super::context::Context;
+use super::copies;
 use super::graph_node::{self, NodeKind};
 use super::module::Functions;
 use super::readback;
@@ -10,7 +11,7 @@ use super::result_codes::{self, Code};
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::check_same_build;
-use crate::backend::{Built, Call, Node, Op};
+use crate::backend::{Built, Call, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
 use std::mem::MaybeUninit;
@@ -22,9 +23,8 @@ pub(super) struct Template {
     context: Arc<Context>,
     // Null if the capture failed.
     raw: sys::CUgraph,
-    /// The node of each operation.
     nodes: Vec<sys::CUgraphNode>,
-    /// The kind of each operation.
+    /// The kind of each node.
     kinds: Vec<NodeKind>,
 }
 
@@ -58,22 +58,22 @@ impl Template {
         }
     }
 
-    /// An explicit graph: `checked` are the operations of `nodes`.
-    pub(super) fn explicit(
+    /// An explicit graph. `after` are the nodes that each node runs after.
+    pub(super) fn explicit<'a>(
         context: &Arc<Context>,
-        nodes: &[Node<'_>],
+        after: impl Iterator<Item = &'a [usize]>,
         checked: &[Checked<'_>],
     ) -> Result<Template> {
         let mut template = Template::empty(context)?;
-        for (place, (node, checked)) in nodes.iter().zip(checked).enumerate() {
-            let after = node.after.iter().map(|&after| template.nodes[after]);
+        for (place, (after, checked)) in after.zip(checked).enumerate() {
+            let after = after.iter().map(|&after| template.nodes[after]);
             let after: Vec<_> = after.collect();
             // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
             // that were added to it.
             let added = unsafe { graph_node::add(context, template.raw, &after, checked) };
             template
                 .nodes
-                .push(added.within(|| format!("operation {place}"))?);
+                .push(added.within(|| format!("node {place}"))?);
             template.kinds.push(NodeKind::of(checked));
         }
         Ok(template)
@@ -106,10 +106,11 @@ impl Template {
         Ok(exec)
     }
 
-    /// The index and kind of a node for messages.
-    fn name(&self, node: sys::CUgraphNode) -> Option<String> {
-        let place = self.nodes.iter().position(|known| *known == node)?;
-        Some(format!("operation {place} ({})", self.kinds[place].kind))
+    /// A node for messages: its first operation, by the work of the graph's nodes, and its kind.
+    fn name(&self, node: sys::CUgraphNode, work: &[NodeWork]) -> Option<String> {
+        let index = self.nodes.iter().position(|known| *known == node)?;
+        let (place, kind) = (work[index].places().next()?, self.kinds[index].kind);
+        Some(format!("operation {place} ({kind})"))
     }
 }
 
@@ -149,6 +150,26 @@ impl Drop for Exec {
     }
 }
 
+/// What a node does.
+pub(super) enum NodeWork {
+    /// The operation at this place.
+    One(usize),
+    /// Copies and memsets, each with its place, in one launch.
+    Copies(Vec<(usize, Op)>),
+}
+
+impl NodeWork {
+    /// The places of its operations.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let (one, copies): (_, &[(usize, Op)]) = match self {
+            NodeWork::One(place) => (Some(*place), &[]),
+            NodeWork::Copies(copies) => (None, copies),
+        };
+        one.into_iter()
+            .chain(copies.iter().map(|(place, _)| *place))
+    }
+}
+
 /// A graph of a slot.
 pub(super) struct Graph {
     exec: Exec,
@@ -156,6 +177,8 @@ pub(super) struct Graph {
     made: Template,
     /// The graph of the last update, if there was one.
     newest: Option<Template>,
+    /// The work of each node, as it is now.
+    work: Vec<NodeWork>,
     captured: bool,
     /// The uses of each operation, followed by those of failed changes.
     parts: Vec<Vec<Use>>,
@@ -167,6 +190,8 @@ pub(super) struct Graph {
 pub(super) struct Draft {
     pub(super) template: Template,
     pub(super) captured: bool,
+    /// The work of each node.
+    pub(super) work: Vec<NodeWork>,
     /// The uses of each operation.
     pub(super) parts: Vec<Vec<Use>>,
 }
@@ -177,6 +202,7 @@ impl Graph {
             exec: draft.template.instantiate()?,
             made: draft.template,
             newest: None,
+            work: draft.work,
             captured: draft.captured,
             uses: all_uses(&draft.parts),
             parts: draft.parts,
@@ -201,6 +227,7 @@ impl Graph {
         if result == result_codes::SUCCESS {
             self.uses = all_uses(&draft.parts);
             self.parts = draft.parts;
+            self.work = draft.work;
             self.newest = Some(draft.template);
             return Ok(Built::Updated);
         }
@@ -216,7 +243,7 @@ impl Graph {
             let why = (&raw const (*at).result).cast::<u32>().read();
             (why, (*at).errorNode)
         };
-        let reason = self.refusal(why, node, &draft.template);
+        let reason = self.refusal(why, node, &draft);
         let kinds = |kinds: &[NodeKind]| kinds.iter().map(|step| step.kind).collect::<Vec<_>>();
         let same = kinds(&self.made.kinds) == kinds(&draft.template.kinds);
         // The driver treats copies in both directions as the same type of node.
@@ -233,11 +260,13 @@ impl Graph {
     }
 
     /// The driver's reason to refuse `newer`, and the operation.
-    fn refusal(&self, why: u32, node: sys::CUgraphNode, newer: &Template) -> String {
-        let named = newer.name(node).or_else(|| self.made.name(node));
+    fn refusal(&self, why: u32, node: sys::CUgraphNode, newer: &Draft) -> String {
+        let named = newer.template.name(node, &newer.work);
+        let named = named.or_else(|| self.made.name(node, &self.work));
         let place = named.map_or_else(
             || {
-                let (old, new) = (self.made.nodes.len(), newer.nodes.len());
+                let [old, new] = [&self.work, &newer.work]
+                    .map(|work| work.iter().flat_map(NodeWork::places).count());
                 format!("{old} operations before, {new} now")
             },
             |name| format!("at {name}"),
@@ -246,22 +275,52 @@ impl Graph {
     }
 
     /// Gives one operation other parameters.
-    pub(super) fn set(&mut self, place: usize, checked: Checked<'_>) -> Result<()> {
-        let (node, step) = match (self.made.nodes.get(place), self.made.kinds.get(place)) {
-            (Some(node), Some(step)) => (*node, *step),
-            _ => return Err(Error::usage(format!("the graph has no operation {place}"))),
+    pub(super) fn set(
+        &mut self,
+        place: usize,
+        checked: Checked<'_>,
+        functions: &Functions,
+    ) -> Result<()> {
+        let mut works = self.work.iter();
+        let index = works.position(|work| work.places().any(|known| known == place));
+        let index =
+            index.ok_or_else(|| Error::usage(format!("the graph has no operation {place}")))?;
+        let step = self.newest.as_ref().unwrap_or(&self.made).kinds[index];
+        let mut copies = match &self.work[index] {
+            NodeWork::One(_) => None,
+            NodeWork::Copies(copies) => Some(copies.clone()),
         };
-        let kind = NodeKind::of(&checked).kind;
-        if kind != step.kind {
-            let message = format!("operation {place} is {}, and stays one", step.kind);
+        let copy = copies
+            .iter_mut()
+            .flatten()
+            .find(|(known, _)| *known == place);
+        let old = copy.as_ref().map_or(step.kind, |(_, op)| op.kind_name());
+        let kind = checked.op().kind_name();
+        if kind != old {
+            let message = format!("operation {place} is {old}, and stays one");
             return Err(Error::usage(message).fix(format!("make a new graph for {kind}")));
         }
-        // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
-        let set = unsafe { graph_node::set(&self.exec.context, self.exec.raw, node, &checked) };
+        if let Some((_, op)) = copy {
+            *op = checked.op().clone();
+        }
+        let (context, exec, node) = (&self.exec.context, self.exec.raw, self.made.nodes[index]);
+        let set = match (&copies, step.function) {
+            (Some(copies), Some(function)) => {
+                let launch = copies::launch(function, copies.iter().map(|(_, op)| op));
+                let launch = Checked::copies(&launch, functions.get(function)?);
+                // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
+                unsafe { graph_node::set(context, exec, node, &launch) }
+            }
+            // SAFETY: as above.
+            _ => unsafe { graph_node::set(context, exec, node, &checked) },
+        };
         let uses = checked.into_uses();
         if set.is_err() {
             self.keep(uses);
             return set.within(|| format!("operation {place} ({kind})"));
+        }
+        if let Some(copies) = copies {
+            self.work[index] = NodeWork::Copies(copies);
         }
         if !(uses.is_empty() && self.parts[place].is_empty()) {
             self.parts[place] = uses;
@@ -279,20 +338,38 @@ impl Graph {
     /// The operations of the graph, as it was made or last updated as a whole.
     pub(super) fn ops(&self, functions: &Functions, timestamps: &Timestamps) -> Result<Vec<Op>> {
         let template = self.newest.as_ref().unwrap_or(&self.made);
-        let (nodes, operations) = (template.count()?, template.nodes.len());
-        if nodes != operations {
-            let message = format!("the graph has {nodes} nodes for {operations} operations");
+        let (nodes, planned) = (template.count()?, template.nodes.len());
+        if nodes != planned {
+            let message = format!("the graph has {nodes} nodes for {planned}");
             return Err(Error::new(ErrorKind::Mismatch, message));
         }
+        let mut ops = Vec::new();
         let nodes = template.nodes.iter().zip(&template.kinds);
-        let read = |(&node, &step): (_, &NodeKind)| {
+        for ((&node, &step), work) in nodes.zip(&self.work) {
+            let place = || format!("operation {}", work.places().next().unwrap_or_default());
             // SAFETY: the nodes of a template live as long as it does.
-            unsafe { readback::read(&template.context, node, step, functions, timestamps) }
-        };
-        nodes
-            .enumerate()
-            .map(|(place, node)| read(node).within(|| format!("operation {place}")))
-            .collect()
+            let held =
+                unsafe { readback::read(&template.context, node, step, functions, timestamps) };
+            let held = held.within(place)?;
+            match work {
+                NodeWork::One(place) => ops.push((*place, held)),
+                NodeWork::Copies(copies) => {
+                    let pieces = copies::ops_of(&held, copies.iter().map(|(_, op)| op));
+                    let same = |pieces: &Vec<Op>| {
+                        let meant = step.function;
+                        meant.is_some_and(|it| copies::launch(it, pieces.iter()) == held)
+                    };
+                    let pieces = pieces.filter(same).ok_or_else(|| {
+                        let message = "the node does other work than the copies that were merged";
+                        Error::new(ErrorKind::Mismatch, message).within(place())
+                    })?;
+                    let places = copies.iter().map(|(place, _)| *place);
+                    ops.extend(places.zip(pieces));
+                }
+            }
+        }
+        ops.sort_unstable_by_key(|(place, _)| *place);
+        Ok(ops.into_iter().map(|(_, op)| op).collect())
     }
 
     /// Launches it.

@@ -181,7 +181,7 @@ fn copy_of(from: End, to: End, bytes: usize, step: NodeKind) -> Result<Op> {
     let up = is(from, host) && is(to, device);
     let down = is(from, device) && is(to, host);
     match (up, down) {
-        (true, true) if step.kind == "download" => Ok(download(from, to, bytes)),
+        (true, true) if step.kind == "a download" => Ok(download(from, to, bytes)),
         (true, _) => Ok(Op::Upload {
             host: from.1,
             device: to.1,
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     const KIND: NodeKind = NodeKind {
-        kind: "download",
+        kind: "a download",
         function: None,
     };
 
