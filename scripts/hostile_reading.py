@@ -2,7 +2,7 @@
 """CPU seconds and memory that files of 100 kB take which ask for as much as they can.
 
     cargo build --release
-    python3 scripts/hostile_reading.py target/release/tapeloop [--seconds 2] [--mib 256]
+    python3 scripts/hostile_reading.py target/release/tapeloop [--seconds 2] [--mib 256] [--format csv]
 
 Each attack is one gzipped file of 100,000 bytes: the attack's text, as much as
 limits.unpack_ratio_max admits, and a comment of random digits that fills the file up. A run
@@ -132,6 +132,15 @@ def attacks():
         + "".join(operator(n, 0, 4 * n) for n in range(300, 500))
         + GENERATORS + f"1 (0-299)(300-499) {'A' * 256}\n" + SITE
         + f"CA ALA {'A' * 256} 1 0 0 0\n")
+    yield "names of 256 bytes in each row of copies in 8 models", lambda: (
+        "data_" + "y" * 256 + f"\n_struct_asym.id {'A' * 256}\n_struct_asym.entity_id {'e' * 256}\n"
+        + f"_entity.id {'e' * 256}\n_entity.type polymer\n"
+        + f"_struct_ref.id 1\n_struct_ref.entity_id {'e' * 256}\n_struct_ref.db_name UNP\n"
+        + f"_struct_ref.pdbx_db_accession {'p' * 256}\n_struct_ref_seq.ref_id 1\n"
+        + "_struct_ref_seq.seq_align_beg 1\n_struct_ref_seq.seq_align_end 1000\n"
+        + "_struct_ref_seq.db_align_beg 1\n_struct_ref_seq.db_align_end 1000\n"
+        + OPERATORS + "".join(operator(n, 0, 60 * n) for n in range(1, 131)) + GENERATORS + f"1 1-130 {'A' * 256}\n" + MODELS
+        + "".join(f"CA ALA {'A' * 256} {n} {model} {place(n)}\n" for model in range(8) for n in range(1000)))
     yield "factors of an expression", lambda: fill("data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300)",
                                            lambda n: "(1)", " A\n" + SITE + ATOM)
     yield "lists of an expression", lambda: fill("data_x\n" + operators(300) + GENERATORS + "1 1", lambda n: ",1",
@@ -214,10 +223,11 @@ def mutated(folder, count):
         (folder / f"{n:06}{suffix}").write_bytes(data)
 
 
-def run(program, source, out, assembly, threads=1):
+def run(program, table_format, source, out, assembly, threads=1):
     """Exit code, CPU seconds, MiB, and what the program says."""
     args = [program, "run", "--backend", "cpu", "--features", "rg", "--models", "all", "--overwrite",
-            "--threads", str(threads), "--set", f"assembly={assembly}", "-i", source, "-o", out]
+            "--threads", str(threads), "--set", f"assembly={assembly}", "--set", f"tables.format={table_format}",
+            "-i", source, "-o", out]
     process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = process.stdout.read().decode(errors="replace")
     _, status, usage = os.wait4(process.pid, 0)
@@ -228,13 +238,14 @@ def run(program, source, out, assembly, threads=1):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
+    parser.add_argument("--format", default="parquet", choices=("parquet", "arrow", "csv"), help="of the tables")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--mib", type=float, default=256.0)
     parser.add_argument("--mutated", type=int, default=0, metavar="N")
     parser.add_argument("--only", default="", help="attacks whose names contain this")
     args = parser.parse_args()
     # A program that goes beyond all limits must not take the machine with it.
-    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
     failures = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
@@ -247,7 +258,7 @@ def main():
                 write_attack(folder, number, make)
                 [source] = folder.glob(f"{number:03}.*")
             for assembly in ("deposited", "1"):
-                code, seconds, mib, said = run(args.program, source, out, assembly)
+                code, seconds, mib, said = run(args.program, args.format, source, out, assembly)
                 good = code in (0, 1, 3) and seconds <= args.seconds and mib <= args.mib and "panic" not in said
                 failures += not good
                 reasons = (line.strip()[-150:] for line in said.splitlines() if f"{source.name}: " in line)
@@ -257,7 +268,7 @@ def main():
             (folder / "mutated").mkdir()
             mutated(folder / "mutated", args.mutated)
             for assembly in ("deposited", "1"):
-                code, seconds, mib, said = run(args.program, folder / "mutated", out, assembly, threads=0)
+                code, seconds, mib, said = run(args.program, args.format, folder / "mutated", out, assembly, threads=0)
                 good = code in (0, 3) and "panic" not in said and mib <= args.mib * os.cpu_count()
                 failures += not good
                 print(f"{'' if good else 'FAIL '}{args.mutated} mutated files, {assembly}: {seconds:.2f} s, {mib:.0f} MiB, exit {code}")

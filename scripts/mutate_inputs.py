@@ -40,7 +40,7 @@ ADDED_BYTES_MAX = 100_000
 # What a group takes for each of its files before the files are run one by one.
 GROUP_SECONDS_PER_FILE = 0.1
 # A run beyond this is ended by the system, so that the machine goes on.
-ADDRESS_SPACE_BYTES_MAX = 8 << 30
+ADDRESS_SPACE_BYTES_MAX = 4 << 30
 ODD_BYTES = b"\0\n\r\t '\"#;_.?-+0123456789AZaz\x7f\xff"
 ODD_NUMBERS = [b"nan", b"inf", b"-0.000", b"1e308", b"9999.999", b"-9999", b"2147483648", b"0", b"?", b"."]
 TOKEN = re.compile(rb"[^\s]+")

@@ -17,9 +17,9 @@ use std::time::Instant;
 /// have work while one reads a large file.
 const FILES_AHEAD: usize = 8;
 
-/// Threads drop the buffers of larger files. Otherwise a series of large files would leave every
-/// thread with buffers for the largest; new buffers cost little compared with reading such a file.
-const KEEP_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Threads drop larger buffers. Otherwise a series of large files would leave every thread with
+/// buffers for the largest; new buffers cost little compared with reading such a file.
+const KEPT_BUFFER_BYTES_MAX: usize = 16 << 20;
 
 thread_local! {
     // Each thread keeps its reader's buffers from file to file.
@@ -55,17 +55,20 @@ where
             }
             Ok(structures)
         };
-        let structures = counters.read_cores.of(|| rejecting_panics(read_one));
+        let structures = counters
+            .read_cores
+            .of(|| rejecting_panics("reading", read_one));
         counters.add_read(start.elapsed());
         by_model(&source, structures)
     };
     OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
 }
 
-/// Turns a panic into an error, so that it rejects only the file that is being read.
-fn rejecting_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch(read).unwrap_or_else(|panic| {
-        let message = format!("reading it panicked: {}", excerpt(&panic));
+/// Turns a panic of `work` on a file into an error, so that it rejects only this file. `doing` names
+/// the work in the message.
+pub(super) fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch(work).unwrap_or_else(|panic| {
+        let message = format!("{doing} it panicked: {}", excerpt(&panic));
         Err(Error::input(message).fix("report this with the file; the other inputs are unaffected"))
     })
 }
@@ -78,8 +81,7 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
         let new = || Reader::with_budget(options, Arc::clone(budget));
         let mut reader = kept.take().unwrap_or_else(new);
         let structures = reader.read_path(&source.path)?;
-        let file_bytes = source.path.metadata().map_or(0, |meta| meta.len());
-        if file_bytes <= KEEP_FILE_BYTES_MAX {
+        if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {
             *kept = Some(reader);
         }
         if structures.is_empty() {
@@ -105,11 +107,45 @@ fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::fmt::Write as _;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_thread_drops_its_buffers_after_a_small_file_with_much_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let read_gzipped = |remarks: usize| {
+            let mut text = "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n".to_owned();
+            for number in 0..remarks {
+                writeln!(text, "REMARK {number}").unwrap();
+            }
+            let path = folder.path().join(format!("{remarks}.pdb.gz"));
+            let file = std::fs::File::create(&path).unwrap();
+            let mut packed = GzEncoder::new(file, Compression::fast());
+            packed.write_all(text.as_bytes()).unwrap();
+            packed.finish().unwrap();
+            let source = Source {
+                ordinal: 0,
+                path,
+                problem: None,
+            };
+            let budget = Arc::new(ReadBudget::new(1 << 30));
+            let structures = read(&source, ReadOptions::default(), &budget).unwrap();
+            assert_eq!(structures.len(), 1);
+            (text.len(), READER.take().is_some())
+        };
+        let (_, is_kept) = read_gzipped(10);
+        assert!(is_kept);
+        let (bytes, is_kept) = read_gzipped(1_300_000);
+        assert!(bytes > KEPT_BUFFER_BYTES_MAX && !is_kept);
+    }
 
     #[test]
     fn a_panic_while_a_file_is_read_rejects_that_file() {
-        assert_eq!(rejecting_panics(|| Ok(1)).unwrap(), 1);
-        let error = rejecting_panics(|| -> Result<()> { panic!("an atom\tis gone") }).unwrap_err();
+        assert_eq!(rejecting_panics("reading", || Ok(1)).unwrap(), 1);
+        let gone = || -> Result<()> { panic!("an atom\tis gone") };
+        let error = rejecting_panics("reading", gone).unwrap_err();
         assert_eq!(error.message(), "reading it panicked: an atom\\tis gone");
         assert_eq!(error.scope(), crate::ErrorScope::Item);
     }

@@ -61,6 +61,12 @@ impl Reader {
         }
     }
 
+    /// Bytes of the buffers for files and text, which the reader keeps.
+    #[cfg(feature = "cli")]
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        self.file.capacity() + self.text.capacity()
+    }
+
     /// Reads a file, plain or gzipped. The error does not name the file.
     ///
     /// At most one byte beyond [`ReadLimits::text_bytes_max`] is read, so a pipe or a device

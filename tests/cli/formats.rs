@@ -3,8 +3,9 @@
 use super::*;
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-const FORMATS: [&str; 3] = ["parquet", "arrow", "csv"];
+pub(super) const FORMATS: [&str; 3] = ["parquet", "arrow", "csv"];
 
 /// Runs over `inputs` into `out`, in a format.
 fn run_as(format: &str, inputs: &[&str], out: &Path, more: &[&str]) -> (Output, i32) {
@@ -17,6 +18,27 @@ fn run_as(format: &str, inputs: &[&str], out: &Path, more: &[&str]) -> (Output, 
 fn read_arrow(path: &Path) -> Vec<RecordBatch> {
     let reader = FileReader::try_new(fs::File::open(path).unwrap(), None).unwrap();
     reader.map(Result::unwrap).collect()
+}
+
+/// A column of texts of a part, whose ending is its format. The part may have no rows.
+pub(super) fn texts(part: &Path, column: &str) -> Vec<String> {
+    let batches = match str_of(part).rsplit('.').next() {
+        Some("csv") => {
+            let mut rows = csv::Reader::from_path(part).unwrap();
+            let mut names = rows.headers().unwrap().iter();
+            let at = names.position(|name| name == column).unwrap();
+            let texts = rows.records().map(|row| row.unwrap()[at].to_owned());
+            return texts.collect();
+        }
+        Some("arrow") => read_arrow(part),
+        _ => {
+            let file = fs::File::open(part).unwrap();
+            let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+            reader.build().unwrap().map(Result::unwrap).collect()
+        }
+    };
+    let texts = batches.iter().flat_map(|it| results::texts(it, column));
+    texts.collect()
 }
 
 /// The names of all parts, and of temporary ones.
@@ -118,40 +140,88 @@ fn results_of_another_format_are_results_and_are_replaced_whole() {
     }
 }
 
-/// A limit on the size of files acts as a full disk.
+#[cfg(unix)]
+#[test]
+fn file_names_of_any_characters_are_read_back_from_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in");
+    fs::create_dir(&input).unwrap();
+    let longest = format!("{}.pdb", "x".repeat(251));
+    let mut files = [
+        "=HYPERLINK(\"http://x\",1).pdb",
+        "a \"b\", c.pdb",
+        " blank .pdb",
+        "line\r\nend\n.pdb",
+        "#\u{1b}[2J\t;'\u{202e}.pdb",
+        "\u{e4}\u{1f9ec}.pdb",
+        &longest,
+    ];
+    files.sort_unstable();
+    for name in files {
+        fs::copy(format!("{SAMPLES}/1ubi.pdb"), input.join(name)).unwrap();
+    }
+    let sources = files.map(|name| input.join(name).to_str().unwrap().to_owned());
+    let names = files.map(|name| name.strip_suffix(".pdb").unwrap().to_owned());
+    for format in FORMATS {
+        let out = folder.path().join(format);
+        let (output, code) = run_as(format, &[str_of(&input)], &out, &["--features", "rg"]);
+        assert_eq!(code, 0, "{}", text(&output.stderr));
+        let part = |table| out.join(format!("{table}/part-00000.{format}"));
+        let columns = |table| ["source", "structure"].map(|name| texts(&part(table), name));
+        assert_eq!(columns("structures"), [&sources[..], &names], "{format}");
+        let [of_rows, _] = columns("residues");
+        let of_rows: Vec<&String> = of_rows.iter().step_by(76).collect();
+        assert_eq!(of_rows, sources.each_ref());
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_full_disk_fails_the_run_in_every_format_and_leaves_no_part() {
-    let cases = [
-        ("parquet", "lz4"),
-        ("arrow", "none"),
-        ("arrow", "zstd"),
-        ("csv", "none"),
-    ];
-    // The tables reach the limit at their start, or in a row group before the last.
-    for (blocks, rows) in [(16, 1 << 17), (128, 500)] {
-        for (format, compression) in cases {
-            let folder = tempfile::tempdir().unwrap();
-            let out = folder.path().join("out");
-            let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-            let set = [
-                format!("tables.format={format}"),
-                format!("tables.compression={compression}"),
-                format!("tables.rows_per_group={rows}"),
-            ];
-            let output = Command::new("sh")
-                .args(["-c", &line, env!("CARGO_BIN_EXE_tapeloop"), "run"])
-                .args(["--backend", "cpu", "-i", SAMPLES, "-o", str_of(&out)])
-                .args(set.iter().flat_map(|key| ["--set", key]))
-                .output()
-                .unwrap();
-            let said = text(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{format}: {said}");
-            let part = format!(".part-00000.{format}.tmp: File too large");
-            assert!(said.contains(&part), "{said}");
-            assert!(names(&out).is_empty(), "no part, whole or half");
-            assert_eq!(record(&out)["state"], "failed");
-        }
+    let folder = tempfile::tempdir().unwrap();
+    let command = |shell: &str, out: &Path, [format, compression]: [&str; 2], rows: usize| {
+        let set = [
+            format!("tables.format={format}"),
+            format!("tables.compression={compression}"),
+            format!("tables.rows_per_group={rows}"),
+        ];
+        let shell = format!("{shell}; exec \"$0\" \"$@\"");
+        Command::new("sh")
+            .args(["-c", &shell, env!("CARGO_BIN_EXE_tapeloop"), "run"])
+            .args(["--backend", "cpu", "-i", SAMPLES, "-o", str_of(out)])
+            .args(set.iter().flat_map(|key| ["--set", key]))
+            .output()
+            .unwrap()
+    };
+    // A limit on the size of files acts as a full disk.
+    let fails = |blocks: u64, kind: [&str; 2], rows: usize| {
+        let out = folder.path().join("full");
+        let limit = format!("trap '' XFSZ; ulimit -f {blocks}");
+        let output = command(&limit, &out, kind, rows);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{kind:?}: {said}");
+        let part = format!(".part-00000.{}.tmp: File too large", kind[0]);
+        assert!(said.contains(&part), "{said}");
+        assert!(names(&out).is_empty(), "no part, whole or half");
+        assert_eq!(record(&out)["state"], "failed");
+        fs::remove_dir_all(out).unwrap();
+    };
+    for kind in [
+        ["parquet", "lz4"],
+        ["arrow", "none"],
+        ["arrow", "zstd"],
+        ["csv", "none"],
+    ] {
+        // The tables reach the limit at their start, in a row group before the last, or in the
+        // last block of 512 bytes of the residues.
+        fails(16, kind, 1 << 17);
+        fails(128, kind, 500);
+        let whole = folder.path().join(kind.concat());
+        let output = command("true", &whole, kind, 1 << 17);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let residues = whole.join(format!("residues/part-00000.{}", kind[0]));
+        let bytes = fs::metadata(residues).unwrap().len();
+        fails((bytes - 1) / 512, kind, 1 << 17);
     }
 }
 

@@ -1,26 +1,27 @@
-//! Runs that are killed at random moments. The parts that `run.json` counts can be read and agree
-//! across the tables, and its state says whether the run has finished.
+//! Runs that are killed at random moments, in every format of tables. The parts that `run.json`
+//! counts can be read and agree across the tables, and its state says whether the run has finished.
 #![cfg(unix)]
 
+use super::formats::{FORMATS, texts};
 use super::*;
 use crate::random::Random;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Number of kills, unless the variable `TAPELOOP_KILLS` gives another.
-const KILLS: u64 = 12;
+const KILLS: usize = 12;
 
 const INPUTS: usize = 48;
 const INPUTS_PER_PART: usize = 4;
 
-fn command(input: &Path, out: &Path) -> Command {
+fn command(input: &Path, out: &Path, format: &str) -> Command {
     let mut command = tapeloop(["run", "--backend", "cpu", "-q", "--features", "rg"]);
     command.args(["--threads", "2", "-i", str_of(input), "-o", str_of(out)]);
     let parts = format!("tables.inputs_per_part={INPUTS_PER_PART}");
-    command.args(["--set", &parts]);
+    let format = format!("tables.format={format}");
+    command.args(["--set", &parts, "--set", &format]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -57,16 +58,6 @@ fn visible(folder: &Path, table: &str) -> usize {
     names.filter(|name| !name.starts_with('.')).count()
 }
 
-/// The column `source` of a part, which may have no rows.
-fn sources(path: &Path) -> Vec<String> {
-    let file = fs::File::open(path).unwrap();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
-    let batches = reader.build().unwrap().map(Result::unwrap);
-    batches
-        .flat_map(|batch| results::texts(&batch, "source"))
-        .collect()
-}
-
 fn record_state(folder: &Path) -> String {
     record(folder)["state"].as_str().unwrap().to_owned()
 }
@@ -78,11 +69,14 @@ fn check(folder: &Path, whole: &[(PathBuf, Vec<u8>)]) -> String {
         return "no record".to_owned();
     }
     let (record, state) = (record(folder), record_state(folder));
+    let format = record["config"]["tables.format"].as_str().unwrap();
     let count = |name: &str| record["written"][name].as_u64().unwrap() as usize;
     if state == "replacing" {
         assert_eq!(count("parts"), 0);
         // The next run finishes the replacement, and then refuses to go over the results.
-        let next = command(Path::new(SAMPLES), folder).status().unwrap();
+        let next = command(Path::new(SAMPLES), folder, format)
+            .status()
+            .unwrap();
         assert_eq!(next.code(), Some(2));
         assert_eq!(record_state(folder), "finished");
         check(folder, whole);
@@ -91,8 +85,8 @@ fn check(folder: &Path, whole: &[(PathBuf, Vec<u8>)]) -> String {
     let mut structures = 0;
     for part in 0..count("parts") {
         let sources = TABLES.map(|table| {
-            let path = folder.join(format!("{table}/part-{part:05}.parquet"));
-            let sources = sources(&path);
+            let path = folder.join(format!("{table}/part-{part:05}.{format}"));
+            let sources = texts(&path, "source");
             if table == "structures" {
                 structures += sources.len();
             }
@@ -126,26 +120,33 @@ fn run_json_of_a_killed_run_counts_only_complete_parts_that_agree() {
     let kills = std::env::var("TAPELOOP_KILLS").map_or(KILLS, |number| number.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let input = inputs(folder.path());
-    let [reference, earlier] = ["reference", "earlier"].map(|name| folder.path().join(name));
-    // Also warms the caches for the run that is timed.
+    let earlier = folder.path().join("earlier");
+    // Also warms the caches for the runs that are timed.
     let one = input.join("000.pdb");
-    assert_eq!(command(&one, &earlier).status().unwrap().code(), Some(0));
-    let start = Instant::now();
-    assert_eq!(
-        command(&input, &reference).status().unwrap().code(),
-        Some(3)
-    );
-    let usual = start.elapsed();
-    assert_eq!(check(&reference, &parts(&reference)), "finished");
-    let whole = parts(&reference);
+    let status = command(&one, &earlier, FORMATS[0]).status().unwrap();
+    assert_eq!(status.code(), Some(0));
     let (earlier_parts, earlier_record) = (parts(&earlier), record(&earlier));
+    // The parts and the time of a run that is not killed.
+    let references = FORMATS.map(|format| {
+        let reference = folder.path().join(format);
+        let start = Instant::now();
+        let status = command(&input, &reference, format).status().unwrap();
+        let usual = start.elapsed();
+        assert_eq!(status.code(), Some(3));
+        let whole = parts(&reference);
+        assert_eq!(check(&reference, &whole), "finished");
+        (whole, usual)
+    });
 
     let mut random = Random::new(7);
     let mut states: BTreeMap<String, u64> = BTreeMap::new();
     for kill in 0..kills {
         let out = folder.path().join("out");
         let replaces = kill % 2 == 1;
-        let mut run = command(&input, &out);
+        // Four kills of each format in turn; the results that they replace have the first one.
+        let at = kill / 4 % FORMATS.len();
+        let (format, (whole, usual)) = (FORMATS[at], &references[at]);
+        let mut run = command(&input, &out, format);
         if replaces {
             copy_results(&earlier, &out);
             run.arg("--overwrite");
@@ -179,13 +180,13 @@ fn run_json_of_a_killed_run_counts_only_complete_parts_that_agree() {
             }
             let new = out.join(".tapeloop-new");
             if new.join("run.json").exists() {
-                state.push_str(&check(&new, &whole));
+                state.push_str(&check(&new, whole));
             }
             if record(&out) != earlier_record {
-                state.push_str(&check(&out, &whole));
+                state.push_str(&check(&out, whole));
             }
         } else {
-            state = check(&out, &whole);
+            state = check(&out, whole);
         }
         match status.code() {
             Some(3) => assert!(state.ends_with("finished"), "{state}"),
@@ -193,12 +194,17 @@ fn run_json_of_a_killed_run_counts_only_complete_parts_that_agree() {
             // Before the run listened to signals.
             code => assert!(code.is_none() && status.signal().is_some(), "{status}"),
         }
-        *states.entry(format!("{signal}: {state}")).or_default() += 1;
+        *states
+            .entry(format!("{format}, {signal}: {state}"))
+            .or_default() += 1;
         // Each fourth time a run goes over what is left.
         if random.below(4) == 0 {
-            let again = command(&input, &out).arg("--overwrite").status().unwrap();
+            let again = command(&input, &out, format)
+                .arg("--overwrite")
+                .status()
+                .unwrap();
             assert_eq!(again.code(), Some(3));
-            assert_eq!(check(&out, &whole), "finished");
+            assert_eq!(check(&out, whole), "finished");
             assert!(!out.join(".tapeloop-new").exists());
         }
         fs::remove_dir_all(&out).or_else(is_missing).unwrap();

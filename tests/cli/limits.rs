@@ -96,3 +96,55 @@ fn pdb_files_that_may_be_cut_short_are_counted_and_named_and_strict_rejects_them
         .unwrap();
     assert!(reader.contains(r#""strict":true"#), "{reader}");
 }
+
+/// Rows that repeat names of 256 bytes are written a few at a time.
+#[cfg(target_os = "linux")]
+#[test]
+fn long_names_in_each_row_take_no_more_memory_in_any_format() {
+    const COPIES: usize = 130;
+    const RESIDUES: usize = 1000;
+    let [chain, entity] = ["A", "e"].map(|letter| letter.repeat(256));
+    let entry = "y".repeat(256);
+    let mut text = format!(
+        "data_{entry}\n_struct_asym.id {chain}\n_struct_asym.entity_id {entity}\n\
+         _entity.id {entity}\n_entity.type polymer\n"
+    );
+    // Each operator moves the chain along y.
+    text += "loop_\n_pdbx_struct_oper_list.id\n";
+    for row in 1..=3 {
+        for column in 1..=3 {
+            text += &format!("_pdbx_struct_oper_list.matrix[{row}][{column}]\n");
+        }
+        text += &format!("_pdbx_struct_oper_list.vector[{row}]\n");
+    }
+    for copy in 1..=COPIES {
+        text += &format!("{copy} 1 0 0 0 0 1 0 {} 0 0 1 0\n", 60 * copy);
+    }
+    text += &format!(
+        "_pdbx_struct_assembly_gen.assembly_id 1\n\
+         _pdbx_struct_assembly_gen.oper_expression 1-{COPIES}\n\
+         _pdbx_struct_assembly_gen.asym_id_list {chain}\nloop_\n"
+    );
+    let tags = "label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z";
+    for tag in tags.split(' ') {
+        text += &format!("_atom_site.{tag}\n");
+    }
+    for residue in 0..RESIDUES {
+        let (x, y) = (residue % 97 * 4, residue / 97 * 4);
+        text += &format!("CA ALA {chain} {residue} {x} {y} 0\n");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.cif");
+    fs::write(&input, text).unwrap();
+    for format in ["parquet", "arrow", "csv"] {
+        let out = folder.path().join(format);
+        let format = format!("tables.format={format}");
+        let set = [&format, "assembly=1"].map(|key| ["--set", key]);
+        let args = ["-i", str_of(&input), "-o", str_of(&out), "--features", "rg"];
+        run_well(&[&args, &["--threads", "2"][..], &set.concat()].concat());
+        let record = record(&out);
+        assert_eq!(record["counts"]["residues"], COPIES * RESIDUES);
+        let peak = record["memory_bytes"]["process_peak"].as_u64().unwrap();
+        assert!(peak < 256_000_000, "{format}: {peak} bytes");
+    }
+}

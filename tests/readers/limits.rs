@@ -217,6 +217,13 @@ fn gzip_data_that_unpacks_to_far_more_than_a_structure_is_refused() {
         error.message().ends_with(": limits.unpack_ratio_max is 32"),
         "{error}"
     );
+    // The size at the end of the only member is not trusted.
+    let (data, _) = bomb.split_last_chunk::<4>().unwrap();
+    for size in [0, 1, 16 * bomb.len() as u32, u32::MAX] {
+        let lying = [data, &size.to_le_bytes()].concat();
+        let refused = Reader::new(options).read_auto("a.cif.gz", &lying);
+        assert_eq!(refused.unwrap_err().to_string(), error.to_string());
+    }
     options.limits.unpack_ratio_max = ratio as u32 + 1;
     let read = Reader::new(options).read_auto("a.cif.gz", &bomb).unwrap();
     assert_eq!(read[0].residues.len(), 1);

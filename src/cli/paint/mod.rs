@@ -15,6 +15,7 @@ use super::files::FileId;
 use super::inputs::{Source, Sources, structure_name};
 use super::path_text::{path_of, shown};
 use super::plan::Plan;
+use super::reading::rejecting_panics;
 use super::run_counters::RunCounters;
 use super::terminal::{complain, say};
 use super::{exit_codes, reading};
@@ -173,7 +174,7 @@ impl Painter {
             return;
         };
         let painted = models
-            .and_then(|models| self.products(&source, models))
+            .and_then(|models| rejecting_panics("painting", || self.products(&source, models)))
             .and_then(|products| products.iter().try_for_each(|it| it.write(&source)));
         match painted {
             Ok(()) => self.painted += 1,

@@ -35,8 +35,9 @@ pub(super) use statistics::{ColumnStatistics, warnings};
 pub(crate) use structure_rows::StructureRows;
 use structure_rows::TextBytes;
 
-/// Maximum bytes of text in a row group. The offsets of an Arrow array of strings end at 2 GiB.
-const GROUP_TEXT_BYTES_MAX: usize = 512 << 20;
+/// Maximum bytes of text in a row group. Some row groups of each table are in memory at once, and
+/// an Arrow file or CSV repeats the names of a structure in each row.
+const GROUP_TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// The tables, each with its folder.
 const TABLES: [(TableName, &str); 3] = [

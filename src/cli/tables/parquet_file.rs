@@ -93,8 +93,10 @@ impl Format for ParquetFile {
         write().map_err(from_parquet)
     }
 
-    fn finish(self) -> Result<File> {
-        self.writer.into_inner().map_err(from_parquet)
+    fn finish(mut self) -> Result<File> {
+        // An error of `into_inner` has the system's error as a part of its text.
+        self.writer.finish().map_err(from_parquet)?;
+        Ok(self.writer.inner().try_clone()?)
     }
 }
 
