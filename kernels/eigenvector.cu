@@ -61,14 +61,16 @@ struct ChainGraph {
     static constexpr int LOCAL = 4;
     static constexpr unsigned FAR = 16, CROWDED = ~0u;
 
-    // In shared memory a contact is 16 bits, the offset of its values in bytes, also of one that is
-    // always 0. A quadruple has the first word and 6 contacts, each other one 8.
+    // For vectors in shared memory a contact is 16 bits, the offset of its values in bytes. The
+    // first quadruple of words has the first word and 6 contacts, each other one 8; what is left of
+    // the last one are offsets of values that are 0.
     static constexpr unsigned FIRST = 6, TOGETHER = 8;
 
     template <bool PACKED>
     __device__ inline void set(unsigned own, const unsigned* contacts, unsigned degree) const
     {
-        unsigned mask = 0, length = 0, pair = count * 8;
+        const unsigned none = count * 8;
+        unsigned mask = 0, length = 0, pair = 0;
         const auto word_of = [&](unsigned k) -> unsigned& {
             if constexpr (!PACKED)
                 return lists[(k + 1) * count + own];
@@ -83,13 +85,13 @@ struct ChainGraph {
             } else if constexpr (!PACKED) {
                 word_of(length++) = place;
             } else {
-                pair = length % 2 ? (pair & 0xffff) | place << 19 : place * 8 | count << 19;
+                pair = length % 2 ? (pair & 0xffff) | place << 19 : place * 8 | none << 16;
                 word_of(length++) = pair;
             }
         }
         if constexpr (PACKED)
             for (unsigned k = (length + 1) / 2 * 2; k < FIRST || (k - FIRST) % TOGETHER; k += 2)
-                word_of(k) = count * 8 | count << 19;
+                word_of(k) = none | none << 16;
         lists[(PACKED ? 4 : 1) * own] = degree > CONTACTS_MAX ? CROWDED : mask | length << FAR;
     }
 
@@ -122,7 +124,8 @@ struct ChainGraph {
             add_pair(words.y);
             add_pair(words.z);
             add_pair(words.w);
-            for (unsigned k = FIRST, at = own + count; k < first >> FAR; k += TOGETHER, at += count) {
+            const unsigned length = first >> FAR;
+            for (unsigned k = FIRST, at = own + count; k < length; k += TOGETHER, at += count) {
                 words = ((const uint4*)lists)[at];
                 add_pair(words.x);
                 add_pair(words.y);
@@ -385,7 +388,8 @@ template <bool PACKED> struct Iteration {
             const double2 own = turned(x[m]), of_own = turned(image[m]);
             x[m] = own;
             image[m] = of_own;
-            const float2 residual{float(of_own.x - value * own.x), float(of_own.y - second * own.y)};
+            const float2 residual{float(of_own.x - value * own.x),
+                                  float(of_own.y - second * own.y)};
             rest[m] = residual;
             vectors.set_next(m, residual);
         });
@@ -529,7 +533,7 @@ struct Centrality {
 // the length of A v - (v . A v) v for what was found. Vectors are null if the two largest
 // eigenvalues are the same within 1e-6, or `steps` products with A do not suffice. One block per
 // chain. `scratch` is [residues, 8], and `neighbours` [residues, CONTACT_WORDS].
-KERNEL(EIGEN_THREADS)
+KERNEL(EIGEN_THREADS, 1)
 eigenvector(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
             const unsigned* members, const Atom* atoms, CELL_PARAMS, const unsigned* lists,
             const unsigned* degrees, unsigned* places, unsigned* neighbours, double* scratch,

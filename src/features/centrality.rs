@@ -4,9 +4,9 @@ mod eigenvector;
 
 use self::eigenvector::{Found, Graph};
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row_of_two;
-use super::cpu::simd;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::Cells;
@@ -95,7 +95,7 @@ impl Feature for Centrality {
                 .rotation(Tolerance::absolute(0.01).but_for(5)),
             residual
                 .of(TableName::Chains)
-                .reference(Tolerance::absolute(1e-4))
+                .reference(Tolerance::absolute(2e-5))
                 .rotation(Tolerance::absolute(1e-5)),
         ]
     }
