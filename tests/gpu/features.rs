@@ -424,7 +424,10 @@ fn chains_agree_at_every_length_around_the_vectors_in_shared_memory() {
         one.chains.truncate(1);
         one
     };
-    let structures = [2047, 2048, 2049, 4095, 4096, 4097].map(one_chain);
+    let structures = [
+        1, 2, 3, 31, 33, 511, 513, 1023, 1024, 1025, 2815, 2816, 2817,
+    ]
+    .map(one_chain);
     let features = FeatureConfig {
         features: vec![FeatureName::Centrality],
         ..FeatureConfig::default()
