@@ -9,7 +9,7 @@ use super::ring::Finished;
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::{Given, Shared};
-use super::sync::{Condvar, Guard, Mutex, Sender};
+use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Sender};
 use super::ticket::{Reply, Ticket};
 use super::upload::shares_work;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,7 +17,7 @@ use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread::panicking;
 use std::time::Instant;
 
@@ -160,7 +160,7 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn close(self: &Arc<Self>) {
         // If the engine is broken, the tickets report it.
         let _ = self.flush();
-        self.is_closing.store(true, SeqCst);
+        self.is_closing.swap(true, SeqCst);
         self.wake_all();
     }
 
@@ -188,7 +188,8 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Notes on a device's completion thread that it has received [`ToDevice::Wake`].
     pub(super) fn woken(&self, device: usize) {
-        self.wakes[device].store(false, SeqCst);
+        // A swap, so that what came before a wake that was not sent is seen after it.
+        self.wakes[device].swap(false, SeqCst);
     }
 
     fn wake_all(&self) {
@@ -295,7 +296,9 @@ impl<W: Workload> Dispatcher<W> {
         self.answer(taken.batch, taken.failure, &mut outputs);
         self.shared.outputs.give_back(outputs);
         self.answered.fetch_add(1, SeqCst);
-        if self.is_closing.load(SeqCst) {
+        // A change that changes nothing: either this sees that the engine closes, or `close` and
+        // those whom it wakes see the batch as answered.
+        if self.is_closing.fetch_or(false, SeqCst) {
             self.wake_all();
         }
         next

@@ -153,7 +153,7 @@ fn take(seen: &mut Vec<(u32, u32)>, batch: Result<RunBatch<Double>>) {
 
 #[test]
 fn loom_every_ticket_is_answered() {
-    check(1, 2, |engine| {
+    check(1, 4, |engine| {
         let tickets: Vec<_> = [3, 0, 5].map(|item| engine.submit(item).unwrap()).into();
         engine.flush().unwrap();
         let values: Vec<_> = tickets.into_iter().map(value).collect();
@@ -163,7 +163,7 @@ fn loom_every_ticket_is_answered() {
 
 #[test]
 fn loom_dropping_the_engine_finishes_what_was_submitted() {
-    check(2, 2, |engine| {
+    check(2, 4, |engine| {
         let first = engine.submit(4).unwrap();
         let second = engine.submit(5).unwrap();
         drop(engine);
@@ -174,7 +174,7 @@ fn loom_dropping_the_engine_finishes_what_was_submitted() {
 
 #[test]
 fn loom_two_producers_share_an_engine() {
-    check(1, 1, |engine| {
+    check(1, 3, |engine| {
         let engine = Arc::new(engine);
         let other = Arc::clone(&engine);
         let urgent = SubmitOptions {
@@ -199,7 +199,7 @@ fn loom_two_producers_share_an_engine() {
 
 #[test]
 fn loom_a_batch_that_fails_answers_its_tickets_and_the_next_one_runs() {
-    check(1, 1, |engine| {
+    check(1, 3, |engine| {
         let failing = engine.submit(13).unwrap();
         let after = engine.submit(2).unwrap();
         engine.flush().unwrap();
@@ -218,7 +218,7 @@ fn loom_two_devices_take_batches_side_by_side() {
             Arc::new(CpuBackend::inline()),
         ]
     };
-    check_on(cpus, 1, 1, |engine, _| {
+    check_on(cpus, 1, 2, |engine, _| {
         let tickets: Vec<_> = [3, 5].map(|item| engine.submit(item).unwrap()).into();
         drop(engine);
         let values: Vec<_> = tickets.into_iter().map(value).collect();
@@ -229,7 +229,7 @@ fn loom_two_devices_take_batches_side_by_side() {
 #[test]
 fn loom_the_last_handle_may_be_dropped_by_the_engine_s_own_thread() {
     let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
-    check_on(cpu, 1, 2, |engine, held| {
+    check_on(cpu, 1, 3, |engine, held| {
         let engine = Arc::new(engine);
         *held.lock().unwrap() = Some(Arc::clone(&engine));
         let ticket = engine.submit(7).unwrap();
@@ -242,7 +242,7 @@ fn loom_the_last_handle_may_be_dropped_by_the_engine_s_own_thread() {
 #[test]
 fn loom_an_item_may_submit_another_while_it_is_read() {
     let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
-    check_on(cpu, 1, 1, |engine, held| {
+    check_on(cpu, 1, 2, |engine, held| {
         let engine = Arc::new(engine);
         *held.lock().unwrap() = Some(Arc::clone(&engine));
         assert_eq!(value(engine.submit(9).unwrap()).unwrap(), 18);
@@ -252,7 +252,7 @@ fn loom_an_item_may_submit_another_while_it_is_read() {
 
 #[test]
 fn loom_items_of_several_batches_share_a_handle() {
-    check(1, 1, |engine| {
+    check(1, 3, |engine| {
         let tickets = engine.submit_many([1, 0, 2]).unwrap();
         let values = tickets.wait().unwrap().into_iter().map(|done| done.result);
         let values: Vec<_> = values.collect();
@@ -263,7 +263,7 @@ fn loom_items_of_several_batches_share_a_handle() {
 #[test]
 fn loom_a_run_comes_out_in_order_and_may_end_early() {
     for all in [true, false] {
-        check(2, 1, move |engine| {
+        check(2, 3, move |engine| {
             let dispatcher = engine.dispatcher();
             // Fewer batches than items, so that some wait for the consumer.
             let (results, unconsumed, batches) = RunResults::new(2);

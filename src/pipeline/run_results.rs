@@ -3,11 +3,11 @@
 
 use super::batch::RunBatch;
 use super::ring::Reorder;
-use super::sync::{Mutex, Receiver, Sender, bounded};
+use super::sync::{AtomicU64, Mutex, Receiver, Sender, bounded};
 use crate::error::Result;
 use crate::workload::Workload;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Puts the batches of a run in order.
 pub(crate) struct RunResults<W: Workload> {
@@ -19,8 +19,8 @@ pub(crate) struct RunResults<W: Workload> {
 
 /// The number of a run's batches that are in a slot or wait for the consumer, and its limit.
 pub(super) struct Unconsumed {
-    batches: AtomicUsize,
-    max: AtomicUsize,
+    batches: AtomicU64,
+    max: AtomicU64,
 }
 
 impl Unconsumed {
@@ -31,7 +31,7 @@ impl Unconsumed {
 
     /// Lifts the limit, because the consumer takes no more batches.
     pub(super) fn lift(&self) {
-        self.max.store(usize::MAX, SeqCst);
+        self.max.store(u64::MAX, SeqCst);
     }
 }
 
@@ -43,8 +43,8 @@ impl<W: Workload> RunResults<W> {
         // Sending never waits, as there are never more.
         let (consumer, batches) = bounded(unconsumed_max);
         let unconsumed = Arc::new(Unconsumed {
-            batches: AtomicUsize::new(0),
-            max: AtomicUsize::new(unconsumed_max),
+            batches: AtomicU64::new(0),
+            max: AtomicU64::new(unconsumed_max as u64),
         });
         let results = RunResults {
             reorder: Mutex::new(Reorder::new()),

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(in crate::pipeline) use loom::sync::atomic::{AtomicBool, AtomicU64};
 pub(in crate::pipeline) use loom::thread::{Builder, JoinHandle, yield_now};
 pub(in crate::pipeline) use loom_thread_local as thread_local;
 
