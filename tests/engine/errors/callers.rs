@@ -141,14 +141,16 @@ fn threads_that_help_to_write_an_item_may_not_wait_for_the_engine() {
         assert!(submitted.iter().all(Result::is_err), "one of them may wait");
         submitted.into_iter().collect()
     };
-    let engine = engine_of(1, |own| AddOne {
+    // Large enough for a worker.
+    let length = 20_000;
+    let engine = engine_of(length, |own| AddOne {
         before: Box::new(move |item| match item.number {
             7 => submit_on_all(&own()),
             _ => Ok(()),
         }),
         ..AddOne::new()
     });
-    let error = ask(&engine, number(7)).unwrap_err();
+    let error = ask(&engine, long(7, length)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     assert_eq!(ask(&engine, number(3)).unwrap(), 4);
 }
