@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The largest number of answers that are kept for reuse.
-const ANSWERS_MAX: usize = 256;
+const ANSWERS_MAX: usize = 4096;
 
 /// The results of a batch whose items were submitted for tickets.
 pub(crate) struct Answers<W: Workload> {
