@@ -38,10 +38,14 @@ impl<B> Completions<B> {
 
     /// Takes submitted slots in. Returns whether [`ToDevice::Wake`] was received.
     pub(super) fn take_submitted(&mut self) -> bool {
+        self.receive_all();
+        std::mem::take(&mut self.was_woken)
+    }
+
+    fn receive_all(&mut self) {
         while let Ok(submitted) = self.submitted.try_recv() {
             self.sort(submitted);
         }
-        std::mem::take(&mut self.was_woken)
     }
 
     fn sort(&mut self, submitted: ToDevice<B>) {
@@ -66,8 +70,7 @@ impl<B> Completions<B> {
     /// All slots that have finished, without waiting. After the device was lost, that includes all
     /// batches that were lost with it.
     pub(super) fn all_finished(&mut self) -> Vec<Finished<B>> {
-        let was_woken = self.take_submitted();
-        self.was_woken |= was_woken;
+        self.receive_all();
         std::iter::from_fn(|| self.poll()).collect()
     }
 

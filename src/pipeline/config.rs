@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// The most slots of one device.
 pub const SLOTS_MAX: usize = 64;
 
-/// When an [`Engine`](super::Engine) closes a batch that has room for more items. A run closes its batches by size
-/// only, and a [`Pipeline`](super::Pipeline) when its caller asks or polls.
+/// When an [`Engine`](super::Engine) closes a batch that has room for more items. A run closes its
+/// batches by size only, and a [`Pipeline`](super::Pipeline) when its caller asks or polls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Close {
     /// As soon as a slot is free: a lone item waits for no others. Items that arrive while all slots

@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
-use super::config::SubmitOptions;
+use super::config::{SubmitOptions, TrySubmitError};
 use super::queue::{Queue, Start};
 use super::ring::Finished;
 use super::run_results::RunResults;
@@ -42,12 +42,6 @@ pub(super) struct Dispatcher<W: Workload> {
     is_broken: AtomicBool,
 }
 
-/// Why an item was not taken.
-pub(super) enum NotTaken<I> {
-    Full(I),
-    Closed(I),
-}
-
 impl<W: Workload> Dispatcher<W> {
     pub(super) fn new(
         shared: Shared<W>,
@@ -76,16 +70,16 @@ impl<W: Workload> Dispatcher<W> {
         extent: Result<Extent>,
         options: SubmitOptions,
         waits: bool,
-    ) -> Result<Ticket<W>, NotTaken<W::Item>> {
+    ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
         let mut queue = self.queue.lock();
         while !self.is_broken() && !queue.has_room(options.urgent) {
             match waits {
                 true => self.room.wait(&mut queue),
-                false => return Err(NotTaken::Full(item)),
+                false => return Err(TrySubmitError::Full(item)),
             }
         }
         if self.is_broken() {
-            return Err(NotTaken::Closed(item));
+            return Err(TrySubmitError::Closed(item));
         }
         let mut ticket = None;
         let added = queue.add(&self.shared, item, extent, options, |batch, index| {

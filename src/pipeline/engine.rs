@@ -1,10 +1,10 @@
-//! [`Engine`]: a workload on one or more devices, with a thread for each stage.
+//! [`Engine`]: a workload on one or more devices, with a thread for each device.
 
 use super::batch::unwinding;
 use super::build::{Built, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::Counters;
-use super::dispatcher::{Dispatcher, NotTaken, closed};
+use super::dispatcher::{Dispatcher, closed};
 use super::driver;
 use super::plan::MemoryPlan;
 use super::recorded::record_buckets;
@@ -142,8 +142,7 @@ impl<W: Workload> Engine<W> {
         let extent = self.shared().extent(&item);
         let submitted = self.dispatcher.submit(item, extent, options, true);
         submitted.map_err(|refused| {
-            let (NotTaken::Full(item) | NotTaken::Closed(item)) = refused;
-            unwinding(|| drop(item));
+            unwinding(|| drop(refused));
             closed()
         })
     }
@@ -184,11 +183,7 @@ impl<W: Workload> Engine<W> {
         options: SubmitOptions,
     ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
         let extent = self.shared().extent(&item);
-        let submitted = self.dispatcher.submit(item, extent, options, false);
-        submitted.map_err(|refused| match refused {
-            NotTaken::Full(item) => TrySubmitError::Full(item),
-            NotTaken::Closed(item) => TrySubmitError::Closed(item),
-        })
+        self.dispatcher.submit(item, extent, options, false)
     }
 
     #[cfg(all(test, loom))]

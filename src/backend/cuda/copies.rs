@@ -49,7 +49,7 @@ pub(super) fn kernel() -> &'static Kernel {
         // SAFETY: copies.ptx takes one struct of this size. It accesses the ranges that its pieces
         // name and no others, with any number of blocks of this size. Its addresses are not
         // declared as pointers: `CudaSlot` launches it over ranges that it has checked and leased,
-        // and gives its identifier to nobody.
+        // and no caller gets its identifier.
         unsafe { kernel.code(&image) }
     })
 }

@@ -19,6 +19,18 @@ fn small(
     (device_slot, executor, handles)
 }
 
+/// Records a kernel that changes its input x, which is uploaded, and writes y.
+fn record_in_place(recorder: &mut Recorder, twin: fn(&mut TwinLaunch<'_>)) -> [Buffer<i32>; 2] {
+    let kernel = Kernel::new("in_place");
+    let kernel = kernel.updates::<i32>("x").writes::<i32>("y").twin(twin);
+    let x = recorder.upload_buffer::<i32>("x", 0, 1);
+    let y = recorder.download_buffer::<i32>("y", 0, 1);
+    recorder.upload(x);
+    recorder.launch(&kernel, 1, &[x.into(), y.into()]);
+    recorder.download(y);
+    [x, y]
+}
+
 #[test]
 fn inputs_that_kernels_change_are_as_from_one_replay() {
     fn in_place(launch: &mut TwinLaunch<'_>) {
@@ -32,16 +44,7 @@ fn inputs_that_kernels_change_are_as_from_one_replay() {
     for policy in auto_policies() {
         for (price, backend) in devices().map(|backend| (slow_graphs as Price, backend)) {
             let (_, backend) = priced(backend, price);
-            let record = |recorder: &mut Recorder| {
-                let kernel = Kernel::new("in_place");
-                let kernel = kernel.updates::<i32>("x").writes::<i32>("y").twin(in_place);
-                let x = recorder.upload_buffer::<i32>("x", 0, 1);
-                let y = recorder.download_buffer::<i32>("y", 0, 1);
-                recorder.upload(x);
-                recorder.launch(&kernel, 1, &[x.into(), y.into()]);
-                recorder.download(y);
-                [x, y]
-            };
+            let record = |recorder: &mut Recorder| record_in_place(recorder, in_place);
             let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &policy);
             for batch in 0..3_i32 {
                 let values = [batch, 1, 2, 3];
@@ -113,16 +116,7 @@ fn a_changed_input_that_is_uploaded_in_part_is_not_tried() {
     }
     for inner in devices() {
         let (tamper, backend) = priced(inner, slow_graphs);
-        let record = |recorder: &mut Recorder| {
-            let kernel = Kernel::new("in_place");
-            let kernel = kernel.updates::<i32>("x").writes::<i32>("y").twin(in_place);
-            let x = recorder.upload_buffer::<i32>("x", 0, 1);
-            let y = recorder.download_buffer::<i32>("y", 0, 1);
-            recorder.upload(x);
-            recorder.launch(&kernel, 1, &[x.into(), y.into()]);
-            recorder.download(y);
-            [x, y]
-        };
+        let record = |recorder: &mut Recorder| record_in_place(recorder, in_place);
         let (mut device_slot, mut executor, [x, y]) = small(&backend, record, &auto());
         let device_slot = &mut *device_slot;
         let mut bindings = executor.bindings(device_slot, 0).unwrap().clone();
