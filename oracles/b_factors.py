@@ -28,21 +28,30 @@ def of_c_alphas(model):
     return values
 
 
+def of_c_alphas_by_kind(model):
+    """The B factors and the pLDDT of the C-alphas, one of them null; fractions times 100."""
+    values = of_c_alphas(model)
+    nothing = np.full(len(model), np.nan)
+    if not model.predicted:
+        return values, nothing
+    of_rows = model.atom_b[model.atom_residue >= 0]
+    scale = 100 if len(of_rows) and np.nanmax(of_rows) <= 1 else 1
+    return nothing, values * scale
+
+
 @oracle(rules={"b_ca": CLOSE, "b_mean": CLOSE, "b_z": CLOSE, "plddt": CLOSE})
 def b_factors(model, _settings):
-    """Null in predicted models, where the column is pLDDT; fractions times 100."""
+    """Null in predicted models, where the column is pLDDT."""
     nothing = np.full(len(model), np.nan)
     b = model.atom_b
+    ca, plddt = of_c_alphas_by_kind(model)
     if model.predicted:
-        of_rows = b[model.atom_residue >= 0]
-        scale = 100 if len(of_rows) and np.nanmax(of_rows) <= 1 else 1
         columns = {"b_ca": nothing, "b_mean": nothing, "b_z": nothing}
-        columns["plddt"] = of_c_alphas(model) * scale
     else:
-        ca, there = of_c_alphas(model), ~np.isnan(b)
+        there = ~np.isnan(b)
         sums = model.per_residue(np.where(there, b, 0))
         counts = model.per_residue(there.astype(float))
         mean = np.divide(sums, counts, out=nothing.copy(), where=counts > 0)
         columns = {"b_ca": ca, "b_mean": mean, "b_z": z_scores(ca, model.chains())}
-        columns["plddt"] = nothing
+    columns["plddt"] = plddt
     return {name: Values(values) for name, values in columns.items()}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from b_factors import of_c_alphas
+from b_factors import of_c_alphas_by_kind
 from reference import EXACT, Rule, Values, oracle
 
 CA_CUTOFFS, CB_CUTOFFS = (8, 10, 12), (8, 10)
@@ -71,15 +71,19 @@ def weighted_contact_number(model, _settings):
     return {"wcn": Values(values)}
 
 
-@oracle(rules={"smooth_b_ca": Rule("relative", 1e-5, 1e-5)})
-def smoothed_b_factors(model, _settings):
-    """The mean B factor of the other C-alphas within 10 A; predicted models' too."""
+@oracle(rules=dict.fromkeys(["smooth_b_ca", "smooth_plddt"], Rule("relative", 1e-5, 1e-5)))
+def smoothed(model, _settings):
+    """The mean B factor, or pLDDT, of the other C-alphas within 10 A."""
     index = np.flatnonzero(model.has["ca"])
-    b = of_c_alphas(model)
     i, j = index[near_pairs(model.xyz["ca"][index], SMOOTH_RADIUS)].T
     i, j = np.concatenate([i, j]), np.concatenate([j, i])
-    i, j = i[~np.isnan(b[j])], j[~np.isnan(b[j])]
-    sums = np.bincount(i, b[j], minlength=len(model))
-    counts = np.bincount(i, minlength=len(model))
-    values = np.full(len(model), np.nan)
-    return {"smooth_b_ca": Values(np.divide(sums, counts, out=values, where=counts > 0))}
+
+    def mean(of):
+        own, other = i[~np.isnan(of[j])], j[~np.isnan(of[j])]
+        sums = np.bincount(own, of[other], minlength=len(model))
+        counts = np.bincount(own, minlength=len(model))
+        values = np.full(len(model), np.nan)
+        return Values(np.divide(sums, counts, out=values, where=counts > 0))
+
+    b, plddt = of_c_alphas_by_kind(model)
+    return {"smooth_b_ca": mean(b), "smooth_plddt": mean(plddt)}

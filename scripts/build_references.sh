@@ -53,7 +53,7 @@ find_nvcc() {
 # For this machine's card, or a Hopper where there is none. NVIDIA's Python packages
 # have the runtime where nvcc does not look for it.
 compile() {
-    local options=(-O3 -std=c++17 -o "$out/reference")
+    local options=(-O3 -std=c++17 -rdc=true -lcudadevrt -o "$out/reference")
     local lib
     lib=$(dirname "$nvcc")/../lib
     if [ -e "$lib/libcudart_static.a" ]; then

@@ -132,21 +132,25 @@ def attacks():
         + "".join(operator(n, 0, 4 * n) for n in range(300, 500))
         + GENERATORS + f"1 (0-299)(300-499) {'A' * 256}\n" + SITE
         + f"CA ALA {'A' * 256} 1 0 0 0\n")
-    yield "names of 256 bytes in each row of copies in 8 models", lambda: (
-        "data_" + "y" * 256 + f"\n_struct_asym.id {'A' * 256}\n_struct_asym.entity_id {'e' * 256}\n"
-        + f"_entity.id {'e' * 256}\n_entity.type polymer\n"
-        + f"_struct_ref.id 1\n_struct_ref.entity_id {'e' * 256}\n_struct_ref.db_name UNP\n"
-        + f"_struct_ref.pdbx_db_accession {'p' * 256}\n_struct_ref_seq.ref_id 1\n"
-        + "_struct_ref_seq.seq_align_beg 1\n_struct_ref_seq.seq_align_end 1000\n"
-        + "_struct_ref_seq.db_align_beg 1\n_struct_ref_seq.db_align_end 1000\n"
-        + OPERATORS + "".join(operator(n, 0, 60 * n) for n in range(1, 131)) + GENERATORS + f"1 1-130 {'A' * 256}\n" + MODELS
-        + "".join(f"CA ALA {'A' * 256} {n} {model} {place(n)}\n" for model in range(8) for n in range(1000)))
+    # limits.row_names_bytes_max admits the shorter ones: two names of the chain, with the number of
+    # the copy, and those of the entry, the entity and the accession.
+    for size in (256, 49):
+        yield f"names of {size} bytes in each row of copies in 8 models", lambda size=size: (
+            "data_" + "y" * size + f"\n_struct_asym.id {'A' * size}\n_struct_asym.entity_id {'e' * size}\n"
+            + f"_entity.id {'e' * size}\n_entity.type polymer\n"
+            + f"_struct_ref.id 1\n_struct_ref.entity_id {'e' * size}\n_struct_ref.db_name UNP\n"
+            + f"_struct_ref.pdbx_db_accession {'p' * size}\n_struct_ref_seq.ref_id 1\n"
+            + "_struct_ref_seq.seq_align_beg 1\n_struct_ref_seq.seq_align_end 1000\n"
+            + "_struct_ref_seq.db_align_beg 1\n_struct_ref_seq.db_align_end 1000\n"
+            + OPERATORS + "".join(operator(n, 0, 60 * n) for n in range(1, 131)) + GENERATORS
+            + f"1 1-130 {'A' * size}\n" + MODELS
+            + "".join(f"CA ALA {'A' * size} {n} {model} {place(n)}\n" for model in range(8) for n in range(1000)))
     yield "factors of an expression", lambda: fill("data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300)",
                                            lambda n: "(1)", " A\n" + SITE + ATOM)
     yield "lists of an expression", lambda: fill("data_x\n" + operators(300) + GENERATORS + "1 1", lambda n: ",1",
                                          " A\n" + SITE + ATOM)
-    yield "90,000 copies of 100 atoms", lambda: (
-        "data_x\n" + operators(300) + GENERATORS + "1 (1-300)(1-300) A\n" + SITE
+    yield "80,000 copies of 100 atoms", lambda: (
+        "data_x\n" + operators(400) + GENERATORS + "1 (1-200)(1-400) A\n" + SITE
         + "".join(f"C{n} ALA A {n // 10} {place(n)}\n" for n in range(100)))
     yield "30 copies of all atoms", lambda: fill(
         "data_x\n" + operators(300) + GENERATORS + "1 1-30 A\n" + SITE,

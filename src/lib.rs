@@ -9,6 +9,99 @@
 //! keep all three busy at once. Every kernel has a CPU twin, so the same program
 //! runs where there is no GPU.
 //!
+//! # The shortest program
+//!
+//! It needs one dependency, and no CUDA to build:
+//!
+//! ```toml
+//! [dependencies]
+//! tapeloop = { path = "../tapeloop", default-features = false, features = ["cuda-12040"] }
+//! ```
+//!
+//! ```
+//! use tapeloop::*;
+//!
+//! const TEXT: &str = r#"
+//! extern "C" __global__ void twice(const unsigned* header, const float* x, float* y)
+//! {
+//!     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+//!     if (i < header[0])
+//!         y[i] = 2 * x[i];
+//! }"#;
+//!
+//! /// The kernel's CPU twin.
+//! fn twice(launch: &mut TwinLaunch<'_>) {
+//!     let len = launch.read::<u32>()[0] as usize;
+//!     let x = &launch.read::<f32>()[..len];
+//!     for (y, x) in launch.write::<f32>().iter_mut().zip(x) {
+//!         *y = 2.0 * x;
+//!     }
+//! }
+//!
+//! struct Twice(Kernel);
+//!
+//! impl Workload for Twice {
+//!     type Item = Vec<f32>;
+//!     type Output = Vec<f32>;
+//!     type Buffers = [Buffer<f32>; 2];
+//!
+//!     fn axes(&self) -> &'static [&'static str] {
+//!         &["elements"]
+//!     }
+//!
+//!     fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
+//!         Ok([item.len() as u32].into())
+//!     }
+//!
+//!     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<[Buffer<f32>; 2]> {
+//!         let header = recorder.header();
+//!         let x = recorder.upload_buffer("x", 0, 1);
+//!         let y = recorder.download_buffer("y", 0, 1);
+//!         recorder.upload(header);
+//!         recorder.upload(x);
+//!         let blocks = recorder.capacity(0).div_ceil(128);
+//!         recorder.launch(&self.0, blocks, &[header.into(), x.into(), y.into()]);
+//!         recorder.download(y);
+//!         Ok([x, y])
+//!     }
+//!
+//!     fn write(
+//!         &self,
+//!         [x, _]: &[Buffer<f32>; 2],
+//!         item: &Vec<f32>,
+//!         _: Extent,
+//!         views: &mut WriteViews<'_>,
+//!     ) -> Result<()> {
+//!         views.take(*x).copy_from_slice(item);
+//!         Ok(())
+//!     }
+//!
+//!     fn read(
+//!         &self,
+//!         [_, y]: &[Buffer<f32>; 2],
+//!         _: &Vec<f32>,
+//!         _: Extent,
+//!         views: &ReadViews<'_>,
+//!     ) -> Result<Vec<f32>> {
+//!         Ok(views.get(*y).to_vec())
+//!     }
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     // SAFETY: it touches the first `header[0]` elements of `x` and `y`, which the engine
+//!     // keeps within their capacity.
+//!     let kernel = unsafe { Kernel::from_cuda("twice.cu", TEXT, "twice") }?.twin(twice);
+//!     let engine = Engine::auto(Twice(kernel), &EngineConfig::new([1 << 20]))?;
+//!     let done = engine.submit(vec![1.0, 2.0])?.wait()?;
+//!     assert_eq!(done.result?, [2.0, 4.0]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [The guide to embedding](guides::embed) explains such a program line by line. The other
+//! guides are for the program: [from a folder to a DataFrame](guides::folder_to_dataframe) and
+//! [read a benchmark report](guides::benchmark_report).
+//!
 //! # Modules, in the order that data takes
 //!
 //! - [`record`]: *what* runs, as plain data: buffers, kernels, commands, checked once
@@ -57,6 +150,17 @@ pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 pub use replay::{Bindings, Executor, Mode};
 pub use workload::{Completion, Extent, ReadViews, Sink, Workload, WriteViews};
+
+/// The guides of `docs/guides`, each a page or two.
+#[cfg(any(doc, doctest))]
+pub mod guides {
+    #[doc = include_str!("../docs/guides/benchmark-report.md")]
+    pub mod benchmark_report {}
+    #[doc = include_str!("../docs/guides/embed.md")]
+    pub mod embed {}
+    #[doc = include_str!("../docs/guides/folder-to-dataframe.md")]
+    pub mod folder_to_dataframe {}
+}
 
 /// The README's programs are tested.
 #[cfg(doctest)]

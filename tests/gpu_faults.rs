@@ -18,11 +18,14 @@ use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, CudaOptions, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Shrunk};
 use tapeloop::record::{Buffer, DeviceInfo, Image, Kernel, Recorder, Unit};
+use tapeloop::replay::Mode;
 use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
 const ROLE: &str = "TAPELOOP_TEST_ROLE";
 const FATE: &str = "TAPELOOP_TEST_FATE";
+const MODE: &str = "TAPELOOP_TEST_MODE";
+const MODES: [Mode; 2] = [Mode::Graph, Mode::Resident];
 
 /// What a number makes of the kernel that meets it.
 const FATES: [(&str, u32); 3] = [("out of bounds", 1), ("trap", 2), ("never ends", 3)];
@@ -152,8 +155,9 @@ fn item(place: u32, fate: u32) -> u32 {
     if place == CULPRIT { fate } else { 10 + place }
 }
 
-fn config() -> EngineConfig {
+fn config(mode: Mode) -> EngineConfig {
     let mut config = EngineConfig::new([BATCH]);
+    config.policy.mode = mode;
     config.policy.deadline = Some(DEADLINE);
     config
 }
@@ -161,11 +165,14 @@ fn config() -> EngineConfig {
 #[test]
 fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
     let _turn = CARD.lock();
-    for (name, fate) in FATES {
+    for (mode, (name, fate)) in MODES
+        .into_iter()
+        .flat_map(|mode| FATES.map(|it| (mode, it)))
+    {
         let Some(worker) = worker() else { return };
         let start = Instant::now();
         let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
-        let mut engine = Engine::new(Fated::new(1), &backends, pool(), &config()).unwrap();
+        let mut engine = Engine::new(Fated::new(1), &backends, pool(), &config(mode)).unwrap();
         let mut next = 0;
         let mut sink = |done: Completion<Fated>| -> Result<()> {
             assert_eq!(done.item, item(next, fate), "in order");
@@ -173,7 +180,7 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
                 true => {
                     let error = done.result.unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
-                    say(&format!("{name}: {error}"));
+                    say(&format!("{}, {name}: {error}", mode.name()));
                 }
                 false => assert_eq!(done.result.unwrap(), item(next, fate).wrapping_mul(7)),
             }
@@ -193,7 +200,8 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
         let seconds = start.elapsed().as_secs_f64();
         let restarts = counters.restarts;
         say(&format!(
-            "{name}: {restarts} restarts, {seconds:.2} s in all"
+            "{}, {name}: {restarts} restarts, {seconds:.2} s in all",
+            mode.name()
         ));
     }
 }
@@ -201,8 +209,11 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
 #[test]
 fn without_supervision_the_error_names_batch_and_stage_and_items_come_back() {
     let _turn = CARD.lock();
-    for (name, _) in FATES {
-        let output = play("alone", name).output().unwrap();
+    for (mode, (name, _)) in MODES
+        .into_iter()
+        .flat_map(|mode| FATES.map(|it| (mode, it)))
+    {
+        let output = play("alone", name).env(MODE, mode.name()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {said}{log}");
@@ -217,11 +228,16 @@ fn without_supervision_the_error_names_batch_and_stage_and_items_come_back() {
 /// Tickets through an engine whose device is in this process.
 fn alone() {
     let name = std::env::var(FATE).unwrap();
+    let mode = std::env::var(MODE).unwrap();
+    let mode = MODES
+        .into_iter()
+        .find(|known| known.name() == mode)
+        .unwrap();
     let (_, fate) = *FATES.iter().find(|(known, _)| *known == name).unwrap();
     let Some(backend) = gpu::device() else {
         return println!("skipped: no device");
     };
-    let engine = Engine::new(Fated::new(1), &[backend], pool(), &config()).unwrap();
+    let engine = Engine::new(Fated::new(1), &[backend], pool(), &config(mode)).unwrap();
     let numbers = || (CULPRIT - 2_500)..(CULPRIT + 2_500);
     let submit = |place: u32| engine.submit(item(place, fate)).unwrap();
     let tickets: Vec<_> = numbers().map(submit).collect();
@@ -257,7 +273,7 @@ fn alone() {
     engine.flush().unwrap();
     let refused = refused.wait().unwrap().result.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Closed);
-    println!("{name}, told: {text}");
+    println!("{}, {name}, told: {text}", mode.name());
     // Nothing of the device is waited for.
     let start = Instant::now();
     drop(engine);
@@ -311,7 +327,7 @@ fn on_a_card_that_another_process_has_filled_the_engine_takes_less_or_says_what_
     let room = 300_000;
     let backends = [Arc::clone(&backend)];
     let build = |config: &EngineConfig| Engine::new(Fated::new(room), &backends, pool(), config);
-    let mut config = config();
+    let mut config = config(Mode::Graph);
     config.buckets = [[BATCH], [4 * BATCH]].map(Extent::from).to_vec();
     let mut engine = build(&config).unwrap();
     let shrunk = engine.shrunk().to_vec();

@@ -1,13 +1,15 @@
-//! From submission to its result, a batch allocates nothing, on a device that does nothing. A
-//! process of its own, since its allocator counts all threads.
+//! From submission to its result, a batch allocates nothing, and idle engines take no processor
+//! time, on a device that does nothing. A process of its own, since its allocator and its clock
+//! count all threads.
 
 #[path = "support/empty.rs"]
 mod empty;
 
 use empty::{EmptyBackend, Nothing};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tapeloop::pipeline::{Pipeline, Ring, Wait};
 use tapeloop::replay::{Executor, Mode, Policy};
 use tapeloop::workload::{Completion, Extent};
@@ -199,8 +201,38 @@ fn tickets(policy: &Policy, items: u32) {
     }
 }
 
+/// Tests run one at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Processor time of the process so far.
+#[cfg(unix)]
+fn processor_time() -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(unix)]
+#[test]
+fn idle_engines_take_no_processor_time() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let policy = Policy::default();
+    let engines: Vec<Engine<Nothing>> = (0..48).map(|_| engine(&policy, 1)).collect();
+    for engine in &engines {
+        engine.submit(7).unwrap().wait().unwrap().result.unwrap();
+    }
+    // Their threads spin for a while after the last event, then sleep.
+    std::thread::sleep(Duration::from_millis(100));
+    let before = processor_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let taken = processor_time() - before;
+    // A thread that wakes every millisecond takes more than that.
+    assert!(taken < Duration::from_millis(5), "{taken:?} in a second");
+}
+
 #[test]
 fn a_batch_allocates_nothing_from_submission_to_result() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for policy in policies() {
         executor_and_ring(&policy);
         for items in [1, 16] {

@@ -1,7 +1,7 @@
 // The work of `tapeloop bench` in CUDA C++, to compare the engine with. It answers requests on
 // standard input, as README.md says.
 //
-//   nvcc -O3 -std=c++17 -arch=native -o reference reference.cu
+//   nvcc -O3 -std=c++17 -arch=native -rdc=true -o reference reference.cu -lcudadevrt
 //   ./reference --serve
 
 #include "reference.cuh"
@@ -81,6 +81,7 @@ Mode mode_of(const Request& request)
     const std::string& mode = request.text("mode");
     if (mode == "graph") return Mode::Graph;
     if (mode == "stream") return Mode::Stream;
+    if (mode == "resident") return Mode::Resident;
     throw std::runtime_error("no mode is called " + mode);
 }
 
@@ -134,7 +135,7 @@ private:
 
     std::unique_ptr<Device> open(const Work& work, size_t slots, Mode mode)
     {
-        auto device = std::make_unique<Device>(work, slots);
+        auto device = std::make_unique<Device>(work, slots, mode);
         batch_ns_ = WARM_UP_MILLIS * 1e6 / batches_for(WARM_UP_MILLIS, *device, mode);
         mode_ = mode;
         return device;

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -55,9 +56,46 @@ struct Work {
 constexpr unsigned BLOCK = 128;
 
 enum class Mode {
-    Stream,  // a call for each copy and kernel, on the slot's stream
-    Graph,   // the whole batch as one graph
+    Stream,    // a call for each copy and kernel, on the slot's stream
+    Graph,     // the whole batch as one graph
+    Resident,  // the whole batch as the body of a loop on the device
 };
+
+// What a loop and the host share, in pinned memory: `ring` and `stop` are the host's to write, and
+// have the number of the last batch and whether to end; `done` and `parked` are the device's, and
+// have the last batch that ended, and the last one before the loop did.
+struct Bell {
+    alignas(128) volatile unsigned long long ring, stop;
+    alignas(128) volatile unsigned long long done, parked;
+};
+
+__global__ void loop_begin(const Bell* bell, unsigned long long* batch) { *batch = bell->ring; }
+
+// Ends a batch and waits for the next, for up to 1 ms.
+__global__ void loop_turn(Bell* bell, unsigned long long* batch, cudaGraphConditionalHandle loop)
+{
+    const unsigned long long ended = *batch;
+    __threadfence_system();
+    bell->done = ended;
+    unsigned long long since, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(since));
+    for (;;) {
+        unsigned long long ring, stop;
+        asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                     : "=l"(ring), "=l"(stop)
+                     : "l"(&bell->ring)
+                     : "memory");
+        if (ring != ended) {
+            __threadfence_system();
+            *batch = ring;
+            return;
+        }
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        if (stop || now - since > 1000000) break;
+    }
+    bell->parked = ended;
+    cudaGraphSetConditional(loop, 0);
+}
 
 struct Slot {
     float *x_host = nullptr, *y_host = nullptr;
@@ -66,6 +104,28 @@ struct Slot {
     cudaEvent_t done = nullptr;
     cudaGraphExec_t batch = nullptr;
     bool busy = false;
+
+    // The loop on the device, if the mode has one.
+    cudaGraphExec_t loop = nullptr;
+    Bell* bell = nullptr;
+    unsigned long long* loop_batch = nullptr;
+    // The number of the last batch, and the first one since the last launch.
+    unsigned long long rung = 0, launched = 0;
+
+    void launch_if_parked()
+    {
+        const unsigned long long parked = bell->parked;
+        if (launched > parked || parked >= rung) return;
+        launched = rung;
+        CHECK(cudaGraphLaunch(loop, stream));
+    }
+
+    void wait()
+    {
+        if (!loop) return spin(done);
+        while (bell->done != rung) launch_if_parked();
+        std::atomic_thread_fence(std::memory_order_acquire);
+    }
 };
 
 class Device {
@@ -74,10 +134,13 @@ public:
     std::vector<Slot> slots;
 
     // Delegates first, so that the destructor runs if the body throws.
-    Device(Work work, size_t count) : Device(work)
+    Device(Work work, size_t count, Mode mode) : Device(work)
     {
         slots.resize(count);
-        for (size_t i = 0; i < count; ++i) open(slots[i], static_cast<unsigned>(i));
+        for (size_t i = 0; i < count; ++i) {
+            open(slots[i], static_cast<unsigned>(i));
+            if (mode == Mode::Resident) open_loop(slots[i]);
+        }
     }
 
     Device(const Device&) = delete;
@@ -85,8 +148,13 @@ public:
     // Results are not checked: after a failure some handles are null.
     ~Device()
     {
+        for (Slot& slot : slots)
+            if (slot.bell) slot.bell->stop = 1;
         cudaDeviceSynchronize();
         for (Slot& slot : slots) {
+            if (slot.loop) cudaGraphExecDestroy(slot.loop);
+            cudaFreeHost(slot.bell);
+            cudaFree(slot.loop_batch);
             if (slot.batch) cudaGraphExecDestroy(slot.batch);
             if (slot.done) cudaEventDestroy(slot.done);
             if (slot.stream) cudaStreamDestroy(slot.stream);
@@ -100,6 +168,12 @@ public:
     // Submits one batch, and records the event at its end.
     void submit(Slot& slot, Mode mode)
     {
+        if (mode == Mode::Resident) {
+            std::atomic_thread_fence(std::memory_order_release);
+            slot.bell->ring = ++slot.rung;
+            slot.launch_if_parked();
+            return;
+        }
         if (mode == Mode::Graph) CHECK(cudaGraphLaunch(slot.batch, slot.stream));
         else enqueue(slot);
         CHECK(cudaEventRecord(slot.done, slot.stream));
@@ -130,6 +204,46 @@ private:
         // yet adds some 2 us to the other launches on its stream.
         CHECK(cudaGraphInstantiate(&slot.batch, graph, 0));
         CHECK(cudaGraphDestroy(graph));
+    }
+
+    // A graph of a WHILE node, whose body is the batch and the kernel that waits for the next.
+    void open_loop(Slot& slot)
+    {
+        CHECK(cudaMallocHost(&slot.bell, sizeof(Bell)));
+        *slot.bell = Bell{};
+        CHECK(cudaMalloc(&slot.loop_batch, sizeof(*slot.loop_batch)));
+        cudaGraph_t whole;
+        CHECK(cudaGraphCreate(&whole, 0));
+        cudaGraphConditionalHandle handle;
+        CHECK(cudaGraphConditionalHandleCreate(&handle, whole, 1, cudaGraphCondAssignDefault));
+        cudaGraphNode_t begin;
+        void* begin_args[] = {&slot.bell, &slot.loop_batch};
+        cudaKernelNodeParams begin_params = {};
+        begin_params.func = reinterpret_cast<void*>(&loop_begin);
+        begin_params.gridDim = begin_params.blockDim = dim3(1);
+        begin_params.kernelParams = begin_args;
+        CHECK(cudaGraphAddKernelNode(&begin, whole, nullptr, 0, &begin_params));
+        cudaGraphNodeParams params = {};
+        params.type = cudaGraphNodeTypeConditional;
+        params.conditional.handle = handle;
+        params.conditional.type = cudaGraphCondTypeWhile;
+        params.conditional.size = 1;
+        cudaGraphNode_t node;
+#if CUDART_VERSION >= 13000
+        CHECK(cudaGraphAddNode(&node, whole, &begin, nullptr, 1, &params));
+#else
+        CHECK(cudaGraphAddNode(&node, whole, &begin, 1, &params));
+#endif
+        const cudaGraph_t body = params.conditional.phGraph_out[0];
+        CHECK(cudaStreamBeginCaptureToGraph(slot.stream, body, nullptr, nullptr, 0,
+                                            cudaStreamCaptureModeThreadLocal));
+        enqueue(slot);
+        void* turn_args[] = {&slot.bell, &slot.loop_batch, &handle};
+        CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(&loop_turn), dim3(1), dim3(1),
+                               turn_args, 0, slot.stream));
+        CHECK(cudaStreamEndCapture(slot.stream, nullptr));
+        CHECK(cudaGraphInstantiate(&slot.loop, whole, 0));
+        CHECK(cudaGraphDestroy(whole));
     }
 
     // Both copies and the kernels between them, on the slot's stream.
@@ -180,12 +294,12 @@ inline double closed_loop(Device& device, Mode mode, long batches)
     const double start = now_ns();
     for (long batch = 0; batch < batches; ++batch) {
         Slot& slot = slots[batch % slots.size()];
-        if (slot.busy) spin(slot.done);
+        if (slot.busy) slot.wait();
         device.submit(slot, mode);
         slot.busy = true;
     }
     for (Slot& slot : slots) {
-        if (slot.busy) spin(slot.done);
+        if (slot.busy) slot.wait();
         slot.busy = false;
     }
     return now_ns() - start;

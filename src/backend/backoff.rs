@@ -86,6 +86,19 @@ pub(crate) fn receive_helping<T>(
     }
 }
 
+/// Runs tasks of `pool` until `is_over`, as the thread of an engine may wait for one of them. Does
+/// nothing on a thread that is not of the pool.
+#[cfg(not(loom))]
+pub(crate) fn help_until(pool: &ThreadPool, is_over: impl Fn() -> bool) {
+    let mut backoff = Backoff::new(Instant::now());
+    while pool.current_thread_index().is_some() && !is_over() {
+        match pool.yield_now() {
+            Some(rayon::Yield::Executed) => backoff.reset(Instant::now()),
+            _ => backoff.wait(Instant::now(), Duration::MAX),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

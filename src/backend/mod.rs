@@ -57,6 +57,8 @@ pub mod cuda;
 mod cuda_options;
 mod devices;
 pub mod doctor;
+#[cfg(any(feature = "cuda", all(test, loom)))]
+mod doorbell;
 pub(crate) mod edges;
 mod graphs;
 mod ids;
@@ -80,9 +82,9 @@ pub use allocation::{
     Allocation, AllocationKey, AllocationView, Lease, ReadGuard, Region, Space, WriteGuard,
 };
 use arrayvec::ArrayVec;
-#[cfg(not(loom))]
-pub(crate) use backoff::receive_within;
 pub(crate) use backoff::{Backoff, receive_helping};
+#[cfg(not(loom))]
+pub(crate) use backoff::{help_until, receive_within};
 pub use call_counters::{Call, CallCounters};
 pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
@@ -168,6 +170,33 @@ pub enum Built {
         /// The device's reason, with the node that differs.
         reason: String,
     },
+}
+
+/// When a loop on the device ends ([`DeviceSlot::make_resident`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub struct Residency {
+    /// A loop ends after this time without a batch.
+    pub idle: Duration,
+    /// How long loops may run after the first launch before all of them on a device end, and are
+    /// launched again. Calls that wait for the whole context return then. Batches should take much
+    /// less.
+    pub busy: Duration,
+}
+
+impl Residency {
+    /// The longest of both times: 1 s.
+    pub const MAX: Duration = Duration::from_secs(1);
+}
+
+impl Default for Residency {
+    /// 1 ms and 10 ms.
+    fn default() -> Self {
+        Residency {
+            idle: Duration::from_millis(1),
+            busy: Duration::from_millis(10),
+        }
+    }
 }
 
 /// The block size with which a kernel fills a device best.
@@ -448,6 +477,22 @@ pub unsafe trait DeviceSlot: Send {
     /// # Errors
     /// As [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph that does not exist.
     fn launch_graph(&mut self, graph: GraphId) -> Result<()>;
+
+    /// Makes a loop on the device replay a graph from now on, so that
+    /// [`DeviceSlot::launch_graph`] makes no call to the driver. The graph cannot be changed any
+    /// more, only dropped.
+    ///
+    /// A launch then waits for earlier work of the slot, and later work for the launch. Returns
+    /// false, and does nothing, for a device whose launches make no call to a driver.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it
+    /// runs at once; [`ErrorKind::Usage`] for a graph that does not exist, is
+    /// resident, or was changed since it was made, and for a slot with [`Streams::PerStage`].
+    fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
+        let _ = (graph, residency);
+        Ok(false)
+    }
 
     /// Sets a fence on the download queue. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`]
     /// report on the work before the last fence.

@@ -48,6 +48,12 @@ pub(crate) fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"], short)
 }
 
+/// `832 MB`, with decimal prefixes.
+#[cfg(feature = "cli")]
+pub(crate) fn size(value: f64) -> String {
+    scaled(value, 1e3, &["B", "kB", "MB", "GB", "TB"], digits)
+}
+
 /// `55.3 GB/s`, with decimal prefixes.
 pub(crate) fn bytes_per_s(value: f64) -> String {
     scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], digits)
@@ -87,6 +93,13 @@ pub(crate) fn per_s_tick(value: f64) -> String {
 /// `103 k`, `1.20 M`: a count.
 pub(crate) fn count(value: f64) -> String {
     scaled(value, 1e3, &["", "k", "M", "G", "T"], digits)
+}
+
+/// `1 residue`, `131,072 residues`.
+#[cfg(feature = "cli")]
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{ending}", whole(count))
 }
 
 /// `131,072`: all digits of a count.

@@ -177,7 +177,8 @@ impl Session {
         };
         let mode = match measured.point.policy.mode {
             Mode::Stream => "stream",
-            _ => "graph",
+            Mode::Resident => "resident",
+            Mode::Graph | Mode::Auto => "graph",
         };
         let millis = self.settings.repetition.as_millis();
         let request = format!("period {request} mode={mode} millis={millis}");

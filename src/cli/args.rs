@@ -1,30 +1,53 @@
 //! The command line.
 
-use super::config::{BenchConfig, Config, RawConfig};
-use super::path_text::text_of;
-use crate::error::Result;
+mod options;
+
+use super::config::{BenchConfig, Config, TableFormat};
+use super::path_text::{path_of, text_of};
+use crate::error::{Error, Result};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use options::{DeviceArgs, EngineArgs, FeatureArgs, Overrides, SetArgs};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Streams protein structures through a GPU, or the CPU, into per-residue tables.
+/// The name of standard input among inputs, and of standard output as `--output`.
+const STANDARD: &str = "-";
+
+/// The format that only standard output has.
+const TABLE: &str = "table";
+
+/// The exit codes of a run.
+const EXIT_CODES: &str = "\
+Exit codes: 0 all good, 1 nothing could run or the run failed, 2 config or usage, \
+3 finished with more rejected inputs than --max-rejects, 130 interrupted.";
+
+/// Computes per-residue features of protein structures, on a GPU or the CPU.
 #[derive(Debug, Parser)]
 #[command(name = "tapeloop", version, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit codes: 0 all good, 1 nothing could run or the run failed, \
-    2 config or usage, 3 finished with rejected inputs, 130 interrupted.\n\
-    TAPELOOP_LOG (else RUST_LOG) sets what is logged: warn, info, debug, tapeloop=trace."
-)]
+#[command(args_conflicts_with_subcommands = true, infer_subcommands = false)]
+#[command(after_help = "\
+Examples:
+  tapeloop 1ubi.pdb                      print a short table of its residues
+  tapeloop 1ubi.pdb --format csv > x.csv all residues and columns
+  tapeloop run structures/ -o out        tables of a whole folder, as Parquet
+  tapeloop run job.toml                  a run that a config file describes
+
+NO_COLOR turns colours off. TAPELOOP_LOG (else RUST_LOG) sets what is logged: warn, info, debug.")]
 pub(super) struct Cli {
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Compute the features of structures and write them into tables.
+    #[command(after_help = EXIT_CODES)]
     Run(Box<RunArgs>),
-    /// List the features that a run computes, with their settings and columns.
+    /// List the features, with their settings and columns.
     Features(FeaturesArgs),
     /// Write a feature into the B factors of structure files, for molecule viewers.
     Paint(Box<PaintArgs>),
@@ -33,14 +56,102 @@ pub(super) enum Command {
     /// Measure latency and throughput, and write a report.
     Bench(Box<BenchArgs>),
     /// Print the graph of a batch in Graphviz's DOT: tapeloop graph | dot -Tsvg.
-    Graph(GraphArgs),
+    Graph(Box<GraphArgs>),
     /// Check what a run needs on this machine, and print what is missing.
-    Doctor(ConfigArgs),
-    /// Hold the device for a run with supervise = true; the run starts this command.
-    #[cfg(target_os = "linux")]
-    Worker,
+    Doctor(DoctorArgs),
     /// List the GPUs that a run can use.
     Devices(DevicesArgs),
+    /// Print a script that completes commands and options in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual pages, tapeloop.1 and one for each command, into a folder.
+    Man {
+        /// The folder, which must exist.
+        folder: PathBuf,
+    },
+    /// Hold the device for a run with supervise = true; the run starts this command.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Worker,
+}
+
+/// `tapeloop FILE`: `tapeloop run FILE -o - --format table`.
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// Structure files to print, as the inputs of `tapeloop run`, which has more options.
+    #[arg(value_name = "FILE", value_parser = path_text())]
+    pub(super) files: Vec<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    features: FeatureArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Structure files, folders, globs, @lists of them, or - for standard input; a name that ends
+    /// in .toml is the config file.
+    #[arg(value_name = "INPUT", value_parser = path_text())]
+    paths: Vec<String>,
+    /// Inputs, as without the option.
+    #[arg(short, long, value_name = "PATH", num_args = 1.., value_parser = path_text())]
+    input: Vec<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Config file, whatever its name (TOML; docs/CONFIG.md lists the keys); options override it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
+    #[command(flatten)]
+    pub(super) shown: ShownArgs,
+}
+
+/// How a run treats its output folder and rejected inputs, and what it prints.
+#[derive(Debug, Default, Args)]
+pub(super) struct ShownArgs {
+    /// Replace the results of another run in the output folder.
+    #[arg(long)]
+    pub(super) overwrite: bool,
+    /// Print what the run would do, its memory and the resolved config, and stop.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Rejected inputs up to which the exit code is 0, and not 3.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(super) max_rejects: u64,
+    /// Print no progress and no summary; errors, and why nothing was computed, are printed.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Print the summary where standard error is no terminal too, with the time of each stage.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// Print the summary as JSON to standard output, as run.json has it.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(super) json: bool,
+}
+
+/// Where the tables go.
+#[derive(Debug, Default, Args)]
+struct OutputArgs {
+    /// Folder for the tables, or - for the residues on standard output.
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<String>,
+    /// Format of the tables: parquet, arrow, csv, json (an object in each line), or, on standard
+    /// output, table.
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
+    #[arg(value_parser = ["parquet", "arrow", "csv", "json", TABLE])]
+    format: Option<String>,
+}
+
+/// Where a run writes.
+pub(super) enum Target {
+    Folder(PathBuf),
+    /// The residues, to standard output, in the config's format.
+    Stdout,
+    /// A short table for a reader, to standard output.
+    Table,
 }
 
 #[derive(Debug, Args)]
@@ -51,93 +162,49 @@ pub(super) struct DevicesArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RunArgs {
+pub(super) struct DoctorArgs {
+    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
+    file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) config: ConfigArgs,
-    /// Replace the results in the output folder.
+    device: DeviceArgs,
+    #[command(flatten)]
+    set: SetArgs,
+    /// Print JSON.
     #[arg(long)]
-    pub(super) overwrite: bool,
-    /// Print the resolved config and the memory that the run needs, and stop.
-    #[arg(long)]
-    pub(super) dry_run: bool,
-    /// Print no progress and no summary.
-    #[arg(short, long)]
-    pub(super) quiet: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct FeaturesArgs {
+    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
+    file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) config: ConfigArgs,
-    /// Print the section of docs/CONFIG.md.
+    features: FeatureArgs,
+    #[command(flatten)]
+    set: SetArgs,
+    /// Print JSON.
     #[arg(long)]
+    pub(super) json: bool,
+    /// Print the section of docs/CONFIG.md.
+    #[arg(long, conflicts_with = "json")]
     pub(super) markdown: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct GraphArgs {
-    #[command(flatten)]
-    pub(super) config: ConfigArgs,
+    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
+    file: Option<PathBuf>,
     /// Bucket, from 0, the smallest; the default is that of an ordinary batch.
     #[arg(long, value_name = "N")]
     pub(super) bucket: Option<usize>,
-}
-
-/// A config file and the options that override it.
-#[derive(Debug, Args)]
-pub(super) struct ConfigArgs {
-    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
-    file: Option<PathBuf>,
-    /// File, directory, glob or @list of files; may be repeated.
-    #[arg(short, long, value_name = "PATH", value_parser = path_text())]
-    input: Vec<String>,
-    /// Folder for the results.
-    #[arg(short, long, value_name = "FOLDER")]
-    output: Option<String>,
     #[command(flatten)]
-    overrides: Overrides,
-}
-
-/// Options that override a run's config file.
-#[derive(Debug, Args)]
-pub(super) struct Overrides {
-    /// Features and presets to compute, separated by commas; `tapeloop features` lists them.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    features: Vec<String>,
-    /// Models to read from each file: first, all.
-    #[arg(long, value_name = "WHICH")]
-    models: Option<String>,
-    /// Reject PDB files that may be cut short: without END, or with fewer atoms than MASTER says.
-    #[arg(long)]
-    strict: bool,
-    /// How batches are launched: graph, stream, auto.
-    #[arg(long, value_name = "NAME")]
-    mode: Option<String>,
-    /// Number of batches in flight.
-    #[arg(long, value_name = "N")]
-    slots: Option<i64>,
+    features: FeatureArgs,
     #[command(flatten)]
-    common: CommonOverrides,
-}
-
-/// Options that override any config file.
-#[derive(Clone, Debug, Args)]
-struct CommonOverrides {
-    /// What to compute on: auto, cuda, cpu.
-    #[arg(long, value_name = "NAME")]
-    backend: Option<String>,
-    /// GPU among the visible ones: a number, a UUID or its beginning, most_free.
-    #[arg(long, value_name = "WHICH")]
-    device: Option<String>,
-    /// Number of threads; 0 for one for each core.
-    #[arg(long, value_name = "N")]
-    threads: Option<i64>,
-    /// Set any key of the config: --set batch.residues=8192; may be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Let the config file name code to run: worker, nvrtc, kernel_cache, references.
-    #[arg(long)]
-    trust_config: bool,
+    engine: EngineArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    set: SetArgs,
 }
 
 #[derive(Debug, Args)]
@@ -160,7 +227,9 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "FILE")]
     references: Option<String>,
     #[command(flatten)]
-    common: CommonOverrides,
+    device: DeviceArgs,
+    #[command(flatten)]
+    set: SetArgs,
     /// Measure every combination of the varied settings, which takes long.
     #[arg(long)]
     pub(super) full: bool,
@@ -240,17 +309,139 @@ fn path_text() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|path| text_of(Path::new(&path)))
 }
 
+fn is_config(path: &str) -> bool {
+    let ending = Path::new(path).extension().and_then(OsStr::to_str);
+    !path.starts_with('@') && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
+}
+
+impl ShowArgs {
+    /// The arguments of the run that prints the files. A config file decides for itself where its
+    /// run writes.
+    pub(super) fn into_run(self) -> RunArgs {
+        let mut output = self.output;
+        if output.output.is_none() && !self.files.iter().any(|path| is_config(path)) {
+            output.output = Some(STANDARD.to_owned());
+            output.format.get_or_insert_with(|| TABLE.to_owned());
+        }
+        RunArgs {
+            paths: self.files,
+            input: Vec::new(),
+            output,
+            config: None,
+            overrides: Overrides::of_features(self.features),
+            shown: ShownArgs::default(),
+        }
+    }
+}
+
 // Options override `--set`, and both override the file.
 
-impl ConfigArgs {
+impl RunArgs {
+    /// The config of the file and the options, where the run writes, and what it prints.
+    ///
+    /// # Errors
+    /// What is wrong in the file or the options.
+    pub(super) fn resolve(self) -> Result<(Config, Target, ShownArgs)> {
+        let (configs, mut inputs): (Vec<String>, Vec<String>) =
+            self.paths.into_iter().partition(|path| is_config(path));
+        inputs.extend(self.input);
+        let configs: Vec<PathBuf> = configs.iter().map(|path| path_of(path)).collect();
+        let configs: Vec<PathBuf> = self.config.into_iter().chain(configs).collect();
+        if let [first, second, ..] = &configs[..] {
+            let (first, second) = (first.display(), second.display());
+            let error = Error::config(format!("{first} and {second} are both config files"));
+            return Err(error.fix("give one, or run them one after the other"));
+        }
+        let mut raw = self
+            .overrides
+            .raw_config(configs.first().map(PathBuf::as_path))?;
+        raw.set_list("INPUT", "input", inputs);
+        raw.set("--output", "output", self.output.output);
+        let is_stdout = raw.text("output") == Some(STANDARD);
+        let is_table = self.output.format.as_deref() == Some(TABLE);
+        match self.output.format {
+            Some(_) if is_table && !is_stdout => {
+                let error = Error::config("--format table is for standard output");
+                return Err(error.fix("add -o -, or give parquet, arrow, csv or json"));
+            }
+            Some(_) if is_table => {}
+            Some(format) => raw.set("--format", "tables.format", Some(format)),
+            None if is_stdout && raw.set_default("tables.format", TableFormat::Csv.name()) => {
+                // What the file says of compression is for the format that it does not name.
+                raw.remove("tables.compression");
+                raw.remove("tables.compression_level");
+            }
+            None => {}
+        }
+        let config = Config::resolve(raw)?;
+        let target = match (is_stdout, is_table) {
+            (true, true) => Target::Table,
+            (true, false) => Target::Stdout,
+            (false, _) => Target::Folder(folder(&config)?),
+        };
+        Ok((config, target, self.shown))
+    }
+}
+
+/// The output folder of a config.
+///
+/// # Errors
+/// The name is one that a user would give to a file.
+fn folder(config: &Config) -> Result<PathBuf> {
+    let path = &config.output;
+    let ending = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let formats = TableFormat::ALL.map(TableFormat::name);
+    let known = formats
+        .iter()
+        .find(|name| ending.eq_ignore_ascii_case(name));
+    match known {
+        Some(format) if !path.is_dir() => {
+            let name = path.display();
+            let error = Error::config(format!(
+                "{name} is the name of a file, and a run writes a folder of tables"
+            ));
+            Err(error.fix(format!(
+                "-o - --format {format} > {name} writes one file; -o FOLDER --format {format} a folder"
+            )))
+        }
+        _ => Ok(path.clone()),
+    }
+}
+
+impl FeaturesArgs {
     /// The config of the file and the options.
     ///
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<Config> {
-        let mut raw = self.overrides.raw_config(self.file.as_deref())?;
-        raw.set_list("--input", "input", self.input);
-        raw.set("--output", "output", self.output);
+        let mut raw = self.set.raw_config(self.file.as_deref())?;
+        self.features.set(&mut raw);
+        Config::resolve(raw)
+    }
+}
+
+impl DoctorArgs {
+    /// The config of the file and the options.
+    ///
+    /// # Errors
+    /// What is wrong in the file or the options.
+    pub(super) fn resolve(self) -> Result<Config> {
+        let mut raw = self.set.raw_config(self.file.as_deref())?;
+        self.device.set(&mut raw);
+        Config::resolve(raw)
+    }
+}
+
+impl GraphArgs {
+    /// The config of the file and the options.
+    ///
+    /// # Errors
+    /// What is wrong in the file or the options.
+    pub(super) fn resolve(self) -> Result<Config> {
+        let mut raw = self.set.raw_config(self.file.as_deref())?;
+        self.features.set(&mut raw);
+        self.engine.set(&mut raw);
+        self.device.set(&mut raw);
         Config::resolve(raw)
     }
 }
@@ -261,42 +452,13 @@ impl BenchArgs {
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(&self) -> Result<BenchConfig> {
-        let mut raw = self.common.clone().raw_config(self.file.as_deref())?;
+        let mut raw = self.set.clone().raw_config(self.file.as_deref())?;
+        self.device.clone().set(&mut raw);
         raw.set_list("--input", "input", self.input.clone());
         raw.set("--output", "output", self.output.clone());
         raw.set_list("--workloads", "workloads", self.workloads.clone());
         raw.set_list("--axes", "axes", self.axes.clone());
         raw.set("--references", "references", self.references.clone());
         BenchConfig::resolve(raw)
-    }
-}
-
-impl Overrides {
-    /// The keys of the file with these options over them.
-    ///
-    /// # Errors
-    /// The file cannot be read or is not valid TOML; an assignment has no `=`.
-    pub(super) fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
-        let mut raw = self.common.raw_config(file)?;
-        raw.set_list("--features", "features", self.features);
-        raw.set("--models", "models", self.models);
-        raw.set("--strict", "strict", self.strict.then_some(true));
-        raw.set("--mode", "mode", self.mode);
-        raw.set("--slots", "slots", self.slots);
-        Ok(raw)
-    }
-}
-
-impl CommonOverrides {
-    fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
-        let mut raw = RawConfig::read(file)?;
-        raw.trusts_file = self.trust_config;
-        for assignment in &self.set {
-            raw.set_assignment(assignment)?;
-        }
-        raw.set("--backend", "backend", self.backend);
-        raw.set("--device", "device", self.device);
-        raw.set("--threads", "threads", self.threads);
-        Ok(raw)
     }
 }

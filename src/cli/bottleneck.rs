@@ -81,7 +81,8 @@ impl Cores {
         let parts = self.seconds();
         let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let (most, seconds) = *most.expect("there are three");
-        let of_all = 100.0 * seconds / self.all.as_secs_f64().max(1e-9);
+        // The threads' clocks may have counted slightly more than the process's.
+        let of_all = (100.0 * seconds / self.all.as_secs_f64().max(1e-9)).min(100.0);
         let machine = available_parallelism().map_or(0, usize::from);
         let more = match machine > self.threads {
             true => format!("threads = {machine}, as many as this machine has cores"),
@@ -144,6 +145,8 @@ mod tests {
         assert!(!cores(2, 1, 10).bound(&stage, false).contains("a GPU"));
         let said = cores(8, 1, 10).bound(&stage, true);
         assert!(said.contains("reading took 80%"), "{said}");
+        let said = cores(99, 1, 10).bound(&stage, true);
+        assert!(said.contains("reading took 100%"), "{said}");
         assert_eq!(
             cores(2, 6, 9).sentence(),
             "cores busy: 0.9 on average (reading 0.2, tables 0.6, engine 0.1)"

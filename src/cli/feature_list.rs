@@ -1,11 +1,11 @@
-//! `tapeloop features`: the features that a run computes, as text for a terminal and as Markdown
-//! for `docs/CONFIG.md`.
+//! `tapeloop features`: the features that a run computes, as text for a terminal, as JSON, and as
+//! Markdown for `docs/CONFIG.md`.
 
 use super::config::{Config, range_text, setting_json};
 use crate::features::{
     ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
 };
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
 /// Maximum width of a line, in characters.
@@ -184,6 +184,39 @@ fn meaning(column: &ColumnDecl) -> String {
         ColumnKind::Text(texts) => format!("{} One of {}.", column.about, texts.join(" ")),
         _ => column.about.clone(),
     }
+}
+
+/// The features of `config` as JSON: a list of features, each with its settings and columns.
+pub(super) fn json(config: &Config) -> Json {
+    let features = &config.features;
+    let of_column = |column: &ColumnDecl| {
+        json!({
+            "name": column.name,
+            "table": folder(column.table),
+            "type": type_name(column.kind),
+            "unit": column.unit,
+            "description": meaning(column),
+        })
+    };
+    let of_feature = |&name: &FeatureName| {
+        let about = features.about(name);
+        let columns: Vec<Json> = features.columns_of(name).iter().map(of_column).collect();
+        let settings: serde_json::Map<String, Json> = features
+            .settings(name)
+            .iter()
+            .map(|(key, setting)| ((*key).to_owned(), setting_json(setting)))
+            .collect();
+        json!({
+            "name": name.name(),
+            "summary": about.summary,
+            "formula": about.formula,
+            "source": about.source,
+            "needs": about.needs,
+            "settings": settings,
+            "columns": columns,
+        })
+    };
+    features.features.iter().map(of_feature).collect()
 }
 
 /// The features of `config` as the section of `docs/CONFIG.md`.

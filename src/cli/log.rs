@@ -1,9 +1,13 @@
 //! The program's log.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, layer};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Standard error, which may be closed; errors of writing are ignored.
@@ -20,17 +24,49 @@ impl Write for Stderr {
     }
 }
 
-/// Logs to standard error, filtered by `TAPELOOP_LOG`, else by `RUST_LOG`.
+/// Lines such as `warning: the cache is not used path="..."`.
+struct Plain;
+
+impl<S, N> FormatEvent<S, N> for Plain
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let level = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => "note",
+        };
+        write!(writer, "{level}: ")?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// Logs to standard error. Without `TAPELOOP_LOG` and `RUST_LOG`, which filter the log and add
+/// time and level, it has warnings alone. `NO_COLOR` turns colours off.
 pub(super) fn start() {
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let lines = layer()
+        .with_writer(|| Stderr)
+        .with_ansi(!is_plain && io::stderr().is_terminal())
+        .with_target(false);
     let filter = ["TAPELOOP_LOG", "RUST_LOG"]
         .into_iter()
-        .find_map(|name| std::env::var(name).ok())
-        .unwrap_or_else(|| "info".to_owned());
-    let lines = fmt::layer()
-        .with_writer(|| Stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .with_filter(EnvFilter::new(filter));
+        .find_map(|name| std::env::var(name).ok());
+    let lines = match filter {
+        Some(filter) => lines.with_filter(EnvFilter::new(filter)).boxed(),
+        None => lines
+            .event_format(Plain)
+            .with_filter(EnvFilter::new("warn"))
+            .boxed(),
+    };
     let subscriber = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "nvtx")]
     let subscriber = subscriber.with(ranges());
@@ -42,7 +78,7 @@ pub(super) fn start() {
 #[cfg(feature = "nvtx")]
 fn ranges<S>() -> Option<impl Layer<S>>
 where
-    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
+    S: Subscriber + for<'a> LookupSpan<'a>,
 {
     use super::terminal::complain;
     use crate::backend::cuda::NvtxLayer;

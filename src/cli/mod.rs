@@ -3,7 +3,7 @@
 //! `config` resolves the config, and `plan` chooses the backend for it. During a run, a thread
 //! (`source_thread`) lists the files that the config names (`inputs`), the pool reads them into
 //! structures (`reading`) with their `annotations`, the engine computes, and `result_writer` puts
-//! the results into the tables (`tables`) of the output folder (`output`). `run_counters` counts,
+//! the results into the tables (`tables`) of the output folder (`output`) or to standard output. `run_counters` counts,
 //! `progress` shows the counts, `summary` describes the run at its end, and `run_json` writes that
 //! as JSON. All commands print through `terminal` and end with one of the `exit_codes`.
 
@@ -18,11 +18,13 @@ mod doctor;
 mod exit_codes;
 mod feature_list;
 mod files;
+mod generate;
 mod graph;
 mod inputs;
 mod interrupt;
 mod log;
 mod memory;
+mod misuse;
 mod output;
 mod paint;
 mod path_text;
@@ -43,47 +45,75 @@ mod validate;
 
 use crate::error::Result;
 use args::{Cli, Command, FeaturesArgs, GraphArgs};
-use clap::Parser;
 use exit_codes::GOOD;
+use std::io::Write;
 use std::process::ExitCode;
-use terminal::{complain, say};
+use terminal::{complain, final_code, note, say};
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
     memory::set_up_allocator();
-    let cli = Cli::parse();
+    let cli = match misuse::parse() {
+        Ok(cli) => cli,
+        Err(help_or_mistake) => return print(&help_or_mistake),
+    };
     log::start();
-    let outcome = match cli.command {
+    let outcome = command(cli);
+    let code = outcome.unwrap_or_else(|error| {
+        complain(&format!("error: {error}"));
+        exit_codes::of_error(&error)
+    });
+    ExitCode::from(final_code(code))
+}
+
+/// Prints the help or the version to standard output, or a mistake of the command line to standard
+/// error.
+fn print(text: &clap::Error) -> ExitCode {
+    let printed = text.print();
+    if !text.use_stderr() {
+        note(printed.and_then(|()| std::io::stdout().flush()));
+    }
+    ExitCode::from(final_code(text.exit_code() as u8))
+}
+
+fn command(cli: Cli) -> Result<u8> {
+    let Some(command) = cli.command else {
+        misuse::check_command(&cli.show.files)?;
+        return run::run(cli.show.into_run());
+    };
+    match command {
         Command::Run(args) => run::run(*args),
         Command::Features(args) => features(args),
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),
         Command::Bench(args) => bench::bench(&args),
-        Command::Graph(args) => {
-            let GraphArgs { config, bucket } = args;
-            config
-                .resolve()
-                .and_then(|config| graph::graph(&config, bucket))
+        Command::Graph(args) => graph(*args),
+        Command::Doctor(args) => {
+            let as_json = args.json;
+            doctor::doctor(&args.resolve()?, as_json)
         }
-        Command::Doctor(args) => args.resolve().and_then(|config| doctor::doctor(&config)),
+        Command::Devices(args) => devices::devices(args.json),
+        Command::Completions { shell } => generate::completions(shell),
+        Command::Man { folder } => generate::manual(&folder),
         #[cfg(target_os = "linux")]
         Command::Worker => worker(),
-        Command::Devices(args) => devices::devices(args.json),
-    };
-    let code = outcome.unwrap_or_else(|error| {
-        complain(&format!("error: {error}"));
-        exit_codes::of_error(&error)
-    });
-    ExitCode::from(code)
+    }
+}
+
+/// `tapeloop graph`.
+fn graph(args: GraphArgs) -> Result<u8> {
+    let bucket = args.bucket;
+    graph::graph(&args.resolve()?, bucket)
 }
 
 /// `tapeloop features`.
 fn features(args: FeaturesArgs) -> Result<u8> {
-    let config = args.config.resolve()?;
-    say(&if args.markdown {
-        feature_list::markdown(&config)
-    } else {
-        feature_list::text(&config)
+    let (as_json, as_markdown) = (args.json, args.markdown);
+    let config = args.resolve()?;
+    say(&match (as_json, as_markdown) {
+        (true, _) => format!("{:#}\n", feature_list::json(&config)),
+        (_, true) => feature_list::markdown(&config),
+        _ => feature_list::text(&config),
     });
     Ok(GOOD)
 }

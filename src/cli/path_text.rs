@@ -4,6 +4,11 @@ use crate::error::printable;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// The folder from which relative paths start, as text; `None` if it is unknown.
+pub(super) fn current_folder() -> Option<String> {
+    std::env::current_dir().ok().map(|folder| text_of(&folder))
+}
+
 /// The path as text; different paths give different texts. UTF-8 stays as it is. In a path that is
 /// not UTF-8, or that contains `\x`, invalid bytes become `\xff` and a backslash `\x5c`.
 #[cfg(unix)]

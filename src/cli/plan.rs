@@ -2,11 +2,13 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
+use super::inputs;
 use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
-use crate::error::{Error, ErrorKind, Result};
-use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, TableName};
+use crate::bench::format;
+use crate::error::{Error, ErrorKind, Result, printable};
+use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, PLDDT, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
 use crate::replay::Mode;
 use crate::structure::ReadBudget;
@@ -39,12 +41,14 @@ impl Plan {
     /// Plans a run: reads the annotations, starts the threads, and opens and logs the backend.
     ///
     /// # Errors
-    /// The config lacks a key, a table cannot be read, or the backend cannot be used.
+    /// There is no input, or one leads to no file; a table cannot be read, or the backend cannot
+    /// be used.
     pub(super) fn new(config: Config) -> Result<Self> {
         if config.input.is_empty() {
-            return Err(Error::config("`input` is not set")
-                .fix("write input = \"folder\", or give --input; a list may not be empty"));
+            return Err(Error::config("no input is given")
+                .fix("name files or folders: tapeloop run structures/ -o out"));
         }
+        inputs::check(&config.input)?;
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
         let annotations = annotations_of(&config)?.map(Arc::new);
@@ -135,36 +139,81 @@ impl Plan {
         all
     }
 
-    /// The text of `--dry-run`: a config file, and the memory in comments.
+    /// The device, as a run names it: `the CPU (AMD EPYC, 16 threads)`.
+    pub(super) fn device(&self) -> String {
+        let device = self.selected.backend.device();
+        let threads = format::counted(self.pool.current_num_threads() as u64, "thread");
+        match device.backend {
+            "cpu" => format!("the CPU ({}, {threads})", device.name),
+            _ => format!("the GPU ({}), with {threads}", device.name),
+        }
+    }
+
+    /// The text of `--dry-run`: what the run would do, and the config as a config file.
+    /// `result` completes "this run would". With `verbose` the columns and the memory of each buffer too.
     ///
     /// # Errors
     /// The engine's settings are wrong.
-    pub(super) fn describe(&self) -> Result<String> {
-        let device = self.selected.backend.device();
+    pub(super) fn describe(&self, result: &str, verbose: bool) -> Result<String> {
+        let Config {
+            input,
+            features,
+            tables,
+            ..
+        } = &self.config;
         let memory = self.memory()?;
-        let memory_lines = memory.to_string().replace('\n', "\n# ");
-        let of_residues = self.config.features.columns(TableName::Residues).len();
         let columns: Vec<String> = TableName::ALL
             .into_iter()
-            .flat_map(|table| self.config.features.columns(table))
+            .flat_map(|table| features.columns(table))
             .map(|column| column.name)
             .collect();
+        let inputs: Vec<String> = input
+            .iter()
+            .map(|item| printable(item).into_owned())
+            .collect();
+        let of_residues = features.columns(TableName::Residues).len();
         let mode = match self.engine.policy.mode {
             Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
-            Mode::Graph | Mode::Stream => "",
+            Mode::Graph | Mode::Stream | Mode::Resident => "",
+        };
+        let details = match verbose {
+            true => format!(
+                "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
+                columns.join(", "),
+                memory.to_string().replace('\n', "\n# ")
+            ),
+            false => String::new(),
         };
         Ok(format!(
-            "# The config as resolved.\n{}\n# Backend {} ({}): {}.\n# {} threads.\n{mode}\
-             # Feature columns: {}.\n# Memory of the engine:\n# {memory_lines}\n\
-             # Rows that wait for the tables: up to {} B.\n",
-            self.config.to_toml(),
-            device.backend,
-            device.name,
+            "# This run would read {}, compute {} ({}) on {},\n\
+             # and {result}.\n\
+             # Choice of the backend: {}.\n{mode}\
+             # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
+             {details}#\n\
+             # The config as resolved:\n{}",
+            inputs.join(", "),
+            format::counted(features.features.len() as u64, "feature"),
+            format::counted(columns.len() as u64, "column"),
+            self.device(),
             self.selected.reason,
-            self.pool.current_num_threads(),
-            columns.join(", "),
-            rows_bytes(self.config.tables, of_residues),
+            memory_text(&memory),
+            memory.slots,
+            format::size(rows_bytes(*tables, of_residues) as f64),
+            self.config.to_toml(),
         ))
+    }
+}
+
+/// The memory of the engine: `832 MB`, or `832 MB on the GPU and 120 MB of pinned host memory`.
+pub(super) fn memory_text(memory: &MemoryPlan) -> String {
+    let size = |bytes: u64| format::size(bytes as f64);
+    let device = size(memory.device_bytes());
+    match memory.shared {
+        true => device,
+        false => format!(
+            "{device} on the GPU and {} of pinned host memory",
+            size(memory.host_bytes())
+        ),
     }
 }
 
@@ -180,14 +229,17 @@ fn annotations_of(config: &Config) -> Result<Option<Annotations>> {
         .fix("leave `annotations` out, or add smooth, with columns in `smooth.channels`"));
     }
     let channels = config.features.smooth.channels.iter();
-    let channels: Vec<String> = channels.filter(|name| *name != B_CA).cloned().collect();
+    let channels: Vec<String> = channels
+        .filter(|name| ![B_CA, PLDDT].contains(&name.as_str()))
+        .cloned()
+        .collect();
     match (channels.first(), config.annotations.first()) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Annotations::load(&config.annotations, channels).map(Some),
         (Some(name), None) => Err(Error::config(format!(
             "`smooth.channels` names {name:?}, and `annotations` is not set"
         ))
-        .fix("write annotations = \"file.tsv\", or leave b_ca, which every structure has")),
+        .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
         (None, Some(_)) => Err(Error::config(
             "`annotations` is set, and `smooth.channels` names none of its columns",
         )

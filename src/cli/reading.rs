@@ -1,7 +1,7 @@
 //! Reads sources into structures, several at once, in the order of the sources.
 
 use super::annotations::Annotations;
-use super::inputs::{Source, structure_name};
+use super::inputs::{STDIN, Source, explained, structure_name};
 use super::path_text::text_of;
 use super::run_counters::RunCounters;
 use crate::error::{Error, Result, catch, excerpt};
@@ -10,6 +10,7 @@ use crate::pipeline::OrderedMap;
 use crate::structure::{ReadBudget, ReadOptions, Reader, Structure};
 use rayon::ThreadPool;
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -80,7 +81,12 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
     READER.with_borrow_mut(|kept| {
         let new = || Reader::with_budget(options, Arc::clone(budget));
         let mut reader = kept.take().unwrap_or_else(new);
-        let structures = reader.read_path(&source.path)?;
+        let path = match source.path == Path::new(STDIN) {
+            true => Path::new("/dev/stdin"),
+            false => &source.path,
+        };
+        let structures = reader.read_path(path);
+        let structures = structures.map_err(|error| explained(path, error))?;
         if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {
             *kept = Some(reader);
         }

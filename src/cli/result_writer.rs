@@ -1,9 +1,12 @@
-//! Writes results in order: good ones into the tables, others into `rejected.jsonl`.
+//! Writes results in order: good ones into the tables, others into `rejected.jsonl`. A run to
+//! standard output has no folder, and names rejected inputs on standard error.
 
+use super::core_time::CoreTime;
 use super::output::OutputFolder;
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
-use super::tables::{ColumnStatistics, StructureRows, Tables};
+use super::tables::{ColumnStatistics, StructureRows, Tables, TerminalTable};
+use super::terminal::complain;
 use crate::error::{Result, printable};
 use crate::features::{Features, Input};
 use crate::workload::{Completion, Sink};
@@ -13,10 +16,26 @@ use std::time::Instant;
 /// Rejected inputs that the summary lists.
 const REJECTED_LISTED_MAX: usize = 10;
 
+/// Where the rows of structures go.
+pub(super) enum Rows {
+    Tables(Tables),
+    Terminal(TerminalTable),
+}
+
+impl Rows {
+    /// The processor time of gathering and encoding.
+    pub(super) fn cores(&self) -> CoreTime {
+        match self {
+            Rows::Tables(tables) => tables.cores(),
+            Rows::Terminal(_) => CoreTime::default(),
+        }
+    }
+}
+
 /// Writes the results of a run.
 pub(super) struct ResultWriter {
-    tables: Tables,
-    folder: OutputFolder,
+    rows: Rows,
+    folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
     written: WrittenParts,
@@ -26,7 +45,7 @@ pub(super) struct ResultWriter {
 
 /// A [`ResultWriter`] after the last result.
 pub(super) struct FinishedWriter {
-    pub(super) folder: OutputFolder,
+    pub(super) folder: Option<OutputFolder>,
     pub(super) written: WrittenParts,
     /// The tables' columns, or the error that left parts unwritten.
     pub(super) columns: Result<Vec<ColumnStatistics>>,
@@ -40,15 +59,17 @@ impl ResultWriter {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn start(
-        tables: Tables,
-        folder: OutputFolder,
+        rows: Rows,
+        folder: Option<OutputFolder>,
         counters: Arc<RunCounters>,
         header: RunHeader,
     ) -> Result<Self> {
         let written = WrittenParts::default();
-        folder.record(&header.running(&written))?;
+        if let Some(folder) = &folder {
+            folder.record(&header.running(&written))?;
+        }
         Ok(ResultWriter {
-            tables,
+            rows,
             folder,
             counters,
             header,
@@ -61,7 +82,10 @@ impl ResultWriter {
     pub(super) fn finish(mut self, streamed: Result<()>) -> FinishedWriter {
         let finished = streamed.and_then(|()| {
             let start = Instant::now();
-            let finished = self.tables.finish();
+            let finished = match self.rows {
+                Rows::Tables(tables) => tables.finish(),
+                Rows::Terminal(_) => Ok((0, Vec::new())),
+            };
             self.counters.add_write(start.elapsed());
             finished
         });
@@ -80,13 +104,18 @@ impl ResultWriter {
 
     /// Goes to the input `ordinal`; if a part ends before it, renews `run.json`.
     fn advance(&mut self, ordinal: u64) -> Result<()> {
-        self.tables.advance(ordinal)?;
-        let parts = self.tables.parts();
+        let Rows::Tables(tables) = &mut self.rows else {
+            return Ok(());
+        };
+        tables.advance(ordinal)?;
+        let parts = tables.parts();
         if parts > self.written.parts {
             // The counters include every earlier input, and nothing of this one yet.
             let counts = self.counters.counts();
             self.written = WrittenParts { parts, counts };
-            self.folder.record(&self.header.running(&self.written))?;
+            if let Some(folder) = &self.folder {
+                folder.record(&self.header.running(&self.written))?;
+            }
         }
         Ok(())
     }
@@ -101,18 +130,24 @@ impl ResultWriter {
         match (structure, completion.result) {
             (Ok(structure), Ok(features)) => {
                 self.counters.add_structure(&source, &structure);
-                self.tables
-                    .append(StructureRows::new(source, structure, features))?;
+                let rows = StructureRows::new(source, structure, features);
+                match &mut self.rows {
+                    Rows::Tables(tables) => tables.append(rows)?,
+                    Rows::Terminal(table) => table.print(rows)?,
+                }
             }
             (structure, Err(error)) => {
                 let model = structure.ok().map(|structure| structure.model);
                 let line = format!("{source}: {error}");
                 let line = printable(&line);
                 tracing::debug!("rejected {line}");
+                match &mut self.folder {
+                    Some(folder) => folder.reject(&source, ordinal, model, &error)?,
+                    None => complain(&format!("rejected: {line}")),
+                }
                 if self.rejected.len() < REJECTED_LISTED_MAX {
                     self.rejected.push(line.into_owned());
                 }
-                self.folder.reject(&source, ordinal, model, &error)?;
                 self.counters.add_rejected();
             }
             (Err(_), Ok(_)) => unreachable!("the workload has no result without a structure"),

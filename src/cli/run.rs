@@ -1,30 +1,33 @@
 //! `tapeloop run`.
 
-use super::args::RunArgs;
+use super::args::{RunArgs, Target};
 use super::bottleneck::Cores;
 use super::config::Config;
-use super::exit_codes::GOOD;
+use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
 use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{OutputFolder, replaces_input};
+use super::path_text;
 use super::plan::Plan;
 use super::progress::Progress;
-use super::result_writer::ResultWriter;
+use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::Outcome;
-use super::tables::Tables;
-use super::terminal::say;
+use super::tables::{Tables, TerminalTable};
+use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
+use crate::bench::format;
 use crate::bench::machine::{Threads, core_time};
 use crate::error::{Error, Result};
-use crate::features::Features;
+use crate::features::{Features, TableName};
 use crate::structure::Assembly;
 use crate::workload::{Completion, Sink};
+use serde_json::Value as Json;
 use std::collections::HashSet;
-use std::path::Path;
+use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,28 +36,74 @@ use std::time::{Duration, Instant, SystemTime};
 /// # Errors
 /// The run cannot start, or an error ended it.
 pub(super) fn run(args: RunArgs) -> Result<u8> {
-    let config = args.config.resolve()?;
-    let output = config.output()?.to_owned();
+    let (config, target, shown) = args.resolve()?;
+    let is_terminal = std::io::stderr().is_terminal();
+    // A progress bar and rows on one terminal would mix.
+    let is_free = matches!(target, Target::Folder(_)) || !std::io::stdout().is_terminal();
+    check_stdout(&target, &config, shown.json)?;
     let plan = Plan::new(config)?;
-    if args.dry_run {
-        say(&plan.describe()?);
+    if shown.dry_run {
+        let format = plan.config.tables.format.name();
+        let result = match &target {
+            Target::Folder(folder) => {
+                format!("write {format} tables to {}", path_text::shown(folder))
+            }
+            Target::Stdout => format!("print the residues as {format}"),
+            Target::Table => "print a table of the residues".to_owned(),
+        };
+        say(&plan.describe(&result, shown.verbose)?);
         return Ok(GOOD);
     }
     let to = Destination {
-        folder: &output,
-        overwrite: args.overwrite,
-        progress: !args.quiet,
+        target: &target,
+        overwrite: shown.overwrite,
+        progress: !shown.quiet && (shown.verbose || is_terminal && is_free),
     };
     let outcome = compute(&plan, &to, |_| Ok(()))?;
-    if !args.quiet {
-        say(&outcome.summary(&plan, &output));
+    if shown.json {
+        say(&format!("{:#}\n", outcome.record));
     }
-    outcome.exit_code()
+    let text = match &target {
+        _ if shown.quiet => outcome.nothing_done(),
+        _ if shown.verbose => outcome.summary(&plan, true),
+        Target::Folder(_) if is_terminal => outcome.summary(&plan, false),
+        Target::Folder(_) | Target::Stdout => outcome.problems(),
+        Target::Table => outcome.nothing_done(),
+    };
+    if !text.is_empty() {
+        complain(text.trim_end());
+    }
+    Ok(match outcome.exit_code()? {
+        REJECTED if outcome.counts.rejected <= shown.max_rejects => GOOD,
+        code => code,
+    })
+}
+
+/// Checks that standard output can hold what the run prints there.
+fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
+    let format = config.tables.format;
+    if matches!(target, Target::Folder(_)) {
+        return Ok(());
+    }
+    if json {
+        let error = Error::config("--json and --output - both print to standard output");
+        return Err(error.fix("name a folder as output, or use --format json"));
+    }
+    if matches!(target, Target::Stdout) && !format.is_text() && std::io::stdout().is_terminal() {
+        let format = format.name();
+        let error = Error::config(format!(
+            "standard output is a terminal, and {format} is binary"
+        ));
+        return Err(error.fix(format!(
+            "redirect it: > residues.{format}, or give --format table, csv or json"
+        )));
+    }
+    Ok(())
 }
 
 /// Where a run writes, and what it shows.
 pub(super) struct Destination<'a> {
-    pub(super) folder: &'a Path,
+    pub(super) target: &'a Target,
     /// Whether the results of an earlier run may be replaced.
     pub(super) overwrite: bool,
     /// Whether progress is shown.
@@ -79,16 +128,25 @@ pub(super) fn compute(
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
-    let folder = OutputFolder::claim(to.folder, to.overwrite, reads)?;
-    let counters = Arc::new(RunCounters::default());
-    let tables = open_tables(plan, &folder);
-    let table_cores = tables.cores();
     let header = RunHeader::new(plan, started);
+    let folder = match to.target {
+        Target::Folder(path) => Some(OutputFolder::claim(
+            path,
+            to.overwrite,
+            reads,
+            header.config(),
+        )?),
+        Target::Stdout | Target::Table => None,
+    };
+    let counters = Arc::new(RunCounters::default());
+    let rows = open_rows(plan, to.target, folder.as_ref());
+    let table_cores = rows.cores();
     let sources = Sources::new(plan.config.input.clone());
     let sources = SourceThread::start(sources, &interrupt, &counters)?;
     let replaced = Arc::new(OnceLock::new());
-    let sources = reject_earlier_results(sources, folder.earlier().clone(), &replaced);
-    let mut results = ResultWriter::start(tables, folder, Arc::clone(&counters), header.clone())?;
+    let earlier = folder.as_ref().map(|folder| folder.earlier().clone());
+    let sources = reject_earlier_results(sources, earlier.unwrap_or_default(), &replaced);
+    let mut results = ResultWriter::start(rows, folder, Arc::clone(&counters), header.clone())?;
     let streamed = {
         let items = &plan.config.input;
         let _progress = to.progress.then(|| Progress::start(&counters, items));
@@ -134,20 +192,52 @@ pub(super) fn compute(
         interrupted: interrupt.has_stopped(),
         error: error.or_else(|| replaced.get().cloned()),
         rejected: finished.rejected,
-        folder: finished.folder.path().to_owned(),
+        folder: finished
+            .folder
+            .as_ref()
+            .map(|folder| folder.path().to_owned()),
+        keeps_earlier: false,
+        notes: notes(plan, &counters),
+        truncated: counters.first_truncated(),
+        record: Json::Null,
     };
-    log_unusual_files(plan, &counters);
+    if closes_stdout(&outcome) {
+        outcome.error = None;
+    }
+    if let Some(annotations) = &plan.annotations {
+        annotations.matches().log();
+    }
     if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());
     }
-    let record = header.ended(plan, &outcome);
-    match finished.folder.finish(&record, outcome.has_succeeded()) {
-        Ok(folder) => outcome.folder = folder,
-        // The first error is the cause: a full disk fails `run.json` too.
-        Err(error) => outcome.error = outcome.error.or(Some(error)),
+    outcome.record = header.ended(plan, &outcome);
+    if let Some(folder) = finished.folder {
+        match folder.finish(&outcome.record, outcome.has_succeeded()) {
+            Ok(folder) => {
+                outcome.keeps_earlier =
+                    matches!(to.target, Target::Folder(named) if *named != folder);
+                outcome.folder = Some(folder);
+            }
+            // The first error is the cause: a full disk fails `run.json` too.
+            Err(error) => outcome.error = outcome.error.or(Some(error)),
+        }
     }
     Ok(outcome)
+}
+
+/// Whether the reader of standard output closed it, as `| head` does. The run ends, and nothing is
+/// wrong.
+#[cfg(unix)]
+fn closes_stdout(outcome: &Outcome) -> bool {
+    let closed = std::io::Error::from_raw_os_error(libc::EPIPE).to_string();
+    let error = outcome.error.as_ref();
+    outcome.folder.is_none() && error.is_some_and(|error| error.message() == closed)
+}
+
+#[cfg(not(unix))]
+fn closes_stdout(_: &Outcome) -> bool {
+    false
 }
 
 /// Gives each source that is one of the `earlier` results an error, since the run would replace
@@ -172,49 +262,60 @@ where
     })
 }
 
-/// Logs once how unusual files were read.
-fn log_unusual_files(plan: &Plan, counters: &RunCounters) {
+/// What the summary says about unusual inputs, a line each.
+fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
     let counts = counters.counts();
-    if counts.truncated > 0 {
-        tracing::warn!(
-            structures = counts.truncated,
-            first = %counters.first_truncated().join(", "),
-            "PDB files that may be cut short were read; strict = true rejects them"
+    let mut notes = Vec::new();
+    let mut note = |text: &str, count: u64, which: &str| {
+        if count > 0 {
+            notes.push(format!("{text}: {}{which}", format::whole(count)));
+        }
+    };
+    let others = counters.first_others_skipped();
+    let more = match counts.others_skipped > others.len() as u64 {
+        true => ", ...",
+        false => "",
+    };
+    note(
+        "skipped files in folders whose names are not those of PDB or mmCIF",
+        counts.others_skipped,
+        &format!(" ({}{more})", others.join(", ")),
+    );
+    note(
+        "skipped FIFOs, sockets and devices in folders and globs",
+        counts.specials_skipped,
+        "",
+    );
+    note(
+        "structures with pLDDT from 0 to 1, which was multiplied by 100",
+        counts.scaled_plddt,
+        "",
+    );
+    if plan.config.reading.assembly != Assembly::Deposited {
+        note(
+            "structures without an assembly 1, whose deposited chains were read",
+            counts.structures - counts.assemblies,
+            "",
         );
     }
-    if counts.scaled_plddt > 0 {
-        tracing::info!(
-            structures = counts.scaled_plddt,
-            "pLDDT from 0 to 1 was multiplied by 100"
-        );
-    }
-    if let Some(annotations) = &plan.annotations {
-        annotations.matches().log();
-    }
-    if counts.specials_skipped > 0 {
-        tracing::info!(
-            files = counts.specials_skipped,
-            "skipped FIFOs, sockets and devices in folders and globs"
-        );
-    }
-    let deposited = counts.structures - counts.assemblies;
-    if plan.config.reading.assembly != Assembly::Deposited && deposited > 0 {
-        tracing::info!(
-            structures = deposited,
-            "their files have no assembly 1, so the deposited chains were read"
-        );
-    }
+    notes
 }
 
-fn open_tables(plan: &Plan, folder: &OutputFolder) -> Tables {
+fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {
     let Config {
         features, tables, ..
     } = &plan.config;
-    Tables::new(
-        folder.path(),
-        *tables,
-        |table| features.columns(table),
-        &plan.provenance(),
-        Arc::clone(&plan.pool),
-    )
+    let columns = |table| features.columns(table);
+    let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
+    match (target, folder) {
+        (Target::Table, _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
+        (_, None) => Rows::Tables(Tables::to_stdout(*tables, columns, &provenance, pool)),
+        (_, Some(folder)) => Rows::Tables(Tables::new(
+            folder.path(),
+            *tables,
+            columns,
+            &provenance,
+            pool,
+        )),
+    }
 }

@@ -1,10 +1,12 @@
 //! Counters of a run, which several threads update.
 
 use super::core_time::CoreTime;
+use super::inputs::Skipped;
+use super::path_text::shown;
 use crate::error::printable;
 use crate::structure::{Assembly, Structure};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Truncated structures that the log lists.
@@ -27,6 +29,9 @@ pub(super) struct RunCounters {
     first_truncated: Mutex<Vec<String>>,
     rejected: AtomicU64,
     specials_skipped: AtomicU64,
+    others_skipped: AtomicU64,
+    /// The first of these files.
+    first_others: Mutex<Vec<String>>,
     /// Reading, on all threads.
     pub(super) read_cores: CoreTime,
     read_ns: AtomicU64,
@@ -54,6 +59,8 @@ pub(super) struct RunCounts {
     pub(super) rejected: u64,
     /// FIFOs, sockets and devices in folders and globs.
     pub(super) specials_skipped: u64,
+    /// Files in folders whose names have the ending of no structure file.
+    pub(super) others_skipped: u64,
     /// Sum over the reading threads.
     pub(super) read: Duration,
     pub(super) write: Duration,
@@ -109,8 +116,23 @@ impl RunCounters {
         self.rejected.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn set_specials_skipped(&self, files: u64) {
-        self.specials_skipped.store(files, Relaxed);
+    pub(super) fn set_skipped(&self, skipped: &Skipped) {
+        self.specials_skipped.store(skipped.specials, Relaxed);
+        let others = self.others_skipped.swap(skipped.others, Relaxed);
+        if others != skipped.others {
+            let names = skipped.first_others.iter().map(|path| shown(path));
+            *self.first_others() = names.collect();
+        }
+    }
+
+    fn first_others(&self) -> MutexGuard<'_, Vec<String>> {
+        let first = self.first_others.lock();
+        first.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first files that were skipped for their names.
+    pub(super) fn first_others_skipped(&self) -> Vec<String> {
+        self.first_others().clone()
     }
 
     pub(super) fn add_read(&self, time: Duration) {
@@ -135,6 +157,7 @@ impl RunCounters {
             truncated: self.truncated.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             specials_skipped: self.specials_skipped.load(Relaxed),
+            others_skipped: self.others_skipped.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),
         }

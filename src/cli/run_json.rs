@@ -1,6 +1,6 @@
 //! The contents of `run.json`, from the start of a run to its end.
 
-use super::path_text::text_of;
+use super::path_text::{current_folder, text_of};
 use super::plan::Plan;
 use super::run_counters::WrittenParts;
 use super::summary::Outcome;
@@ -29,6 +29,7 @@ impl RunHeader {
         let header = [
             ("started_unix_s", json!(started.as_secs_f64())),
             ("arguments", json!(arguments)),
+            ("current_folder", json!(current_folder())),
             ("config", json!(config)),
             ("values_follow_from", json!(values)),
             (
@@ -47,6 +48,11 @@ impl RunHeader {
             ("threads", json!(plan.pool.current_num_threads())),
         ];
         RunHeader(object(header))
+    }
+
+    /// The config.
+    pub(super) fn config(&self) -> &Json {
+        &self.0["config"]
     }
 
     /// `run.json` of a run that has written `written` so far.
@@ -94,6 +100,7 @@ impl RunHeader {
                 "truncated": counts.truncated,
                 "rejected": counts.rejected,
                 "specials_skipped": counts.specials_skipped,
+                "others_skipped": counts.others_skipped,
                 "parts": outcome.written.parts,
                 "batches": outcome.counters.batches,
                 "driver_calls": outcome.counters.driver_calls,

@@ -35,12 +35,12 @@ impl SourceThread {
         let counters = Arc::clone(counters);
         let list = move || {
             while let Some(source) = sources.next() {
-                counters.set_specials_skipped(sources.specials_skipped());
+                counters.set_skipped(sources.skipped());
                 if sender.send(source).is_err() {
                     return;
                 }
             }
-            counters.set_specials_skipped(sources.specials_skipped());
+            counters.set_skipped(sources.skipped());
         };
         let thread = std::thread::Builder::new()
             .name("tapeloop-list".to_owned())

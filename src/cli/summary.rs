@@ -3,17 +3,22 @@
 use super::bottleneck::Cores;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
-use super::plan::Plan;
+use super::plan::{Plan, memory_text};
 use super::run_counters::{RunCounts, WrittenParts};
-use super::tables::{ColumnStatistics, warnings};
+use super::tables::{ColumnStatistics, folders, notes, warnings};
 use super::terminal::short;
 use crate::bench::format;
 use crate::error::{Error, Result};
 use crate::pipeline::{Counters, MemoryPlan, Shrunk, Statistics};
 use crate::replay::Chosen;
+use serde_json::Value as Json;
 use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Shorter runs are mostly start and end, and nothing bounds them.
+const BOUND_TIME_MIN: Duration = Duration::from_secs(1);
 
 /// How a run went.
 pub(super) struct Outcome {
@@ -35,8 +40,17 @@ pub(super) struct Outcome {
     pub(super) error: Option<Error>,
     /// The first rejected inputs, each with its reason.
     pub(super) rejected: Vec<String>,
-    /// Folder of the results: the output, or a folder in it if earlier results stay.
-    pub(super) folder: PathBuf,
+    /// Folder of the results: the output, or a folder in it if earlier results stay. `None` for
+    /// standard output.
+    pub(super) folder: Option<PathBuf>,
+    /// Whether the output folder has earlier results, and these are in a folder in it.
+    pub(super) keeps_earlier: bool,
+    /// The first PDB files that may be cut short, each with what is missing.
+    pub(super) truncated: Vec<String>,
+    /// What is unusual about the inputs.
+    pub(super) notes: Vec<String>,
+    /// `run.json` of the run.
+    pub(super) record: Json,
 }
 
 impl Outcome {
@@ -109,8 +123,8 @@ impl Outcome {
         )
     }
 
-    /// The closing summary.
-    pub(super) fn summary(&self, plan: &Plan, output: &Path) -> String {
+    /// The closing summary; with `verbose` the time of each stage and the choices of mode auto too.
+    pub(super) fn summary(&self, plan: &Plan, verbose: bool) -> String {
         let counts = &self.counts;
         let ended = if self.error.is_some() {
             "failed after"
@@ -120,36 +134,64 @@ impl Outcome {
             "done in"
         };
         let mut text = format!(
-            "{ended} {:.2} s on {}\n",
+            "{ended} {:.2} s: {} of {} ({}, {}) on {}\n",
             self.elapsed.as_secs_f64(),
-            self.title(plan)
+            format::counted(plan.config.features.features.len() as u64, "feature"),
+            format::counted(counts.structures, "structure"),
+            format::counted(counts.residues, "residue"),
+            format::counted(counts.atoms, "atom"),
+            plan.device(),
         );
-        let lines = [
-            ("inputs", counts.inputs),
-            ("structures", counts.structures),
-            ("residues", counts.residues),
-            ("atoms", counts.atoms),
-        ];
-        for (name, count) in lines {
-            let rate = short(self.per_second(count));
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{:>16} {name:<11} {rate:>8} /s", format::whole(count));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{} structures/s, {} residues/s, {} atoms/s",
+            short(self.per_second(counts.structures)),
+            short(self.per_second(counts.residues)),
+            short(self.per_second(counts.atoms)),
+        );
+        if verbose || self.elapsed >= BOUND_TIME_MIN {
+            let _ = writeln!(text, "{}", self.bound(plan));
         }
+        if verbose {
+            text.push_str(&self.details(plan));
+        }
+        if let Some(folder) = &self.folder {
+            let size = format::size(bytes_in(folder) as f64);
+            let format = plan.config.tables.format.name();
+            let _ = writeln!(text, "results: {} ({size} of {format})", shown(folder));
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text + &notes(&self.columns, counts.structures) + &self.problems()
+    }
+
+    /// Seconds by stage, busy cores, memory, and the choices of mode auto.
+    fn details(&self, plan: &Plan) -> String {
         let stages = self.stages();
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
-        let _ = writeln!(text, "seconds by stage: {}", stages.join(", "));
+        let mut text = format!("seconds by stage: {}\n", stages.join(", "));
         if !self.cores.all.is_zero() {
             let _ = writeln!(text, "{}", self.cores.sentence());
         }
-        let _ = writeln!(text, "{}", self.bound(plan));
+        let _ = writeln!(
+            text,
+            "engine: mode {}, {} slots, {}",
+            plan.config.policy.mode.name(),
+            self.memory.slots,
+            memory_text(&self.memory)
+        );
         for chosen in &self.chosen {
             let _ = writeln!(text, "mode auto: {chosen}");
         }
-        let folder = shown(&self.folder);
-        let _ = writeln!(text, "results: {folder}");
-        if self.folder != output {
-            let _ = writeln!(text, "{} keeps its earlier results", shown(output));
-        }
+        text
+    }
+
+    /// What the user should know although nothing was asked for: rejected and truncated
+    /// inputs, suspect columns, lost devices, and short memory. Empty if all is well.
+    pub(super) fn problems(&self) -> String {
+        let mut text = String::new();
         if !self.shrunk.is_empty() {
             let steps: Vec<String> = self.shrunk.iter().map(Shrunk::to_string).collect();
             let _ = writeln!(text, "memory was short: {}", steps.join(", "));
@@ -165,27 +207,76 @@ impl Outcome {
                 "the device was lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
             );
         }
-        text.push_str(&warnings(&self.columns, counts.structures));
-        if counts.rejected > 0 {
-            let rejected = format::whole(counts.rejected);
+        text.push_str(&warnings(&self.columns, self.counts.structures));
+        let truncated = self.counts.truncated;
+        if truncated > 0 {
             let _ = writeln!(
                 text,
-                "rejected: {rejected}, listed in {folder}/rejected.jsonl"
+                "warning: PDB files that may be cut short, and were read (--strict rejects them): {}",
+                format::whole(truncated)
             );
-            text.push_str(&self.first_rejected());
+            text.push_str(&first_of(&self.truncated, truncated));
+        }
+        if self.counts.rejected > 0 {
+            text.push_str(&self.rejections());
+        }
+        if let (true, Some(folder)) = (self.keeps_earlier, &self.folder) {
+            let place = shown(folder.parent().unwrap_or(folder));
+            let _ = writeln!(
+                text,
+                "{place} keeps its earlier results; these are in {}",
+                shown(folder)
+            );
         }
         text
     }
 
+    /// Why nothing was computed; empty if something was, or if an error ended the run.
+    pub(super) fn nothing_done(&self) -> String {
+        match self.counts.structures == 0 && self.counts.rejected > 0 && self.error.is_none() {
+            true => self.rejections(),
+            false => String::new(),
+        }
+    }
+
+    /// The number of rejected inputs, and the first of them.
+    fn rejections(&self) -> String {
+        let rejected = format::whole(self.counts.rejected);
+        let all = match self.counts.structures {
+            0 => "; nothing was computed",
+            _ => "",
+        };
+        match &self.folder {
+            Some(folder) => format!(
+                "rejected: {rejected}, listed in {}/rejected.jsonl{all}\n{}",
+                shown(folder),
+                self.first_rejected()
+            ),
+            // Each has been printed.
+            None => format!("rejected: {rejected}{all}\n"),
+        }
+    }
+
     /// The first rejected inputs, a line each.
     pub(super) fn first_rejected(&self) -> String {
-        let mut text = String::new();
-        for line in &self.rejected {
-            let _ = writeln!(text, "  {line}");
-        }
-        if self.counts.rejected > self.rejected.len() as u64 {
-            text.push_str("  ...\n");
-        }
-        text
+        first_of(&self.rejected, self.counts.rejected)
     }
+}
+
+/// The first of `count` lines, indented.
+fn first_of(lines: &[String], count: u64) -> String {
+    let mut text: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    if count > lines.len() as u64 {
+        text.push_str("  ...\n");
+    }
+    text
+}
+
+/// Bytes of the tables in a folder.
+fn bytes_in(folder: &Path) -> u64 {
+    let parts = folders().filter_map(|table| fs::read_dir(folder.join(table)).ok());
+    let sizes = parts
+        .flatten()
+        .filter_map(|part| part.ok()?.metadata().ok());
+    sizes.map(|meta| meta.len()).sum()
 }

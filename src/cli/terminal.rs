@@ -1,10 +1,40 @@
 //! What the program prints on the terminal, and how it writes rates there.
 
-use std::io::Write;
+use super::exit_codes::FAILED;
+use crate::error::Error;
+use std::io::{ErrorKind, Write, stdout};
+use std::sync::OnceLock;
 
-/// Prints to standard output. An error of printing is ignored: `| head` closes the pipe early.
+/// The first error of printing to standard output.
+static FAILURE: OnceLock<Error> = OnceLock::new();
+
+/// Prints to standard output. Work goes on after an error, which [`final_code`] reports. A pipe that
+/// its reader has closed, as `| head` does, is no error.
 pub(super) fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    let mut stdout = stdout().lock();
+    let printed = stdout.write_all(text.as_bytes());
+    note(printed.and_then(|()| stdout.flush()));
+}
+
+/// Notes the outcome of printing to standard output.
+pub(super) fn note(printed: std::io::Result<()>) {
+    if let Err(error) = printed
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        FAILURE.get_or_init(|| Error::io(error).within("standard output"));
+    }
+}
+
+/// The program's exit code: `code`, unless something could not be printed. Reports that on standard
+/// error.
+pub(super) fn final_code(code: u8) -> u8 {
+    match FAILURE.get() {
+        None => code,
+        Some(error) => {
+            complain(&format!("error: {error}"));
+            code.max(FAILED)
+        }
+    }
 }
 
 /// Prints a line to standard error, which may be closed; an error of printing is ignored.

@@ -11,6 +11,12 @@ use super::summary;
 use bytemuck::cast_slice_mut;
 use rayon::prelude::*;
 
+/// Why B factors may be null in all rows.
+const NO_B_FACTOR: &str = "no structure with B factors was read";
+
+/// Why pLDDT may be null in all rows.
+const NO_MODEL: &str = "no predicted model was read";
+
 /// B factors; they have no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BFactor {}
@@ -32,21 +38,23 @@ impl Feature for BFactor {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let column = |name: &str, unit, about: &str| {
-            ColumnDecl::residue(name, ColumnKind::Real, unit, about)
+        let column = |name: &str, unit, about: &str, idle_when| {
+            ColumnDecl::residue(name, ColumnKind::Real, unit, about).idle_when(idle_when)
         };
         vec![
-            column("b_ca", "A^2", "B factor of the C-alpha."),
+            column("b_ca", "A^2", "B factor of the C-alpha.", NO_B_FACTOR),
             column(
                 "b_mean",
                 "A^2",
                 "Mean B factor of the residue's heavy atoms.",
+                NO_B_FACTOR,
             ),
             column(
                 "b_z",
                 "",
                 "B factor of the C-alpha less the chain's mean, over the chain's population \
                  standard deviation.",
+                "",
             ),
         ]
     }
@@ -86,7 +94,9 @@ impl Feature for Plddt {
     fn columns(&self) -> Vec<ColumnDecl> {
         let mean = |table, of: &str| {
             let about = format!("Mean plddt of the {of}'s residues.");
-            ColumnDecl::residue("plddt_mean", ColumnKind::Real, "", about).of(table)
+            ColumnDecl::residue("plddt_mean", ColumnKind::Real, "", about)
+                .idle_when(NO_MODEL)
+                .of(table)
         };
         vec![
             ColumnDecl::residue(
@@ -94,7 +104,8 @@ impl Feature for Plddt {
                 ColumnKind::Real,
                 "",
                 "pLDDT of the C-alpha, from 0 to 100.",
-            ),
+            )
+            .idle_when(NO_MODEL),
             mean(TableName::Chains, "chain"),
             mean(TableName::Structures, "structure"),
         ]

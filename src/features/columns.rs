@@ -93,6 +93,8 @@ pub struct ColumnDecl {
     pub unit: &'static str,
     /// A description of one sentence.
     pub about: String,
+    /// The publication that defines it; empty if there is none.
+    pub source: &'static str,
     /// When it is normal that all values of a run are null or equal: `no predicted model was read`.
     /// Empty if it never is.
     pub idle_when: &'static str,
@@ -117,6 +119,7 @@ impl ColumnDecl {
             kind,
             unit,
             about: about.into(),
+            source: "",
             idle_when: "",
             // The absolute part is for values near zero.
             reference: Tolerance {

@@ -194,8 +194,17 @@ impl FeatureConfig {
 
     /// The columns of a feature.
     pub fn columns_of(&self, name: FeatureName) -> Vec<ColumnDecl> {
-        let columns = self.feature(name).columns().into_iter();
-        columns.map(|column| self.reals.stored(column)).collect()
+        self.declared(self.feature(name)).collect()
+    }
+
+    /// The columns of a feature as they are stored, with the feature's source.
+    fn declared(&self, feature: &dyn Feature) -> impl Iterator<Item = ColumnDecl> {
+        let source = feature.about().source;
+        let columns = feature.columns().into_iter();
+        columns.map(move |column| ColumnDecl {
+            source,
+            ..self.reals.stored(column)
+        })
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -254,9 +263,8 @@ impl FeatureConfig {
 
     /// The columns of a table, in order.
     pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
-        let all = self.chosen().flat_map(|feature| feature.columns());
-        let of_table = all.filter(|column| column.table == table);
-        of_table.map(|column| self.reals.stored(column)).collect()
+        let all = self.chosen().flat_map(|feature| self.declared(feature));
+        all.filter(|column| column.table == table).collect()
     }
 
     /// Records all features; `with_code` attaches the kernels' code.

@@ -18,6 +18,10 @@ use std::cell::RefCell;
 /// 100 atoms for a long rod along its diagonal.
 pub(super) const CELL_POINTS_MAX: u16 = 256;
 
+/// The largest number of points in the cell of a point, on average over a structure's points. No
+/// molecule is as dense in all of its cells as the densest one could be.
+const MEAN_CELL_POINTS_MAX: u16 = 128;
+
 thread_local! {
     /// The number of points in each cell of the structure that this thread checks.
     static COUNTS: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
@@ -26,7 +30,8 @@ thread_local! {
 /// Checks that no cell of `grid` holds too many of `points`; `what` names them in the message.
 ///
 /// # Errors
-/// [`ErrorKind::Input`](crate::ErrorKind::Input) if a cell holds more than [`CELL_POINTS_MAX`].
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if a cell holds more than [`CELL_POINTS_MAX`], or
+/// the cells of all points more than [`MEAN_CELL_POINTS_MAX`] on average.
 pub(super) fn check(grid: &Grid, points: impl Iterator<Item = [i32; 3]>, what: &str) -> Result<()> {
     COUNTS.with_borrow_mut(|counts| {
         let cells = grid.cell_count() as usize;
@@ -45,17 +50,26 @@ pub(super) fn check(grid: &Grid, points: impl Iterator<Item = [i32; 3]>, what: &
                 });
             }
         }
-        match counts.iter().max() {
-            Some(most) if *most > CELL_POINTS_MAX => Err(too_dense(grid, what)),
-            _ => Ok(()),
+        let most = counts.iter().copied().max().unwrap_or(0);
+        if most > CELL_POINTS_MAX {
+            return Err(too_dense(grid, CELL_POINTS_MAX, what, ""));
         }
+        // The mean is at most the maximum.
+        if most > MEAN_CELL_POINTS_MAX {
+            let counts = || counts.iter().map(|&count| u64::from(count));
+            let (points, pairs) = (counts().sum::<u64>(), counts().map(|n| n * n).sum::<u64>());
+            if pairs > points * u64::from(MEAN_CELL_POINTS_MAX) {
+                return Err(too_dense(grid, MEAN_CELL_POINTS_MAX, what, " on average"));
+            }
+        }
+        Ok(())
     })
 }
 
-fn too_dense(grid: &Grid, what: &str) -> Error {
+fn too_dense(grid: &Grid, most: u16, what: &str, mean: &str) -> Error {
     let edge = f64::from(1u32 << grid.shift) / 1000.0;
     let message = format!(
-        "more than {CELL_POINTS_MAX} {what} lie within {edge} A of each other, which no molecule has"
+        "more than {most} {what} lie within {edge} A of each other{mean}, which no molecule has"
     );
     Error::input(message)
         .fix("see whether the coordinates are all the same, or in another unit than A")
@@ -73,14 +87,30 @@ mod tests {
     #[test]
     fn one_point_too_many_in_a_cell_is_refused_wherever_the_cell_is() {
         let most = usize::from(CELL_POINTS_MAX);
-        let mut points = vec![[0, 0, 0], [40_960, 8_000, 5]];
-        points.extend(std::iter::repeat_n([20_000, 4_000, 4_095], most));
+        // Other cells with an atom each, so that the mean is low.
+        let mut points: Vec<_> = (0..512)
+            .map(|n| [n % 8, n / 8 % 8, n / 64].map(|cells| 4_096 * cells))
+            .collect();
+        points.extend(std::iter::repeat_n([40_000, 4_000, 4_095], most));
         checked(&points).unwrap();
         checked(&points).expect("no count is left from the call before");
-        points.push([20_000, 4_000, 4_095]);
+        points.push([40_000, 4_000, 4_095]);
         let error = checked(&points).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Input);
         let text = "more than 256 atoms lie within 4.096 A of each other";
+        assert!(error.to_string().contains(text), "{error}");
+    }
+
+    #[test]
+    fn cells_that_are_all_dense_are_refused_before_the_densest_is_full() {
+        let mean = usize::from(MEAN_CELL_POINTS_MAX);
+        let cells = |count: usize| -> Vec<[i32; 3]> {
+            let cell = |cell| std::iter::repeat_n([8_192 * cell, 0, 0], count);
+            (0..50).flat_map(cell).collect()
+        };
+        checked(&cells(mean)).unwrap();
+        let error = checked(&cells(mean + 1)).unwrap_err();
+        let text = "more than 128 atoms lie within 4.096 A of each other on average";
         assert!(error.to_string().contains(text), "{error}");
     }
 

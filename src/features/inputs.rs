@@ -3,8 +3,11 @@
 use super::layout::{Atom, Backbone, ChainSpan, ResidueSpan, StructureSpan, Tile};
 use crate::record::Buffer;
 
-/// The channel that every structure has: the file's B factor of the C-alpha.
+/// The channel that every structure by experiment has: the file's B factor of the C-alpha.
 pub const B_CA: &str = "b_ca";
+
+/// The channel that every predicted model has: the pLDDT of the C-alpha.
+pub const PLDDT: &str = "plddt";
 
 /// The buffers that [`super::pack`] writes a structure to.
 #[derive(Debug, Default)]

@@ -57,7 +57,7 @@ pub use dssp::DsspVersion;
 pub use feature::{About, Setting};
 pub use fused::Fusion;
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
-pub use inputs::B_CA;
+pub use inputs::{B_CA, PLDDT};
 pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;

@@ -2,7 +2,7 @@
 
 use super::density;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
-use super::inputs::{B_CA, Inputs};
+use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
     Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
@@ -281,9 +281,13 @@ fn is_named(residue: &Residue, names: &[String]) -> bool {
 
 /// The structure's values of a channel; NaN for a value that is missing or not finite.
 fn write_channel(values: &mut [f32], structure: &Structure, name: &str) {
+    let of_file = match structure.b_factor_kind {
+        BFactorKind::Temperature => B_CA,
+        BFactorKind::Plddt => PLDDT,
+    };
     let own = |row: usize| match structure.channels.iter().find(|own| own.name == name) {
         Some(channel) => channel.values.get(row).copied(),
-        None if name == B_CA => {
+        None if name == of_file => {
             let ca = structure.residues[row].ca;
             structure.b_factor.get(ca as usize).copied()
         }

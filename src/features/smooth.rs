@@ -6,7 +6,7 @@ use super::cpu::simd::{first_lanes, lanes_of, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::inputs::B_CA;
+use super::inputs::{B_CA, PLDDT};
 use super::kernels::Cells;
 use super::kernels::{Twin, smooth};
 use super::layout::{Atom, RESIDUES, StructureSpan};
@@ -19,9 +19,9 @@ use std::ops::Range;
 /// Settings of smoothed annotations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Smooth {
-    /// The annotations: `b_ca`, or names of
-    /// [`Structure::channels`](crate::structure::Structure::channels). If empty, the feature has no
-    /// columns.
+    /// The annotations: names of [`Structure::channels`](crate::structure::Structure::channels),
+    /// `b_ca`, which is null in predicted models, or `plddt`, which is null in all others. If
+    /// empty, the feature has no columns.
     pub channels: Vec<String>,
     /// C-alphas closer than this are in contact.
     pub radius: Cutoff,
@@ -30,10 +30,10 @@ pub struct Smooth {
 }
 
 impl Default for Smooth {
-    /// B factors, over 10 A, not weighted.
+    /// B factors and pLDDT, over 10 A, not weighted.
     fn default() -> Self {
         Smooth {
-            channels: vec![B_CA.to_owned()],
+            channels: vec![B_CA.to_owned(), PLDDT.to_owned()],
             radius: Cutoff::of_angstrom(10),
             weighted: false,
         }
@@ -80,8 +80,13 @@ impl Feature for Smooth {
             let about = format!(
                 "{mean} of {channel} over the other C-alphas of the model within {radius} A."
             );
-            ColumnDecl::residue(format!("smooth_{channel}"), ColumnKind::Real, "", about)
-                .idle_when("no structure with the annotation was read")
+            let (unit, idle_when) = match channel.as_str() {
+                B_CA => ("A^2", "no structure with B factors was read"),
+                PLDDT => ("", "no predicted model was read"),
+                _ => ("", "no structure with the annotation was read"),
+            };
+            ColumnDecl::residue(format!("smooth_{channel}"), ColumnKind::Real, unit, about)
+                .idle_when(idle_when)
                 .rotation(Tolerance::absolute(0.01).but_for(5))
         };
         self.channels.iter().map(column).collect()

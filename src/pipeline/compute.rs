@@ -78,9 +78,10 @@ impl<B> Completions<B> {
     /// event, then sleeps, for as long as it takes if no slot is in flight.
     pub(super) fn pause(&mut self, longest: Option<Duration>) {
         let is_idle = self.in_flight.is_empty();
+        // A model of the threads has no clock: it never spins while idle, nor sleeps while not.
         let pause = match self.backoff.pause(Instant::now()) {
-            // A model of the threads has no time in which to spin.
             pause if is_idle && (pause.is_some() || cfg!(loom)) => longest,
+            _ if cfg!(loom) => return yield_now(),
             Some(pause) if self.wait == Wait::Block => {
                 Some(longest.map_or(pause, |longest| longest.min(pause)))
             }

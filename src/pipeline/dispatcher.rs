@@ -12,8 +12,10 @@ use super::stages::{Given, Shared};
 use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Sender};
 use super::ticket::{Reply, Ticket};
 use super::upload::shares_work;
+use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
+use crossbeam_channel::bounded;
 use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -214,8 +216,7 @@ impl<W: Workload> Dispatcher<W> {
         while let Some((slot, batch)) = next {
             next = match self.workers_for(self.shared.program.uploads.bytes(batch.total)) {
                 Some(workers) => {
-                    let dispatcher = Arc::clone(self);
-                    workers.spawn(move || dispatcher.work(|| dispatcher.start(slot, batch)));
+                    self.hand_over(workers, |dispatcher| dispatcher.start(slot, batch));
                     self.next(&mut self.queue.lock())
                 }
                 None => self.start(slot, batch),
@@ -229,10 +230,31 @@ impl<W: Workload> Dispatcher<W> {
         shares_work(workers, bytes).then_some(workers)
     }
 
-    /// Runs a task of a worker, and then what it lets start.
-    fn work(self: &Arc<Self>, task: impl FnOnce() -> Option<Start<W>>) {
-        // A panic has broken the engine by now, and its message was printed.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.start_all(task())));
+    /// Lets a worker run a task, and then what the task lets start.
+    fn hand_over(
+        self: &Arc<Self>,
+        workers: &ThreadPool,
+        task: impl FnOnce(&Arc<Self>) -> Option<Start<W>> + Send + 'static,
+    ) {
+        let dispatcher = Arc::clone(self);
+        workers.spawn(move || {
+            // A panic has broken the engine by now, and its message was printed.
+            let _ = catch_unwind(AssertUnwindSafe(|| dispatcher.start_all(task(&dispatcher))));
+            // Drops the workload, which is the embedder's code, if the engine's last handle was
+            // dropped in the engine's own code. A panic here would end the process.
+            unwinding(|| drop(dispatcher));
+        });
+    }
+
+    /// Waits until the workers have ended their tasks, of which each holds the dispatcher. All
+    /// batches must be answered, so that none of the tasks waits for another one.
+    pub(super) fn wait_for_workers(&self) {
+        let Some(workers) = &self.workers else { return };
+        let (ended, tasks) = bounded(workers.current_num_threads());
+        workers.spawn_broadcast(move |_| {
+            let _ = ended.send(());
+        });
+        while receive_helping(&tasks, &self.shared.pool).is_ok() {}
     }
 
     /// Writes and submits a batch. Returns the next one that can start.
@@ -269,8 +291,7 @@ impl<W: Workload> Dispatcher<W> {
         };
         match self.workers_for(self.shared.program.downloads.bytes(batch.total)) {
             Some(workers) => {
-                let dispatcher = Arc::clone(self);
-                workers.spawn(move || dispatcher.work(|| dispatcher.deliver(finished)));
+                self.hand_over(workers, |dispatcher| dispatcher.deliver(finished));
             }
             None => self.start_all(self.deliver(finished)),
         }

@@ -46,14 +46,21 @@ pub(super) fn start<W: Workload>(
     let mut threads = Vec::new();
     for (device, submitted) in submitted.into_iter().enumerate() {
         let completions = Completions::new(submitted, count, config.wait);
-        let dispatcher = Arc::clone(&dispatcher);
+        let own = Arc::clone(&dispatcher);
         let run = move || {
             crate_threads::register();
-            let _inside = InsideEngine::enter(dispatcher.shared.engine);
-            complete(&dispatcher, device, completions);
+            let _inside = InsideEngine::enter(own.shared.engine);
+            complete(&own, device, completions);
         };
         let thread = Builder::new().name(format!("tapeloop-device-{device}"));
-        threads.push(thread.spawn(run).map_err(Error::io)?);
+        match thread.spawn(run) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                // The threads before it end.
+                dispatcher.close();
+                return Err(Error::io(error));
+            }
+        }
     }
     Ok((dispatcher, threads))
 }

@@ -8,7 +8,7 @@ use super::dispatcher::{Dispatcher, closed};
 use super::driver;
 use super::plan::MemoryPlan;
 use super::recorded::record_buckets;
-use super::reentrancy::{check_outside, is_inside};
+use super::reentrancy::{check_outside, is_inside_any};
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
 use super::sync::JoinHandle;
@@ -30,9 +30,10 @@ const ITEMS_AT_ONCE: usize = 64;
 ///
 /// docs/ERRORS.md lists what an error of an item, a batch, a device or the engine ends.
 ///
-/// Dropping the engine waits until all submitted items are finished. If it is dropped in the
-/// engine's own code, by an item that holds the engine for instance, it does not wait; the threads
-/// end on their own.
+/// Dropping the engine waits until all submitted items are finished, and then frees everything; on
+/// a thread of its pool it runs the pool's tasks meanwhile. If it is dropped in the code of an
+/// engine, its own or another one, by an item that holds the engine for instance, it does not wait;
+/// the threads end on their own.
 pub struct Engine<W: Workload> {
     dispatcher: Arc<Dispatcher<W>>,
     threads: Vec<JoinHandle<()>>,
@@ -69,7 +70,7 @@ impl<W: Workload> Engine<W> {
     /// `pool` has several threads, up to four workers of the engine's own write and read large
     /// batches, and [`Workload::read_batch`] may use `pool`. It should be the pool that the CPU
     /// backend computes on. The engine waits for it, so other work on the pool must neither submit
-    /// items nor wait for tickets.
+    /// items, nor wait for tickets, nor run a source.
     ///
     /// # Errors
     /// - [`ErrorKind::Config`] for a configuration that is not valid.
@@ -295,14 +296,20 @@ impl<W: Workload> Drop for Engine<W> {
     /// Waits until all submitted items are finished, then frees everything.
     fn drop(&mut self) {
         self.dispatcher.close();
-        if is_inside(self.shared().engine) {
-            // The threads wait for this one, and end on their own once it continues.
+        if is_inside_any() {
+            // The threads may wait for this one, and end on their own once it continues. Those of
+            // another engine wait for it if they drop that engine at the same time.
             self.threads.clear();
+            return;
         }
         for thread in self.threads.drain(..) {
+            // The device may compute on the pool, of which this thread may be the only one.
+            #[cfg(not(loom))]
+            crate::backend::help_until(&self.dispatcher.shared.pool, || thread.is_finished());
             if thread.join().is_err() {
                 tracing::error!("a pipeline thread panicked");
             }
         }
+        self.dispatcher.wait_for_workers();
     }
 }

@@ -22,6 +22,9 @@ impl EngineId {
 
 thread_local! {
     /// Outermost first. A thread of a shared pool may run another engine's code within that of one.
+    ///
+    /// A thread that ends drops this list, and may drop an engine after it, from another variable of
+    /// the thread. Then no engine counts as entered.
     static ENGINES: RefCell<Vec<EngineId>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -33,7 +36,7 @@ pub(crate) struct InsideEngine {
 
 impl InsideEngine {
     pub(crate) fn enter(engine: EngineId) -> InsideEngine {
-        let is_first = ENGINES.with(|engines| {
+        let is_first = ENGINES.try_with(|engines| {
             let mut engines = engines.borrow_mut();
             let is_first = !engines.contains(&engine);
             if is_first {
@@ -41,7 +44,9 @@ impl InsideEngine {
             }
             is_first
         });
-        InsideEngine { is_first }
+        InsideEngine {
+            is_first: is_first.unwrap_or(false),
+        }
     }
 
     /// Keeps the mark for as long as the thread lives.
@@ -53,14 +58,21 @@ impl InsideEngine {
 impl Drop for InsideEngine {
     fn drop(&mut self) {
         if self.is_first {
-            ENGINES.with(|engines| engines.borrow_mut().pop());
+            let _ = ENGINES.try_with(|engines| engines.borrow_mut().pop());
         }
     }
 }
 
 /// Whether the current thread runs this engine's code.
 pub(crate) fn is_inside(engine: EngineId) -> bool {
-    ENGINES.with(|engines| engines.borrow().contains(&engine))
+    let is_inside = ENGINES.try_with(|engines| engines.borrow().contains(&engine));
+    is_inside.unwrap_or(false)
+}
+
+/// Whether the current thread runs the code of any engine.
+pub(crate) fn is_inside_any() -> bool {
+    let is_inside = ENGINES.try_with(|engines| !engines.borrow().is_empty());
+    is_inside.unwrap_or(false)
 }
 
 /// Fails if this thread runs the engine's code. `what` names the refused call.
@@ -84,7 +96,7 @@ mod tests {
     #[test]
     fn a_thread_is_inside_until_the_outermost_guard_of_an_engine_is_dropped() {
         let (a, b) = (EngineId::new(), EngineId::new());
-        assert!(!is_inside(a));
+        assert!(!is_inside(a) && !is_inside_any());
         let first = InsideEngine::enter(a);
         let other = InsideEngine::enter(b);
         let again = InsideEngine::enter(a);
@@ -96,6 +108,6 @@ mod tests {
         assert!(check_outside(a, "submit", "use try_submit").is_err());
         assert!(check_outside(b, "submit", "use try_submit").is_ok());
         drop(first);
-        assert!(!is_inside(a));
+        assert!(!is_inside(a) && !is_inside_any());
     }
 }

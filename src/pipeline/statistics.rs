@@ -215,8 +215,9 @@ impl Statistics {
     }
 }
 
+/// At most 100%: the clocks of several threads may add up to slightly more.
 fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
+    format!("{:.0}%", share.min(1.0) * 100.0)
 }
 
 /// Collects times from the stages while they run.

@@ -186,7 +186,7 @@ impl Measurement<'_> {
         candidates: &mut Vec<Candidate>,
     ) -> Result<()> {
         for way in self.policy.ways() {
-            let made = ReadyBatch::make(slot, self.bindings, &self.memory, way, self.policy.build);
+            let made = ReadyBatch::make(slot, self.bindings, &self.memory, way, self.policy);
             let ready = match made {
                 Ok(ready) => Some(ready),
                 Err(error) if is_of_graph(&error) => {

@@ -365,10 +365,10 @@ impl Executor {
         let batch = Batch::new(bindings, ready.batch.scope);
         let memory = AllowedMemory::new(slot, bindings, &self.buckets.declared);
         let audit = batch.check(&memory)?;
-        let build = self.buckets.policy.build;
+        let policy = &self.buckets.policy;
         let climbed = self
             .updates
-            .climb(slot, ready, &memory, &batch, build, least);
+            .climb(slot, ready, &memory, &batch, policy, least);
         let rung = climbed.map_err(|failure| {
             if failure.is_spoiled {
                 // The next batch makes another graph.

@@ -1,6 +1,6 @@
 //! The settings of a replay, and which of them exclude each other.
 
-use crate::backend::Streams;
+use crate::backend::{Residency, Streams};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::time::Duration;
@@ -32,8 +32,12 @@ named! {
         Graph = "graph",
         /// One call for each command.
         Stream = "stream",
-        /// The fastest of both, with either [`Scope`], measured with the first batch of each
-        /// bucket; see [`Chosen`](super::Chosen).
+        /// A loop on the device replays the graph of each slot and bucket. The host announces
+        /// batches through pinned memory, without a call to the driver. Devices whose launches
+        /// make no call replay as with [`Mode::Graph`].
+        Resident = "resident",
+        /// The faster of [`Mode::Graph`] and [`Mode::Stream`], with either [`Scope`], measured with
+        /// the first batch of each bucket; see [`Chosen`](super::Chosen).
         Auto = "auto",
     }
 }
@@ -104,7 +108,7 @@ named! {
 /// A way to replay, as [`Mode::Auto`] chooses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// [`Mode::Graph`] or [`Mode::Stream`].
+    /// Any mode but [`Mode::Auto`], which does not choose [`Mode::Resident`].
     pub mode: Mode,
     /// What a graph holds, and the size of copies.
     pub scope: Scope,
@@ -121,6 +125,8 @@ impl fmt::Display for Way {
 pub struct Policy {
     /// Graphs or single calls.
     pub mode: Mode,
+    /// When the loops of [`Mode::Resident`] end, to be launched again by the next batch.
+    pub residency: Residency,
     /// How graphs are made; ignored by [`Mode::Stream`].
     pub build: Build,
     /// What a graph holds; [`Mode::Stream`] copies the same bytes. Ignored by [`Mode::Auto`],
@@ -143,7 +149,8 @@ pub struct Policy {
     /// it. A device that takes longer counts as lost; a supervised device is started again. A
     /// CPU kernel that never ends can only be stopped from outside of its process.
     pub deadline: Option<Duration>,
-    /// What happens to batches whose graph cannot be made; ignored by [`Mode::Stream`].
+    /// What happens to batches whose graph cannot be made; ignored by [`Mode::Stream`]. With
+    /// [`Fallback::Launches`], [`Mode::Resident`] launches graphs that cannot be resident.
     pub fallback: Fallback,
     /// Whether the first batch of a graph is compared with single launches; ignored by
     /// [`Mode::Stream`].
@@ -161,6 +168,7 @@ impl Default for Policy {
     fn default() -> Self {
         Policy {
             mode: Mode::default(),
+            residency: Residency::default(),
             build: Build::default(),
             scope: Scope::default(),
             streams: Streams::default(),
@@ -188,7 +196,8 @@ impl Policy {
     /// Every legal combination of settings, with the other fields at their defaults. Without
     /// [`Mode::Auto`], which chooses one of them.
     pub fn legal() -> impl Iterator<Item = Policy> {
-        let all = [Mode::Graph, Mode::Stream].into_iter().flat_map(|mode| {
+        let modes = [Mode::Graph, Mode::Stream, Mode::Resident];
+        let all = modes.into_iter().flat_map(|mode| {
             Build::ALL.iter().flat_map(move |&build| {
                 Scope::ALL.iter().flat_map(move |&scope| {
                     Streams::ALL.iter().flat_map(move |&streams| {
@@ -231,6 +240,19 @@ impl Policy {
             return refused(
                 "build = \"explicit\" with mode = \"stream\": there is no graph to build",
                 "set mode = \"graph\" or \"auto\", or leave build out",
+            );
+        }
+        if self.mode == Mode::Resident && self.scope == Scope::Kernels {
+            return refused(
+                "scope = \"kernels\" with mode = \"resident\": a loop on the device replays whole \
+                 batches",
+                "set scope = \"batch\", or mode = \"graph\"",
+            );
+        }
+        if self.residency.idle.max(self.residency.busy) > Residency::MAX {
+            return refused(
+                "a loop on the device would stay for more than a second",
+                "set resident_idle_us and resident_busy_us to at most 1000000",
             );
         }
         if self.ready_max == 0 {

@@ -9,9 +9,9 @@ use super::timed::{
     BEGUN, COMPUTED, DOWNLOADED, UPLOADED, enqueue_body, enqueue_timestamp, holds_uploads,
     make_timed_graph,
 };
-use super::{Bindings, Build, Mode, Replay, Scope, Way};
+use super::{Bindings, Build, Fallback, Mode, Policy, Replay, Scope, Way};
 use crate::backend::{Allocation, DeviceSlot, GraphId, Op, Queue, Streams};
-use crate::error::{Context, Result};
+use crate::error::{Context, ErrorScope, Result};
 use crate::workload::Extent;
 
 /// A batch with the graphs that replay it.
@@ -19,6 +19,10 @@ pub(super) struct ReadyBatch {
     pub(super) batch: Batch,
     /// `None` where the batch runs as single launches.
     pub(super) graph: Option<GraphId>,
+    /// The way that the caller asked for; `graph` may be missing.
+    way: Way,
+    /// Whether a loop on the device replays the graph.
+    pub(super) is_resident: bool,
     pub(super) audit: Audit,
     timed: TimedGraph,
     /// The number of the replay that used this last.
@@ -84,17 +88,27 @@ impl ReadyBatch {
         bindings: &Bindings,
         memory: &AllowedMemory<'_>,
         way: Way,
-        build: Build,
+        policy: &Policy,
     ) -> Result<Self> {
         let batch = Batch::new(bindings, way.scope);
         let audit = batch.check(memory)?;
+        let make =
+            |slot: &mut dyn DeviceSlot| make_graph(slot, memory, &batch.body, policy.build, None);
+        let mut is_resident = false;
         let graph = match way.mode {
-            Mode::Graph => Some(make_graph(slot, memory, &batch.body, build, None)?.0),
+            Mode::Graph => Some(make(slot)?.0),
+            Mode::Resident => {
+                let (graph, _) = make(slot)?;
+                is_resident = make_resident(slot, graph, policy)?;
+                Some(graph)
+            }
             Mode::Stream | Mode::Auto => None,
         };
         Ok(ReadyBatch {
             batch,
             graph,
+            way,
+            is_resident,
             audit,
             timed: TimedGraph::default(),
             last_used: 0,
@@ -103,7 +117,7 @@ impl ReadyBatch {
 
     /// Whether it is replayed in this way.
     pub(super) fn is_of(&self, way: Way) -> bool {
-        (self.batch.scope, self.graph.is_some()) == (way.scope, way.mode == Mode::Graph)
+        self.way == way
     }
 
     /// Its graphs in the slot.
@@ -216,8 +230,13 @@ impl ReadyBatch {
         }
         submission.timestamp(slot, Queue::Download, DOWNLOADED, replay)?;
         slot.fence().within(|| "fence")?;
-        replay.calls += 1;
+        replay.calls += usize::from(!self.rings(submission));
         Ok(())
+    }
+
+    /// Whether a loop on the device takes the batch, without a call to the driver.
+    fn rings(&self, submission: Submission) -> bool {
+        self.is_resident && submission.graph == self.graph
     }
 
     /// Gives the graph to the slot, or the commands that it would hold.
@@ -232,8 +251,30 @@ impl ReadyBatch {
             return Ok(());
         };
         slot.launch_graph(graph).within(|| "graph launch")?;
-        replay.calls += 1;
+        replay.calls += usize::from(!self.rings(submission));
         submission.timestamp(slot, Queue::Compute, COMPUTED, replay)
+    }
+}
+
+/// Makes a graph resident. One that cannot be is launched by the host if the policy has a fallback,
+/// and else dropped. Returns whether it is resident.
+pub(super) fn make_resident(
+    slot: &mut dyn DeviceSlot,
+    graph: GraphId,
+    policy: &Policy,
+) -> Result<bool> {
+    match slot.make_resident(graph, policy.residency) {
+        Ok(is_resident) => Ok(is_resident),
+        Err(error)
+            if policy.fallback == Fallback::Launches && error.scope() < ErrorScope::Device =>
+        {
+            tracing::warn!(%error, "the graph cannot be resident; the host launches it");
+            Ok(false)
+        }
+        Err(error) => {
+            slot.drop_graph(graph);
+            Err(error.within("make the graph resident"))
+        }
     }
 }
 

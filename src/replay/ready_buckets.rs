@@ -61,7 +61,7 @@ impl ReadyBuckets {
         let count = buckets.as_slice().len();
         let ways = match policy.mode {
             Mode::Auto => self.choices.start(buckets),
-            Mode::Graph | Mode::Stream => vec![Some(policy.first_way()); count],
+            Mode::Graph | Mode::Stream | Mode::Resident => vec![Some(policy.first_way()); count],
         };
         let mut replay = Replay {
             dropped: self.replace(slot, buckets, ways),
@@ -123,7 +123,7 @@ impl ReadyBuckets {
         let state = &mut self.states[bucket];
         let bindings = state.bindings.as_ref().expect("bound above");
         let memory = AllowedMemory::new(slot, bindings, &self.declared);
-        let made = ReadyBatch::make(slot, bindings, &memory, way, self.policy.build);
+        let made = ReadyBatch::make(slot, bindings, &memory, way, &self.policy);
         let mut ready = made.within(|| format!("bucket {bucket}"))?;
         ready.last_used = self.replays;
         state.ready = Some(ready);

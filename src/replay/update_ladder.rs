@@ -9,8 +9,8 @@
 use super::audit::AllowedMemory;
 use super::batch::Batch;
 use super::graph::{GraphFailure, make_graph};
-use super::ready_batch::ReadyBatch;
-use super::{Build, Lowered, submit};
+use super::ready_batch::{ReadyBatch, make_resident};
+use super::{Lowered, Policy, submit};
 use crate::backend::{Built, DeviceSlot, GraphId, Op};
 use std::mem::discriminant;
 
@@ -53,9 +53,10 @@ impl Updates {
         ready: &mut ReadyBatch,
         memory: &AllowedMemory<'_>,
         batch: &Batch,
-        build: Build,
+        policy: &Policy,
         least: Rung,
     ) -> Result<Rung, GraphFailure> {
+        let build = policy.build;
         let Some(graph) = ready.graph else {
             self.unchanged += 1;
             return Ok(Rung::Unchanged);
@@ -66,7 +67,12 @@ impl Updates {
             Some(_) => Rung::Params,
             None => Rung::Update,
         };
-        match cheapest.max(least) {
+        let rung = match cheapest.max(least) {
+            // A loop on the device has a copy of the graph.
+            rung if rung > Rung::Unchanged && ready.is_resident => Rung::Instantiate,
+            rung => rung,
+        };
+        match rung {
             Rung::Unchanged => {
                 self.unchanged += 1;
                 Ok(Rung::Unchanged)
@@ -85,6 +91,13 @@ impl Updates {
             }
             Rung::Instantiate => {
                 let (made, built) = make_graph(slot, memory, &batch.body, build, None)?;
+                if ready.is_resident {
+                    let resident = make_resident(slot, made, policy);
+                    ready.is_resident = resident.map_err(|error| GraphFailure {
+                        error,
+                        is_spoiled: false,
+                    })?;
+                }
                 slot.drop_graph(graph);
                 ready.graph = Some(made);
                 Ok(self.count(built))

@@ -1,8 +1,8 @@
 //! gzip: how packed files are recognised and unpacked.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use memchr::{memchr, memmem};
 
 use super::read_budget::BudgetShare;
@@ -23,7 +23,8 @@ pub(crate) fn unpacked_name(name: &str) -> Option<&str> {
     ending.eq_ignore_ascii_case(".gz").then_some(stem)
 }
 
-/// Unpacks all members of a gzip file into `text`.
+/// Unpacks all members of a gzip file into `text`. Zeros behind the last member are padding, as for
+/// gzip(1). Anything else there is an error, since it may be the rest of a damaged member.
 pub(super) fn unpack(
     bytes: &[u8],
     limits: &ReadLimits,
@@ -47,7 +48,7 @@ pub(super) fn unpack(
         };
         error.fix("fetch the file again")
     };
-    if share.fill(text, MultiGzDecoder::new(bytes), size, max, refused)? {
+    if share.fill(text, Members::new(bytes), size, max, refused)? {
         return Ok(());
     }
     let what = format!("{} bytes of gzip data unpack to over {max}", bytes.len());
@@ -56,6 +57,36 @@ pub(super) fn unpack(
         false => ("text_bytes_max", limits.text_bytes_max),
     };
     Err(exceeded(field, limit, what))
+}
+
+/// The text of all members of a gzip file, one after the other.
+struct Members<'a>(GzDecoder<&'a [u8]>);
+
+impl<'a> Members<'a> {
+    fn new(packed: &'a [u8]) -> Self {
+        Members(GzDecoder::new(packed))
+    }
+}
+
+impl Read for Members<'_> {
+    fn read(&mut self, text: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.0.read(text)?;
+            // What follows the member.
+            let rest: &[u8] = self.0.get_ref();
+            if read > 0 || text.is_empty() || rest.iter().all(|&byte| byte == 0) {
+                return Ok(read);
+            }
+            if !is_packed(rest) {
+                let message = match rest.len() {
+                    1 => "a byte follows it that is no gzip data".to_owned(),
+                    more => format!("{more} bytes follow it that are no gzip data"),
+                };
+                return Err(io::Error::new(ErrorKind::InvalidData, message));
+            }
+            self.0 = GzDecoder::new(rest);
+        }
+    }
 }
 
 /// The longest name in the header of a member that is unpacked in one call.
@@ -206,11 +237,36 @@ mod tests {
                 "{place}"
             );
         }
-        // The second has the trailer of the member at its end.
-        for more in [&b"more text after the member"[..], &one[one.len() - 8..]] {
+    }
+
+    #[test]
+    fn zeros_behind_the_last_member_are_padding_and_other_bytes_an_error() {
+        let text = b"ATOM      1  N   MET A   1\n".repeat(100);
+        let one = packed(&text);
+        for zeros in [1, 4, 512, 100_000] {
+            let padded = [&one[..], &vec![0; zeros]].concat();
+            assert!(!is_only_member(&padded, 0));
+            assert_eq!(unpacked(&padded).unwrap(), text, "{zeros}");
+            let two = [&one[..], &padded].concat();
+            assert_eq!(unpacked(&two).unwrap(), text.repeat(2), "{zeros}");
+        }
+        // The last one has the trailer of the member at its end.
+        let others: [(&[u8], &str); 5] = [
+            (b"x", "a byte follows it"),
+            (b"\0\0x", "3 bytes follow it"),
+            (b"more text", "9 bytes follow it"),
+            (&[&[0; 8], &one[..]].concat(), "bytes follow it"),
+            (&one[one.len() - 8..], "8 bytes follow it"),
+        ];
+        for (more, said) in others {
             let trailing = [&one[..], more].concat();
             assert!(!is_only_member(&trailing, text.len()));
-            assert!(unpacked(&trailing).is_err());
+            let error = unpacked(&trailing).unwrap_err().to_string();
+            assert!(error.contains("the gzip data is damaged: "), "{error}");
+            assert!(error.contains(said), "{error}");
         }
+        // The start of another member.
+        let cut = unpacked(&[&one[..], &one[..9]].concat()).unwrap_err();
+        assert!(cut.message().contains("cut short"), "{cut}");
     }
 }

@@ -192,6 +192,23 @@ impl Structure {
         reserve(&mut self.b_factor, atoms)
     }
 
+    /// Bytes of the names of all residues: of their entry, chain, entity and accession.
+    pub(super) fn row_names_bytes(&self) -> u64 {
+        let optional = |name: &Option<Arc<str>>| name.as_ref().map_or(0, |name| name.len());
+        let of_chain = |chain: &Chain| {
+            chain.auth_asym_id.len() + optional(&chain.label_asym_id) + optional(&chain.entity_id)
+        };
+        let of_chain: Vec<usize> = self.chains.iter().map(of_chain).collect();
+        let of_residue = |residue: &Residue| {
+            let accession = residue
+                .uniprot
+                .map_or(0, |uniprot| self.uniprot[uniprot.accession as usize].len());
+            (of_chain[residue.chain as usize] + accession) as u64
+        };
+        let entry = (self.residues.len() * optional(&self.entry_id)) as u64;
+        entry + self.residues.iter().map(of_residue).sum::<u64>()
+    }
+
     /// The chains with rows, which are the first of [`Structure::chains`].
     pub fn row_chains(&self) -> &[Chain] {
         let last = self.residues.iter().map(|residue| residue.chain).max();

@@ -33,6 +33,9 @@ pub struct ReadLimits {
     pub assembly_atoms_max: u32,
     /// Amino-acid residues of an assembly.
     pub assembly_residues_max: u32,
+    /// Bytes of the names of all amino-acid residues that are read: of their entry, chain, entity
+    /// and accession, each counted for each residue.
+    pub row_names_bytes_max: u32,
 }
 
 impl Default for ReadLimits {
@@ -46,8 +49,9 @@ impl Default for ReadLimits {
             models_max: 100_000,
             chains_max: 100_000,
             operators_max: 100_000,
-            assembly_atoms_max: 10_000_000,
+            assembly_atoms_max: 8_000_000,
             assembly_residues_max: 1 << 20,
+            row_names_bytes_max: 256 << 20,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::formats::Format;
 use super::model::Structure;
 use super::polymer::PolymerSelector;
 use super::read_budget::{BudgetShare, ReadBudget};
-use super::read_limits::ReadLimits;
+use super::read_limits::{ReadLimits, check};
 use super::read_options::ReadOptions;
 use super::{assembly, gzip};
 use crate::{Error, Result};
@@ -136,10 +136,15 @@ impl Reader {
             );
         }
         let deposited = self.selector.select(table, text, self.options)?;
-        match table.generators.is_empty() {
-            true => Ok(deposited),
-            false => assembly::build_all(&deposited, &table.generators, &limits),
-        }
+        let structures = match table.generators.is_empty() {
+            true => deposited,
+            false => assembly::build_all(&deposited, &table.generators, &limits)?,
+        };
+        let names = structures.iter().map(Structure::row_names_bytes).sum();
+        let what = || format!("the names of all residues together have {names} bytes");
+        let max = limits.row_names_bytes_max;
+        check("row_names_bytes_max", max, names, what)?;
+        Ok(structures)
     }
 }
 

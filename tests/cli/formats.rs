@@ -130,7 +130,7 @@ fn results_of_another_format_are_results_and_are_replaced_whole() {
         let (output, code) = run_as(format, &[&sample], out, &one);
         assert_eq!(code, 2);
         let said = text(&output.stderr);
-        assert!(said.contains("holds the results of a run"), "{said}");
+        assert!(said.contains("holds the results of another run"), "{said}");
         assert_eq!(names(out), before);
         let left = out.join(format!("chains/.part-00001.{format}.tmp"));
         fs::write(&left, "left by a kill").unwrap();

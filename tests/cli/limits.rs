@@ -136,7 +136,7 @@ fn long_names_in_each_row_take_no_more_memory_in_any_format() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("in.cif");
     fs::write(&input, text).unwrap();
-    for format in ["parquet", "arrow", "csv"] {
+    for format in ["parquet", "arrow", "csv", "json"] {
         let out = folder.path().join(format);
         let format = format!("tables.format={format}");
         let set = [&format, "assembly=1"].map(|key| ["--set", key]);

@@ -7,13 +7,18 @@ mod random;
 mod annotations;
 mod bench;
 mod devices;
+#[cfg(unix)]
+mod first_commands;
 mod formats;
+#[cfg(unix)]
+mod guides;
 mod hostile;
 mod kills;
 mod limits;
 mod mistakes;
 mod output;
 mod paint;
+mod printing;
 mod reals;
 mod results;
 mod signals;

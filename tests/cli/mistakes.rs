@@ -46,8 +46,11 @@ fn a_mistake_in_the_config_is_named_with_its_line_and_nothing_is_written() {
 fn a_missing_key_is_named_with_its_option() {
     let out = tempfile::tempdir().unwrap();
     let out = str_of(out.path());
-    fails_with(&["-o", out], 2, &["`input` is not set", "--input"]);
-    fails_with(&["-i", SAMPLES], 2, &["`output` is not set", "--output"]);
+    fails_with(
+        &["-o", out],
+        2,
+        &["no input is given", "tapeloop run structures/"],
+    );
     fails_with(&["no-such-file.toml"], 2, &["no-such-file.toml"]);
     let no_cutoff = [
         "--set",
@@ -77,15 +80,19 @@ fn bad_inputs_are_listed_with_reasons_and_change_nothing_else() {
         let out = folder.path().join(name);
         let args = ["-i", SAMPLES, "-o", str_of(&out)];
         let (output, code) = run(&[&args[..], more].concat());
-        (out, text(&output.stdout), code)
+        (out, text(&output.stderr), code)
     };
     let (good, _, code) = write("good", &[]);
     assert_eq!(code, 0);
     let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broken");
     let truncated = format!("{broken}/truncated.cif.gz");
     let junk = format!("{broken}/no-atom-site.cif");
+    // A file that a list names; a missing file that the user names ends the program.
     let missing = format!("{broken}/no such file.pdb");
-    let more = ["-i", &truncated, "-i", &junk, "-i", &missing];
+    let list = folder.path().join("list");
+    fs::write(&list, format!("{missing}\n")).unwrap();
+    let list = format!("@{}", list.display());
+    let more = ["-i", &truncated, &junk, &list];
     let (bad, summary, code) = write("bad", &more);
     assert_eq!(code, 3);
     assert!(
@@ -130,15 +137,24 @@ fn a_structure_beyond_residues_max_is_rejected_with_its_model() {
 }
 
 #[test]
-fn a_run_without_any_structure_fails_and_writes_empty_tables() {
-    let out = tempfile::tempdir().unwrap();
-    let empty = tempfile::tempdir().unwrap();
-    let (_, code) = run(&["-i", str_of(empty.path()), "-o", str_of(out.path())]);
+fn a_run_without_any_structure_fails_and_does_not_block_the_corrected_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("junk.pdb"), "junk").unwrap();
+    let out = at("out");
+    let args = |input: &str| [input, "-o", str_of(&out), "-q"].map(str::to_owned);
+    let run_of = |input: &str| run(&args(input).each_ref().map(String::as_str));
+    let (output, code) = run_of(str_of(&at("junk.pdb")));
     assert_eq!(code, 1);
-    let lines = rejected(out.path());
-    let reason = lines[0]["reason"].as_str().unwrap();
-    assert!(reason.contains("no structure file"), "{reason}");
-    assert_eq!(parts(out.path()).len(), TABLES.len(), "tables without rows");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("rejected: 1") && said.contains("nothing was computed"),
+        "{said}"
+    );
+    assert_eq!(parts(&out).len(), TABLES.len(), "tables without rows");
+    assert_eq!(rejected(&out).len(), 1);
+    assert_eq!(run_of(&format!("{SAMPLES}/1ubi.pdb")).1, 0);
+    assert_eq!(record(&out)["counts"]["structures"], 1);
 }
 
 #[test]

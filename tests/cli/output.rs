@@ -12,6 +12,7 @@ fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
         "-o",
         str_of(&out),
         "--dry-run",
+        "--verbose",
         "--slots",
         "4",
     ])
@@ -19,16 +20,28 @@ fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
     let plan = text(&plan);
     assert!(!out.exists());
     assert!(plan.contains("\nhse_a.radius = 12.0\n"), "{plan}");
-    let lines = ["slots = 4", "mode = \"graph\"", "Backend cpu", "4 slots: "];
-    for line in lines
-        .into_iter()
-        .chain(["Rows that wait for the tables: up to "])
-    {
+    let lines = [
+        "slots = 4",
+        "mode = \"graph\"",
+        "compute 18 features",
+        "on the CPU",
+        "B for 4 batches in flight",
+        "4 slots: ",
+        "B per slot",
+    ];
+    for line in lines {
         assert!(plan.contains(line), "{plan}");
     }
     let again = folder.path().join("again.toml");
     fs::write(&again, &plan).unwrap();
-    assert_eq!(text(&run_well(&[str_of(&again), "--dry-run"]).stdout), plan);
+    let args = [str_of(&again), "--dry-run", "--verbose"];
+    assert_eq!(text(&run_well(&args).stdout), plan);
+    // Internal buffers are for `--verbose`.
+    let short = text(&run_well(&args[..2]).stdout);
+    assert!(
+        !short.contains("B per slot") && short.contains("B for 4 batches"),
+        "{short}"
+    );
 }
 
 #[test]

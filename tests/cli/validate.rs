@@ -76,7 +76,7 @@ fn python_gets_the_run_the_atoms_and_the_scripts_and_decides_the_exit_code() {
     let atoms = fs::read_to_string(keep.join("dump/atoms.tsv")).unwrap();
     assert_eq!(atoms.lines().count(), 602 + 1);
 
-    let (output, code) = validate(&args);
+    let (output, code) = validate(&[&args[..], &["--features", "wcn"]].concat());
     assert_eq!(code, 2, "kept results are not replaced");
     assert!(text(&output.stderr).contains("--overwrite"));
     let disagrees = python(folder.path(), "", 1);

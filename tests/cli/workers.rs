@@ -23,7 +23,8 @@ fn a_config_file_starts_no_program_unless_it_is_trusted() {
     fs::write(folder.path().join("job.toml"), config).unwrap();
     let tapeloop = |args: &[&str]| {
         let mut command = tapeloop(args);
-        command.args(["job.toml", "--backend", "cpu", "-i", SAMPLES]);
+        command.args(["job.toml", "--set", "backend=cpu", "--set"]);
+        command.arg(format!("input={SAMPLES:?}"));
         let output = command.current_dir(folder.path()).output().unwrap();
         (output.status.code(), text(&output.stderr))
     };

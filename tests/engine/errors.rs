@@ -2,7 +2,9 @@
 //! an engine can meet.
 
 mod callers;
+mod drops;
 mod failures;
+mod storm;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -60,7 +60,7 @@ fn values_and_declared_memory_change_in_place_and_buffers_stay() {
                 .executor
                 .update(&mut *slot.device_slot, 0, bindings)
                 .unwrap();
-            let in_graph = policy.mode == tapeloop::Mode::Graph;
+            let in_graph = policy.mode != tapeloop::Mode::Stream;
             assert_eq!(
                 rung,
                 if in_graph {

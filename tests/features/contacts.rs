@@ -14,7 +14,7 @@ use tapeloop::features::{
     Column, FeatureConfig, FeatureName, FeatureTable, Features, NULL_COUNT, Setting, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
-use tapeloop::structure::{Channel, LooseSpan, MISSING, Structure};
+use tapeloop::structure::{BFactorKind, Channel, LooseSpan, MISSING, Structure};
 
 /// Structures with all kinds of gaps, and what two of them share.
 fn made_up() -> Vec<Structure> {

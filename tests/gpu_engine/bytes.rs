@@ -73,7 +73,7 @@ pub(crate) fn every_policy_gives_the_bytes_of_the_cpu(target: &Target) {
 
 pub(crate) fn buckets_come_and_go_beside_batches_in_flight(target: &Target) {
     let ladder = [[10, 1], [40, 2], [90, 4], [200, 16]].map(Extent::from);
-    let graphs = policies().into_iter().filter(|p| p.mode == Mode::Graph);
+    let graphs = policies().into_iter().filter(|p| p.mode != Mode::Stream);
     for policy in graphs {
         let mut config = config(&policy);
         config.buckets = ladder.to_vec();

@@ -30,6 +30,8 @@ mod bytes;
 mod fronts;
 mod live;
 mod memory;
+#[cfg(feature = "cuda")]
+mod resident;
 mod sampled;
 mod steady;
 mod target;

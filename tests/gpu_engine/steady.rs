@@ -106,13 +106,13 @@ fn checksum(y: &[u32], z: &[u32]) -> u64 {
     y.iter().chain(z).fold(1, mix)
 }
 
-struct Rounds {
+pub(super) struct Rounds {
     ring: Ring<u32>,
     buffers: Buffers,
 }
 
 impl Rounds {
-    fn new(target: &Target, mode: Mode) -> Self {
+    pub(super) fn new(target: &Target, mode: Mode) -> Self {
         let mut recorder = Recorder::new(&[ELEMENTS as u32, ITEMS as u32]);
         let device = target.backend.device();
         let buffers = Mix::new().record(&mut recorder, device).unwrap();
@@ -125,7 +125,11 @@ impl Rounds {
 
     /// Runs batches, checks each against the twins' arithmetic, and hands its
     /// checksum on. Returns the calls that they say they took.
-    fn run(&mut self, batches: std::ops::Range<u32>, mut each: impl FnMut(u32, u64)) -> u64 {
+    pub(super) fn run(
+        &mut self,
+        batches: std::ops::Range<u32>,
+        mut each: impl FnMut(u32, u64),
+    ) -> u64 {
         let live = Extent::from([ELEMENTS as u32, ITEMS as u32]);
         let (mut next, mut calls) = (batches.start, 0);
         loop {

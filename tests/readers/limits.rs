@@ -81,7 +81,7 @@ fn a_file_may_reach_each_limit_and_exceeding_it_is_an_error_with_its_key() {
     let text = sample();
     let size = text.len() as u32;
     type Set = fn(&mut ReadLimits, u32);
-    let limits: [(&str, Set, u32); 9] = [
+    let limits: [(&str, Set, u32); 10] = [
         ("text_bytes_max", |l, n| l.text_bytes_max = n, size),
         ("name_bytes_max", |l, n| l.name_bytes_max = n, 1),
         ("atoms_max", |l, n| l.atoms_max = n, 9),
@@ -95,6 +95,7 @@ fn a_file_may_reach_each_limit_and_exceeding_it_is_an_error_with_its_key() {
             |l, n| l.assembly_residues_max = n,
             2,
         ),
+        ("row_names_bytes_max", |l, n| l.row_names_bytes_max = n, 9),
     ];
     for (name, set, enough) in limits {
         let within = |max| {

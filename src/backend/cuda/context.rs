@@ -29,6 +29,11 @@ impl Device {
         }
     }
 
+    /// The driver's handle.
+    pub(super) fn handle(self) -> sys::CUdevice {
+        self.raw
+    }
+
     /// An attribute; 0 if the driver does not know it.
     pub(super) fn attribute(self, attribute: CUdevice_attribute) -> u32 {
         let mut value = 0;
@@ -219,6 +224,11 @@ impl Context {
     /// Marks the context as lost. Returns the first reason, which is the one that is reported.
     pub(super) fn lose(&self, error: &Error) -> Error {
         self.lost.get_or_init(|| error.clone()).clone()
+    }
+
+    /// Fails with the reason of the loss, if the context is lost. It makes no call to the driver.
+    pub(super) fn check_lost(&self) -> Result<()> {
+        self.lost.get().cloned().map_or(Ok(()), Err)
     }
 
     pub(super) fn is_lost(&self) -> bool {

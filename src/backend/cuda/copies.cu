@@ -1,8 +1,5 @@
-// Several copies and memsets of a graph as one kernel. `copies.ptx` is what nvcc makes of this:
-//
-//     nvcc -ptx -arch=compute_75 -o - copies.cu | sed 's/^\.version .*/.version 7.0/' > copies.ptx
-//
-// The older version of PTX is for older drivers; the instructions are all older still.
+// Several copies and memsets of a graph as one kernel. `copies.ptx` is what nvcc makes of this.
+// After a change run scripts/make_copies_ptx.sh; a test compares this text's digest.
 
 // The most pieces of a launch: `PIECES_MAX` in copies.rs.
 constexpr unsigned PIECES = 96;

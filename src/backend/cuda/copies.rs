@@ -136,3 +136,24 @@ pub(super) fn ops_of<'a>(launch: &Op, kinds: impl Iterator<Item = &'a Op>) -> Op
         .collect();
     (ops.len() as u64 == *count).then_some(ops)
 }
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write;
+
+    #[test]
+    fn the_ptx_was_made_of_the_source_as_it_is() {
+        let digest = Sha256::digest(include_bytes!("copies.cu"));
+        let mut expected = "// SHA-256 of copies.cu: ".to_owned();
+        for byte in digest {
+            write!(expected, "{byte:02x}").unwrap();
+        }
+        let ptx = include_str!("copies.ptx");
+        assert_eq!(
+            ptx.lines().next(),
+            Some(&*expected),
+            "run scripts/make_copies_ptx.sh"
+        );
+    }
+}

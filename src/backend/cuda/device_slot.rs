@@ -15,12 +15,13 @@ use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
     self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId,
-    GraphSource, HostViews, Op, Queue, Streams,
+    GraphSource, HostViews, Op, Queue, Residency, Streams,
 };
 use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A slot of the CUDA backend.
 pub(super) struct CudaSlot {
@@ -29,6 +30,10 @@ pub(super) struct CudaSlot {
     // start work, go before the memory that the work may use.
     graphs: Graphs<Graph>,
     queues: Queues,
+    /// The resident graph whose batch is in flight. The queues then have no work.
+    ringing: Option<GraphId>,
+    /// Whether the slot's last work was a batch of a resident graph.
+    last_rang: bool,
     /// The slot's own stream, on which it captures: a capture on a shared stream would record
     /// the work of other slots too.
     capture_stream: Arc<Stream>,
@@ -59,6 +64,8 @@ impl CudaSlot {
             id: DeviceSlotId::new(context.id),
             graphs: Graphs::default(),
             queues,
+            ringing: None,
+            last_rang: false,
             capture_stream,
             allocations: Allocations::default(),
             share,
@@ -155,7 +162,7 @@ impl CudaSlot {
 
     fn assert_quiet(&self) {
         assert!(
-            self.queues.are_quiet(),
+            self.is_quiet(),
             "host memory is touched while the slot works: join the queues into the download \
              queue, set a fence behind the work, then wait"
         );
@@ -163,9 +170,33 @@ impl CudaSlot {
 
     /// Releases the leases if no work is in flight.
     fn settle(&mut self) {
-        if self.queues.are_quiet() {
+        if self.is_quiet() {
             self.allocations.release();
         }
+    }
+
+    /// Whether the batch of the resident graph in flight is done, if there is one.
+    fn is_batch_done(&mut self) -> Result<bool> {
+        self.context.check_lost()?;
+        let Some(graph) = self.ringing else {
+            self.settle();
+            return Ok(true);
+        };
+        let resident = self.graphs.get_mut(graph)?.resident();
+        let done = resident.expect("a loop has its batch").is_done();
+        // An error that does not lose the context is that of a refused launch: no loop has the batch.
+        if !matches!(done, Ok(false)) && !self.context.is_lost() {
+            self.ringing = None;
+            self.settle();
+        }
+        done
+    }
+
+    /// Waits for the batch of a resident graph, if one is in flight: nothing else orders it before
+    /// later work.
+    fn finish_ringing(&mut self) -> Result<()> {
+        let waited = self.ringing.map(|_| self.wait_for(Duration::MAX));
+        waited.map_or(Ok(()), |waited| waited.map(drop))
     }
 }
 
@@ -194,7 +225,7 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn is_quiet(&self) -> bool {
-        self.queues.are_quiet()
+        self.queues.are_quiet() && self.ringing.is_none()
     }
 
     fn buffer_count(&self) -> usize {
@@ -230,9 +261,11 @@ unsafe impl DeviceSlot for CudaSlot {
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
+        self.finish_ringing()?;
         self.timestamps.make_for(op)?;
         let checked = self.check(op)?;
         lease(&mut self.allocations, &mut self.queues, checked.uses())?;
+        self.last_rang = false;
         let stream = self.queues.give(queue);
         // SAFETY: the work was counted as given. Until it is seen done, the
         // leases above stay in `allocations` (`settle`), the host side is out of
@@ -262,12 +295,14 @@ unsafe impl DeviceSlot for CudaSlot {
             let graph = Graph::new(draft)?;
             return Ok((self.graphs.insert(graph), Built::Instantiated));
         };
-        let built = self.graphs.get_mut(id)?.take(draft)?;
-        Ok((id, built))
+        let graph = self.graphs.get_mut(id)?;
+        graph.check_changeable()?;
+        Ok((id, graph.take(draft)?))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
+        self.graphs.get(graph)?.check_changeable()?;
         let checked = self.check_node(op)?;
         self.graphs
             .get_mut(graph)?
@@ -283,33 +318,73 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn drop_graph(&mut self, graph: GraphId) {
         let _outer = self.context.enter();
+        if self.ringing == Some(graph) {
+            // The batch's error is lost with its graph.
+            // If it cannot be waited for the context is lost, and the slot never counts as quiet.
+            let _ = self.finish_ringing();
+        }
         self.graphs.remove(graph);
     }
 
-    fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+    fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
+        let _outer = self.context.enter();
+        if self.queues.are_shared() {
+            return Err(Error::usage("a resident graph needs a stream of its slot")
+                .fix("open the slot with Streams::PerSlot"));
+        }
         let graph = self.graphs.get_mut(graph)?;
+        graph.make_resident(&self.functions, residency)?;
+        Ok(true)
+    }
+
+    fn launch_graph(&mut self, id: GraphId) -> Result<()> {
+        self.context.check_lost()?;
+        self.finish_ringing()?;
+        let graph = self.graphs.get_mut(id)?;
         let mut uses = Cow::Borrowed(graph.uses());
         if !self.allocations.adopted().is_empty() && self.functions.follow_device_pointers() {
             // Allocations may have been adopted since the graph was made.
             self.allocations.add_adopted(uses.to_mut());
         }
         lease(&mut self.allocations, &mut self.queues, &uses)?;
+        if let Some(resident) = graph.resident() {
+            if !self.queues.are_quiet() {
+                self.queues.synchronize()?;
+            }
+            self.last_rang = true;
+            // SAFETY: as for `enqueue`: the batch counts as in flight until it is seen done. The
+            // slot's other work is done.
+            unsafe { resident.ring()? };
+            self.ringing = Some(id);
+            return Ok(());
+        }
+        self.last_rang = false;
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }
     }
 
     fn fence(&mut self) -> Result<()> {
-        self.queues.fence()
+        match self.last_rang {
+            // The loop announces the end of the batch.
+            true => Ok(()),
+            false => self.queues.fence(),
+        }
     }
 
     fn is_done(&mut self) -> Result<bool> {
+        if self.last_rang {
+            return self.is_batch_done();
+        }
         let done = self.queues.is_done()?;
         self.settle();
         Ok(done)
     }
 
     fn wait(&mut self) -> Result<()> {
+        if self.last_rang {
+            return self.finish_ringing();
+        }
         self.queues.wait()?;
         self.settle();
         Ok(())
@@ -329,7 +404,10 @@ impl Drop for CudaSlot {
     fn drop(&mut self) {
         let _outer = self.context.enter();
         // Refused if the context is lost: its work may never end.
-        if let Err(error) = self.queues.synchronize() {
+        let ended = self
+            .finish_ringing()
+            .and_then(|()| self.queues.synchronize());
+        if let Err(error) = ended {
             // The work may never end. Everything that it may use is leaked: the arenas, the
             // allocations with their leases, the graphs, their events and functions. Other slots
             // are not affected, so the context stays.
@@ -344,7 +422,7 @@ impl Drop for CudaSlot {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::compile::Compiler;
     use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
     use super::super::memory::{DeviceMemory, Pinned};
@@ -354,7 +432,7 @@ mod tests {
     use crate::backend::{CudaOptions, Layout, Node, Space, Streams};
     use crate::record::{Access, BufferDecl};
 
-    fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
+    pub(in super::super) fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
         let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
         let pinned = Pinned::zeroed(context, 64)?;
         let device = DeviceMemory::new(context, 64)?;
@@ -379,7 +457,7 @@ mod tests {
         assert!(!fake_driver::state(|state| state.invalidated));
     }
 
-    fn allocation(context: &Arc<Context>) -> Allocation {
+    pub(in super::super) fn allocation(context: &Arc<Context>) -> Allocation {
         let copier = super::super::copier::Copier::new(context).unwrap();
         copier.allocate(Space::Device, 64).unwrap()
     }

@@ -160,6 +160,28 @@ driver! {
         *const sys::CUDA_MEMSET_NODE_PARAMS,
         sys::CUcontext,
     );
+    cuGraphAddChildGraphNode(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        usize,
+        sys::CUgraph,
+    );
+    cuGraphAddNode_v2(
+        *mut sys::CUgraphNode,
+        sys::CUgraph,
+        *const sys::CUgraphNode,
+        *const sys::CUgraphEdgeData,
+        usize,
+        *mut sys::CUgraphNodeParams,
+    );
+    cuGraphConditionalHandleCreate(
+        *mut sys::CUgraphConditionalHandle,
+        sys::CUgraph,
+        sys::CUcontext,
+        c_uint,
+        c_uint,
+    );
     cuGraphAddEventRecordNode(
         *mut sys::CUgraphNode,
         sys::CUgraph,

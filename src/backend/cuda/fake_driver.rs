@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) capture: Option<(u32, ThreadId)>,
     /// The result of an update of a graph and its reason, if not 0.
     pub(super) update_returns: (i32, u32),
+    /// Graphs that are loops, and their launches.
+    pub(super) loops: super::fake_loops::FakeLoops,
     handles: usize,
 }
 
@@ -76,6 +78,15 @@ impl Session {
 
     pub(super) fn context(&self) -> Arc<Context> {
         Context::retain(Device::at(self.driver, 0).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The loop of a slot that was given up may still run.
+        for running in state(|state| state.loops.take_running()) {
+            running.join().unwrap();
+        }
     }
 }
 
@@ -138,7 +149,7 @@ fn free(start: usize) -> i32 {
 }
 
 /// Waits: makes the pending copies, unless it is set to fail.
-fn wait() -> i32 {
+pub(super) fn wait() -> i32 {
     allow(|state| {
         if state.capture.is_some() {
             return CAPTURE_UNSUPPORTED;
@@ -160,13 +171,13 @@ fn give_copy(to: usize, from: usize, bytes: usize) -> i32 {
 }
 
 /// Writes what a call returns by pointer.
-fn put<T>(place: *mut T, value: T) -> i32 {
+pub(super) fn put<T>(place: *mut T, value: T) -> i32 {
     // SAFETY: the backend passes places that outlive the call.
     unsafe { place.write(value) };
     result_codes::SUCCESS
 }
 
-fn handle<T>(place: *mut *mut T) -> i32 {
+pub(super) fn handle<T>(place: *mut *mut T) -> i32 {
     let handle = state(|state| {
         state.handles += 1;
         state.handles
@@ -184,6 +195,7 @@ fn driver() -> Driver {
     memory(&mut driver);
     streams(&mut driver);
     graphs(&mut driver);
+    super::fake_loops::install(&mut driver);
     driver
 }
 
@@ -300,21 +312,12 @@ fn streams(driver: &mut Driver) {
     extern "C" fn create_event(event: *mut sys::CUevent, _: c_uint) -> i32 {
         handle(event)
     }
-    extern "C" fn record(_: sys::CUevent, _: sys::CUstream) -> i32 {
-        result_codes::SUCCESS
-    }
-    extern "C" fn wait_stream(_: sys::CUstream) -> i32 {
-        wait()
-    }
     extern "C" fn wait_event(_: sys::CUevent) -> i32 {
         wait()
     }
     driver.cuStreamCreate = create_stream;
     driver.cuEventCreate = create_event;
-    driver.cuEventRecord = record;
-    driver.cuStreamSynchronize = wait_stream;
     driver.cuEventSynchronize = wait_event;
-    driver.cuEventQuery = wait_event;
 }
 
 fn graphs(driver: &mut Driver) {
@@ -338,23 +341,6 @@ fn graphs(driver: &mut Driver) {
     extern "C" fn create(graph: *mut sys::CUgraph, _: c_uint) -> i32 {
         handle(graph)
     }
-    extern "C" fn add_memset(
-        node: *mut sys::CUgraphNode,
-        _: sys::CUgraph,
-        _: *const sys::CUgraphNode,
-        _: usize,
-        _: *const sys::CUDA_MEMSET_NODE_PARAMS,
-        _: sys::CUcontext,
-    ) -> i32 {
-        handle(node)
-    }
-    extern "C" fn instantiate(
-        exec: *mut sys::CUgraphExec,
-        _: sys::CUgraph,
-        _: std::ffi::c_ulonglong,
-    ) -> i32 {
-        handle(exec)
-    }
     extern "C" fn update(
         _: sys::CUgraphExec,
         _: sys::CUgraph,
@@ -366,14 +352,8 @@ fn graphs(driver: &mut Driver) {
         put(at.cast::<u32>(), why);
         result
     }
-    extern "C" fn launch(_: sys::CUgraphExec, _: sys::CUstream) -> i32 {
-        result_codes::SUCCESS
-    }
     driver.cuStreamBeginCapture_v2 = begin;
     driver.cuStreamEndCapture = end;
     driver.cuGraphCreate = create;
-    driver.cuGraphAddMemsetNode = add_memset;
-    driver.cuGraphInstantiateWithFlags = instantiate;
     driver.cuGraphExecUpdate_v2 = update;
-    driver.cuGraphLaunch = launch;
 }

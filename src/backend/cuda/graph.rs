@@ -7,11 +7,12 @@ use super::copies;
 use super::graph_node::{self, NodeKind};
 use super::module::Functions;
 use super::readback;
+use super::resident::ResidentLoop;
 use super::result_codes::{self, Code};
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::check_same_build;
-use crate::backend::{Built, Call, Op};
+use crate::backend::{Built, Call, Op, Residency};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
 use std::mem::MaybeUninit;
@@ -33,7 +34,8 @@ pub(super) struct Template {
 unsafe impl Send for Template {}
 
 impl Template {
-    fn empty(context: &Arc<Context>) -> Result<Template> {
+    /// A graph without nodes.
+    pub(super) fn empty(context: &Arc<Context>) -> Result<Template> {
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut template = Template::captured(context, null_mut(), Vec::new(), Vec::new());
         // SAFETY: `template` outlives the call.
@@ -92,7 +94,7 @@ impl Template {
 
     /// Instantiates the graph. The first launch uploads it: a graph that is uploaded and not
     /// launched yet slows the others of its stream by about 2 us.
-    fn instantiate(&self) -> Result<Exec> {
+    pub(super) fn instantiate(&self) -> Result<Exec> {
         let driver = self.context.bind_for(Call::GraphEdit)?;
         let mut exec = Exec {
             context: Arc::clone(&self.context),
@@ -104,6 +106,15 @@ impl Template {
         })?;
         tracing::debug!(nodes = self.nodes.len(), "made a graph");
         Ok(exec)
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The handle, valid as long as `self` lives.
+    pub(super) fn raw(&self) -> sys::CUgraph {
+        self.raw
     }
 
     /// A node for messages: its first operation, by the work of the graph's nodes, and its kind.
@@ -128,7 +139,7 @@ impl Drop for Template {
 }
 
 /// An executable graph; null if it could not be made.
-struct Exec {
+pub(super) struct Exec {
     context: Arc<Context>,
     raw: sys::CUgraphExec,
 }
@@ -136,6 +147,21 @@ struct Exec {
 // SAFETY: a CUgraphExec is a handle that any thread may use, one at a time,
 // which owning it without `Sync` ensures.
 unsafe impl Send for Exec {}
+
+impl Exec {
+    /// Launches it.
+    ///
+    /// # Safety
+    /// Until the work is done, the memory that its nodes access must live, and the host must keep
+    /// off what they write.
+    pub(super) unsafe fn launch(&self, stream: &Stream) -> Result<()> {
+        let driver = self.context.bind_for(Call::Submission)?;
+        // SAFETY: both handles are alive; the rest is the caller's promise.
+        self.context.check("cuGraphLaunch", unsafe {
+            (driver.cuGraphLaunch)(self.raw, stream.raw())
+        })
+    }
+}
 
 impl Drop for Exec {
     fn drop(&mut self) {
@@ -172,6 +198,9 @@ impl NodeWork {
 
 /// A graph of a slot.
 pub(super) struct Graph {
+    /// The loop that replays this graph. Declared first, so that it ends before `exec` and the
+    /// templates are dropped.
+    resident: Option<ResidentLoop>,
     exec: Exec,
     /// The graph that `exec` was instantiated from, whose nodes identify those of `exec`.
     made: Template,
@@ -180,6 +209,8 @@ pub(super) struct Graph {
     /// The work of each node, as it is now.
     work: Vec<NodeWork>,
     captured: bool,
+    /// Whether operations were given other parameters, which the templates do not have.
+    was_set: bool,
     /// The uses of each operation, followed by those of failed changes.
     parts: Vec<Vec<Use>>,
     /// The uses of a launch: the union of `parts`.
@@ -199,6 +230,8 @@ pub(super) struct Draft {
 impl Graph {
     pub(super) fn new(draft: Draft) -> Result<Graph> {
         Ok(Graph {
+            resident: None,
+            was_set: false,
             exec: draft.template.instantiate()?,
             made: draft.template,
             newest: None,
@@ -229,6 +262,7 @@ impl Graph {
             self.parts = draft.parts;
             self.work = draft.work;
             self.newest = Some(draft.template);
+            self.was_set = false;
             return Ok(Built::Updated);
         }
         self.keep(all_uses(&draft.parts));
@@ -314,6 +348,7 @@ impl Graph {
             // SAFETY: as above.
             _ => unsafe { graph_node::set(context, exec, node, &checked) },
         };
+        self.was_set = true;
         let uses = checked.into_uses();
         if set.is_err() {
             self.keep(uses);
@@ -378,14 +413,40 @@ impl Graph {
     /// Until the work is done, the slot's share and the allocations of
     /// [`Graph::uses`] must live, and the host must keep off what it touches.
     pub(super) unsafe fn launch(&mut self, stream: &Stream) -> Result<()> {
-        let context = &self.exec.context;
-        let driver = context.bind_for(Call::Submission)?;
-        // SAFETY: both handles are alive; what the nodes touch is the share's or
-        // of `uses`, as every operation in them was checked, and the caller's to
-        // keep.
-        context.check("cuGraphLaunch", unsafe {
-            (driver.cuGraphLaunch)(self.exec.raw, stream.raw())
-        })
+        // SAFETY: what the nodes touch is the share's or of `uses`, as every operation in them was
+        // checked, and the caller's to keep.
+        unsafe { self.exec.launch(stream) }
+    }
+
+    /// The graph's loop on the device, if it is resident.
+    pub(super) fn resident(&mut self) -> Option<&mut ResidentLoop> {
+        self.resident.as_mut()
+    }
+
+    /// Refuses to change a resident graph: its loop has a copy.
+    pub(super) fn check_changeable(&self) -> Result<()> {
+        match self.resident {
+            None => Ok(()),
+            Some(_) => Err(Error::usage("a resident graph does not change")
+                .fix("make a new graph, and drop this one")),
+        }
+    }
+
+    /// Makes the graph resident: a loop on the device replays it.
+    pub(super) fn make_resident(
+        &mut self,
+        functions: &Functions,
+        residency: Residency,
+    ) -> Result<()> {
+        if self.resident.is_some() || self.was_set {
+            return Err(
+                Error::usage("the graph is resident, or was changed since it was made")
+                    .fix("make a new graph"),
+            );
+        }
+        let template = self.newest.as_ref().unwrap_or(&self.made);
+        self.resident = Some(ResidentLoop::new(template, functions, residency)?);
+        Ok(())
     }
 }
 

@@ -27,10 +27,13 @@ mod driver;
 mod element_types;
 #[cfg(test)]
 mod fake_driver;
+#[cfg(test)]
+mod fake_loops;
 mod format;
 mod graph;
 mod graph_node;
 mod graph_plan;
+mod loops;
 mod memory;
 mod module;
 mod nvrtc;
@@ -39,6 +42,7 @@ mod nvtx;
 mod occupancy;
 mod queues;
 mod readback;
+mod resident;
 mod result_codes;
 mod slot_memory;
 mod stream;

@@ -11,7 +11,7 @@ use super::served_slot::as_loss;
 use super::supervisor::Supervisor;
 use crate::backend::{
     Addresses, Allocation, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId, GraphSource,
-    HostViews, Layout, Op, Queue, Streams, Timestamps, host_ns,
+    HostViews, Layout, Op, Queue, Residency, Streams, Timestamps, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::BufferId;
@@ -283,6 +283,10 @@ unsafe impl DeviceSlot for WorkerSlot {
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.steps.push(SlotCall::Graph(graph));
         Ok(())
+    }
+
+    fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
+        self.supervisor.make_resident(self.slot, graph, residency)
     }
 
     fn fence(&mut self) -> Result<()> {

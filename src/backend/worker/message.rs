@@ -2,7 +2,7 @@
 
 use crate::backend::{
     Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node, Occupancy, Op,
-    Queue, Streams, Timestamps,
+    Queue, Residency, Streams, Timestamps,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, Param};
@@ -54,6 +54,13 @@ pub(super) enum Request {
         node: usize,
         op: Op,
     },
+    /// Makes a graph resident. The reply is [`Reply::Resident`].
+    MakeResident {
+        slot: u32,
+        #[serde(with = "graph_number")]
+        graph: GraphId,
+        residency: Residency,
+    },
     /// The reply is [`Reply::Ops`].
     GraphOps {
         slot: u32,
@@ -91,6 +98,8 @@ pub(super) struct Spec {
     pub(super) ops: Vec<Op>,
     /// The indices of the nodes that each runs after; `None` for a captured graph.
     after: Option<Vec<Vec<usize>>>,
+    /// When its loop ends; `None` if it is not resident.
+    pub(super) residency: Option<Residency>,
 }
 
 impl Spec {
@@ -104,6 +113,7 @@ impl Spec {
         Spec {
             ops: source.ops().cloned().collect(),
             after,
+            residency: None,
         }
     }
 
@@ -201,6 +211,7 @@ pub(super) enum Reply {
     Opened(Result<Opened>),
     Loaded(Result<FunctionId>),
     Built(Result<Built>),
+    Resident(Result<bool>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
     /// The timestamps, and the current time, both on the worker's clock.

@@ -8,7 +8,7 @@ use super::polling::poll_slots;
 use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Streams,
+    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Residency, Streams,
     crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -173,6 +173,11 @@ impl Worker<'_> {
                 node,
                 op,
             } => Reply::Done(self.set_params(slot, graph, node, op)),
+            Request::MakeResident {
+                slot,
+                graph,
+                residency,
+            } => Reply::Resident(self.make_resident(slot, graph, residency)),
             Request::GraphOps { slot, graph } => Reply::Ops(self.graph_ops(slot, graph)),
             Request::DropGraph { slot, graph } => {
                 if let Some(entry) = self.slots.get(&slot) {
@@ -308,6 +313,11 @@ impl Worker<'_> {
             // its slot, so code there vouched for them; `Map::op` put this slot's addresses in.
             unsafe { slot.make_graph(source, into) }
         })?;
+        if let Some(residency) = spec.residency
+            && let Err(error) = slot.make_resident(here, residency)
+        {
+            tracing::warn!(%error, "the graph is not resident any more; the worker launches it");
+        }
         let held = Held {
             spec,
             ops,
@@ -315,6 +325,13 @@ impl Worker<'_> {
         };
         graphs.insert(graph.0, held);
         Ok(built)
+    }
+
+    fn make_resident(&self, slot: u32, graph: GraphId, residency: Residency) -> Result<bool> {
+        let mut state = self.served(slot)?.lock();
+        let State { slot, graphs, .. } = &mut *state;
+        let held = graphs.get(&graph.0).ok_or_else(unknown)?;
+        slot.make_resident(held.graph, residency)
     }
 
     fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {

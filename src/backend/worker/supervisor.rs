@@ -6,7 +6,7 @@ use super::message::{KernelDecl, Opened, Reply, Request, Spec};
 use super::process::{END_TIMEOUT, Fate, Workers};
 use super::restart_state::{Group, RestartState};
 use super::{WorkerOptions, unexpected};
-use crate::backend::{Built, FunctionId, GraphId, Op};
+use crate::backend::{Built, FunctionId, GraphId, Op, Residency};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
 use crate::record::{Image, Kernel};
 use parking_lot::Mutex;
@@ -283,6 +283,28 @@ impl Supervisor {
         // In range: checked above, and the lock was held since.
         core.restart_state.graphs(slot).get_mut(graph)?.ops[node] = op.clone();
         Ok(())
+    }
+
+    pub(super) fn make_resident(
+        &self,
+        slot: u32,
+        graph: GraphId,
+        residency: Residency,
+    ) -> Result<bool> {
+        let mut core = self.core.lock();
+        core.restart_state.graphs(slot).get(graph)?;
+        let request = Request::MakeResident {
+            slot,
+            graph,
+            residency,
+        };
+        let is_resident = match self.exchange(&mut core, &request)? {
+            Reply::Resident(made) => self.answered(made)?,
+            _ => return Err(self.garbled()),
+        };
+        let known = core.restart_state.graphs(slot).get_mut(graph)?;
+        known.residency = is_resident.then_some(residency);
+        Ok(is_resident)
     }
 
     pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {

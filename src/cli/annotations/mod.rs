@@ -144,7 +144,7 @@ impl Annotations {
         let known: Vec<&str> = columns.iter().map(String::as_str).collect();
         let hint = did_you_mean(channel, &known);
         let text = format!("`smooth.channels`: no table has a column {channel:?}{hint}");
-        let fix = "name columns of `annotations`, or b_ca, which every structure has";
+        let fix = "name columns of `annotations`, or b_ca and plddt, which files have";
         Err(Error::config(text).fix(fix))
     }
 

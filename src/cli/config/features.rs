@@ -36,7 +36,7 @@ fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
     let presets = FeatureName::PRESETS;
     let names = FeatureName::ALL.iter().map(|feature| feature.name());
     let known: Vec<&'static str> = names.chain(presets.iter().map(|(name, _)| *name)).collect();
-    let set = keys.names("features", &known);
+    let set = keys.names("features", &known, feature_of_column);
     let is_chosen = |feature: &FeatureName| {
         let Some(set) = &set else {
             return true;
@@ -49,6 +49,19 @@ fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
     let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
     keys.record("features", json!(names));
     features
+}
+
+/// ` (a column of `torsions`)`, if the name is a column's under default settings; else empty.
+fn feature_of_column(name: &str) -> String {
+    let config = FeatureConfig::default();
+    let has_column = |feature: &&FeatureName| {
+        let columns = config.columns_of(**feature);
+        columns.iter().any(|column| column.name == name)
+    };
+    let feature = FeatureName::ALL.iter().find(has_column);
+    feature.map_or(String::new(), |feature| {
+        format!(" (a column of the feature `{}`: name that)", feature.name())
+    })
 }
 
 /// The value of a feature's setting, of the type of its default, if the key is set.

@@ -13,8 +13,8 @@ mod tables;
 
 use super::inputs::STDIN;
 use super::path_text::{path_of, text_of};
-use crate::backend::{Choice, DeviceChoice, Streams};
-use crate::error::{Error, Result};
+use crate::backend::{Choice, DeviceChoice, Residency, Streams};
+use crate::error::Result;
 use crate::features::FeatureConfig;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
@@ -33,6 +33,9 @@ pub(super) use raw::RawConfig;
 pub(super) use resolver::range_text;
 pub(super) use suggest::did_you_mean;
 pub(super) use tables::{Compression, TableFormat, TableSettings};
+
+/// The most microseconds that a loop on the device may stay.
+const RESIDENT_US_MAX: i64 = 1_000_000;
 
 const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
 
@@ -58,6 +61,9 @@ const WAITS: [(&str, Wait); 3] = [
     ("sleep", Wait::Sleep),
 ];
 
+/// Default of `output`.
+const OUTPUT: &str = "tapeloop-out";
+
 /// Default of `limits.reading_bytes_max`: four of the largest files that
 /// `limits.text_bytes_max` admits.
 const READING_BYTES_MAX: i64 = 4 << 30;
@@ -78,8 +84,8 @@ pub(super) enum Wait {
 pub(super) struct Config {
     /// Files, directories, globs and list files (`@list.txt`).
     pub(super) input: Vec<String>,
-    /// The folder that holds the results.
-    pub(super) output: Option<PathBuf>,
+    /// The folder that holds the results; `-` for standard output.
+    pub(super) output: PathBuf,
     pub(super) reading: ReadOptions,
     /// Bytes of files and text that the readers of all threads hold at once.
     pub(super) reading_bytes_max: u64,
@@ -127,7 +133,7 @@ impl Config {
     pub(super) fn resolve(raw: RawConfig) -> Result<Self> {
         let mut keys = Resolver::new(raw);
         let input = resolve_input(&mut keys);
-        let output = resolve_path(&mut keys, "output");
+        let output = resolve_output(&mut keys);
         let reading = ReadOptions {
             models: keys.choice("models", &MODELS),
             nucleic: keys.flag("nucleic", true),
@@ -186,16 +192,6 @@ impl Config {
         })
     }
 
-    /// The folder of the results.
-    ///
-    /// # Errors
-    /// `output` is not set.
-    pub(super) fn output(&self) -> Result<&Path> {
-        self.output.as_deref().ok_or_else(|| {
-            Error::config("`output` is not set").fix("write output = \"folder\", or give --output")
-        })
-    }
-
     /// The settings as the lines of a config file.
     pub(super) fn to_toml(&self) -> String {
         to_toml(&self.settings)
@@ -218,6 +214,7 @@ fn resolve_input(keys: &mut Resolver) -> Vec<String> {
         let text = |path: PathBuf| text_of(&resolve_dots(origin.join(path)));
         let resolve = |item: String| match item.strip_prefix('@') {
             Some(STDIN) => item,
+            None if item == STDIN => item,
             Some(list) => format!("@{}", text(path_of(list))),
             None => text(path_of(&item)),
         };
@@ -247,6 +244,13 @@ fn resolve_dots(path: PathBuf) -> PathBuf {
         resolved.push(".");
     }
     resolved
+}
+
+fn resolve_output(keys: &mut Resolver) -> PathBuf {
+    let set = keys.text("output").map(|(path, _)| path);
+    let path = set.unwrap_or_else(|| OUTPUT.to_owned());
+    keys.record("output", json!(path));
+    PathBuf::from(path)
 }
 
 /// A path that starts from the current folder, whichever file sets it.
@@ -303,6 +307,7 @@ fn resolve_limits(keys: &mut Resolver) -> ReadLimits {
             "limits.assembly_residues_max",
             default.assembly_residues_max,
         ),
+        row_names_bytes_max: limit("limits.row_names_bytes_max", default.row_names_bytes_max),
     }
 }
 
@@ -338,11 +343,21 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
     let mode = keys.choice("mode", &named(Mode::ALL, Mode::name));
     // Independent kernels run in parallel in an explicit graph, and features have many.
     let builds = match mode {
-        Mode::Graph | Mode::Auto => [Build::Explicit, Build::Capture],
+        Mode::Graph | Mode::Resident | Mode::Auto => [Build::Explicit, Build::Capture],
         Mode::Stream => [Build::Capture, Build::Explicit],
+    };
+    let mut micros = |key, default: Duration| {
+        let default = default.as_micros() as i64;
+        Duration::from_micros(keys.integer(key, default, 1..=RESIDENT_US_MAX) as u64)
+    };
+    let default = Residency::default();
+    let residency = Residency {
+        idle: micros("resident_idle_us", default.idle),
+        busy: micros("resident_busy_us", default.busy),
     };
     let policy = Policy {
         mode,
+        residency,
         build: keys.choice("build", &named(&builds, Build::name)),
         scope: keys.choice("scope", &named(Scope::ALL, Scope::name)),
         streams: keys.choice("streams", &named(Streams::ALL, Streams::name)),

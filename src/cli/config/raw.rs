@@ -136,11 +136,23 @@ impl RawConfig {
         self.set(option, key, (!texts.is_empty()).then_some(texts));
     }
 
-    /// Sets `key` unless the file or an option sets it.
-    pub(crate) fn set_default(&mut self, key: &str, value: &str) {
-        if !self.entries.contains_key(key) {
+    /// Sets `key` unless the file or an option sets it. Returns whether it did.
+    pub(crate) fn set_default(&mut self, key: &str, value: &str) -> bool {
+        let is_free = !self.entries.contains_key(key);
+        if is_free {
             self.set("default", key, Some(value));
         }
+        is_free
+    }
+
+    /// Forgets the value of `key`.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.entries.remove(key);
+    }
+
+    /// The value of `key`, if it is set and a string.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.entries.get(key)?.value.as_str()
     }
 
     /// Sets the key that `--set key=value` names. A value that is not TOML is a string, so

@@ -25,6 +25,8 @@ pub(in crate::cli) enum TableFormat {
     /// Arrow IPC files.
     Arrow,
     Csv,
+    /// JSON Lines.
+    Json,
 }
 
 /// How a table is compressed.
@@ -38,8 +40,12 @@ pub(in crate::cli) enum Compression {
 
 impl TableFormat {
     /// All formats, the default first.
-    pub(in crate::cli) const ALL: [TableFormat; 3] =
-        [TableFormat::Parquet, TableFormat::Arrow, TableFormat::Csv];
+    pub(in crate::cli) const ALL: [TableFormat; 4] = [
+        TableFormat::Parquet,
+        TableFormat::Arrow,
+        TableFormat::Csv,
+        TableFormat::Json,
+    ];
 
     /// The name in the config, which is also the ending of the files' names.
     pub(in crate::cli) fn name(self) -> &'static str {
@@ -47,7 +53,13 @@ impl TableFormat {
             TableFormat::Parquet => "parquet",
             TableFormat::Arrow => "arrow",
             TableFormat::Csv => "csv",
+            TableFormat::Json => "json",
         }
+    }
+
+    /// Whether a terminal can show files of the format.
+    pub(in crate::cli) fn is_text(self) -> bool {
+        matches!(self, TableFormat::Csv | TableFormat::Json)
     }
 
     /// The compressions that the format has, the default first.
@@ -57,7 +69,7 @@ impl TableFormat {
             TableFormat::Parquet => &[ZSTD, Compression::Lz4, Compression::None],
             // Programs map files that are not compressed, and read them without a copy.
             TableFormat::Arrow => &[Compression::None, Compression::Lz4, ZSTD],
-            TableFormat::Csv => &[Compression::None],
+            TableFormat::Csv | TableFormat::Json => &[Compression::None],
         }
     }
 }

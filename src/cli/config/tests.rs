@@ -102,7 +102,8 @@ fn mistakes_name_file_line_key_and_near_miss() {
     );
     assert_eq!(
         message("mode = \"grpah\""),
-        "jobs/run.toml:1: `mode`: \"grpah\" is not one of \"graph\", \"stream\", \"auto\" (did you mean `graph`?)"
+        "jobs/run.toml:1: `mode`: \"grpah\" is not one of \"graph\", \"stream\", \
+         \"resident\", \"auto\" (did you mean `graph`?)"
     );
     assert_eq!(
         message("scope = \"batch\"\nstreams = \"per_stage\""),
@@ -242,7 +243,7 @@ fn a_mistake_in_an_option_names_the_option() {
 fn input_starts_from_the_config_files_folder_and_output_from_the_current_one() {
     let config = resolve("input = [\"x.pdb\", \"@list.txt\", \"/a/b\"]\noutput = \"out\"").unwrap();
     assert_eq!(config.input, ["jobs/x.pdb", "@jobs/list.txt", "/a/b"]);
-    assert_eq!(config.output().unwrap(), Path::new("out"));
+    assert_eq!(config.output, Path::new("out"));
 }
 
 #[test]

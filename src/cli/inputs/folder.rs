@@ -4,7 +4,21 @@ use crate::structure::Format;
 use std::ffi::OsString;
 use std::fs::DirEntry;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Skipped files that messages name.
+const FIRST_OTHERS_MAX: usize = 3;
+
+/// What directories and globs have besides structure files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::cli) struct Skipped {
+    /// FIFOs, sockets and devices.
+    pub(in crate::cli) specials: u64,
+    /// Files whose names have the ending of no structure file.
+    pub(in crate::cli) others: u64,
+    /// The first of these files.
+    pub(in crate::cli) first_others: Vec<PathBuf>,
+}
 
 /// A directory's entry.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,12 +37,10 @@ pub(super) enum EntryKind {
     Special,
 }
 
-/// The structure files and subdirectories of a directory, sorted by name, and the number of FIFOs,
-/// sockets and devices that were skipped. Hidden names are skipped, and so are linked directories,
-/// which may lead back up.
-pub(super) fn structures_in(folder: &Path) -> io::Result<(Vec<Entry>, u64)> {
+/// The structure files and subdirectories of a directory, sorted by name. Adds what else it has to
+/// `skipped`. Hidden names are skipped, and so are linked directories, which may lead back up.
+pub(super) fn structures_in(folder: &Path, skipped: &mut Skipped) -> io::Result<Vec<Entry>> {
     let mut entries = list_of_folder(folder)?;
-    let mut specials = 0;
     entries.retain(|Entry { name, kind }| {
         if name.as_encoded_bytes().starts_with(b".") {
             return false;
@@ -37,14 +49,21 @@ pub(super) fn structures_in(folder: &Path) -> io::Result<(Vec<Entry>, u64)> {
         match kind {
             EntryKind::Folder => true,
             EntryKind::LinkedFolder => false,
-            EntryKind::File => is_structure(),
+            EntryKind::File if is_structure() => true,
+            EntryKind::File => {
+                skipped.others += 1;
+                if skipped.first_others.len() < FIRST_OTHERS_MAX {
+                    skipped.first_others.push(folder.join(name));
+                }
+                false
+            }
             EntryKind::Special => {
-                specials += u64::from(is_structure());
+                skipped.specials += u64::from(is_structure());
                 false
             }
         }
     });
-    Ok((entries, specials))
+    Ok(entries)
 }
 
 /// The entries of a directory, sorted by name; none if `folder` is not a directory.

@@ -7,11 +7,14 @@
 mod folder;
 mod globs;
 mod list;
+mod unreadable;
 
+use super::config::did_you_mean;
 use super::files::kind_of;
-use super::path_text::path_of;
-use crate::error::Error;
+use super::path_text::{path_of, shown};
+use crate::error::{Error, ErrorKind, Result, printable};
 use crate::structure::{Format, gzip};
+pub(super) use folder::Skipped;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Segment};
 use list::List;
@@ -20,9 +23,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+pub(super) use unreadable::explained;
 
-/// The name of the list on standard input: `@-`.
+/// The name of standard input: `-` is a structure, and `@-` a list.
 pub(super) const STDIN: &str = "-";
+
+/// The name of the structure on standard input.
+const STDIN_STRUCTURE: &str = "stdin";
 
 /// One input.
 #[derive(Debug)]
@@ -41,7 +48,7 @@ pub(super) struct Sources {
     /// Open folders, globs and lists, innermost last.
     open: Vec<Level>,
     next_ordinal: u64,
-    specials_skipped: u64,
+    skipped: Skipped,
 }
 
 enum Level {
@@ -67,7 +74,7 @@ impl Sources {
             current: (PathBuf::new(), 0),
             open: Vec::new(),
             next_ordinal: 0,
-            specials_skipped: 0,
+            skipped: Skipped::default(),
         }
     }
 
@@ -77,9 +84,9 @@ impl Sources {
         lists.all(|list| list != STDIN && path_of(list).is_file())
     }
 
-    /// Number of FIFOs, sockets and devices skipped in directories and globs so far.
-    pub(super) fn specials_skipped(&self) -> u64 {
-        self.specials_skipped
+    /// What was skipped in directories and globs so far.
+    pub(super) fn skipped(&self) -> &Skipped {
+        &self.skipped
     }
 
     fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Source {
@@ -114,9 +121,8 @@ impl Sources {
     }
 
     fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
-        match structures_in(&folder) {
-            Ok((entries, specials)) => {
-                self.specials_skipped += specials;
+        match structures_in(&folder, &mut self.skipped) {
+            Ok(entries) => {
                 self.open.push(Level::Folder(folder, entries.into_iter()));
                 None
             }
@@ -157,7 +163,7 @@ impl Sources {
             Ok(meta) if meta.is_dir() => self.open_folder(path),
             _ if glob.folders_only() => None,
             Ok(meta) if !meta.is_file() => {
-                self.specials_skipped += 1;
+                self.skipped.specials += 1;
                 None
             }
             _ => Some(self.source(path, None)),
@@ -263,6 +269,7 @@ impl Sources {
         let started = self.next_ordinal;
         let opened = match item.strip_prefix('@') {
             Some(list) => self.open_list(path_of(list)),
+            None if item == STDIN => Some(self.source(PathBuf::from(STDIN), None)),
             None => self.open_item(path_of(item)),
         };
         self.current = (path_of(item), started);
@@ -300,16 +307,100 @@ impl Sources {
     fn nothing_found(&mut self) -> Source {
         let path = self.current.0.clone();
         let endings = Format::all_endings();
-        let problem = Error::input("no structure file is found here").fix(format!(
-            "name files, or directories with {endings} files, plain or with .gz"
-        ));
+        let others = match &self.skipped.first_others[..] {
+            [first, ..] => format!(
+                " among {} files, such as {}",
+                self.skipped.others,
+                shown(first)
+            ),
+            [] => String::new(),
+        };
+        let problem = Error::input(format!("no structure file is found here{others}")).fix(
+            format!("name files, or directories with {endings} files, plain or with .gz"),
+        );
         self.source(path, Some(problem))
     }
+}
+
+/// Checks that each item leads to a file, before a run makes anything. The lines of lists are
+/// not looked at, as a list may be a pipe.
+///
+/// # Errors
+/// [`ErrorKind::Io`] or [`ErrorKind::Input`] for an item that names nothing, a directory or a glob
+/// without structure files, or what is no file.
+pub(super) fn check(items: &[String]) -> Result<()> {
+    for item in items {
+        let (path, problem) = match item.strip_prefix('@') {
+            Some(STDIN) => continue,
+            Some(list) => (path_of(list), None),
+            // An entry that cannot be read is rejected by the run, unless there is nothing else.
+            None => {
+                let mut sources = Sources::new(vec![item.clone()]);
+                match sources.next() {
+                    Some(source) if source.problem.is_none() => continue,
+                    Some(_) if sources.any(|source| source.problem.is_none()) => continue,
+                    Some(source) => (source.path, source.problem),
+                    None => continue,
+                }
+            }
+        };
+        let is_missing = || {
+            let found = path.symlink_metadata();
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let problem = match (item.as_str(), problem) {
+            (STDIN, _) => None,
+            (_, _) if !Glob::is_in(&path) && is_missing() => Some(not_found(&path)),
+            (_, problem) => problem,
+        };
+        if let Some(problem) = problem {
+            return Err(problem.within(shown(&path)));
+        }
+    }
+    Ok(())
+}
+
+/// The error of a path that does not exist, with the most similar name in its folder.
+fn not_found(path: &Path) -> Error {
+    let error = Error::new(ErrorKind::Io, "no such file or folder");
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let entries = list_of_folder(parent).unwrap_or_default();
+    let names: Vec<String> = entries
+        .into_iter()
+        .map(|entry| entry.name.to_string_lossy().into_owned())
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let has_this_stem = |other: &&&str| {
+        let rest = other.strip_prefix(&*name);
+        rest.is_some_and(|rest| rest.starts_with('.')) && Format::from_name(other).is_some()
+    };
+    let near = match names.iter().find(has_this_stem) {
+        Some(file) => format!("did you mean `{file}`?"),
+        None => did_you_mean(&name, &names),
+    };
+    let near = near.trim().trim_matches(['(', ')']);
+    if !near.is_empty() {
+        return error.fix(printable(near).into_owned());
+    }
+    let is_entry_id = name.len() == 4
+        && name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_entry_id {
+        let fix = format!(
+            "nothing is downloaded; fetch the entry: curl -O https://files.rcsb.org/download/{name}.cif.gz"
+        );
+        return error.fix(fix);
+    }
+    error
 }
 
 /// The name of the structure in a source: the file's name without `.gz` and without the ending
 /// before it.
 pub(super) fn structure_name(source: &str) -> &str {
+    if source == STDIN {
+        return STDIN_STRUCTURE;
+    }
     let plain = gzip::unpacked_name(source).unwrap_or(source);
     let stem = Path::new(plain).file_stem();
     stem.and_then(OsStr::to_str).unwrap_or(source)

@@ -132,7 +132,7 @@ fn fifos_are_skipped_in_folders_and_refused_as_items() {
         let mut sources = Sources::new(vec![item.to_str().unwrap().to_owned()]);
         let paths: Vec<PathBuf> = sources.by_ref().map(|source| source.path).collect();
         assert_eq!(paths, [at("1.pdb")]);
-        assert_eq!(sources.specials_skipped(), 1);
+        assert_eq!(sources.skipped().specials, 1);
     }
     let item = at("2.pdb").to_str().unwrap().to_owned();
     let problem = Sources::new(vec![item]).next().unwrap().problem.unwrap();

@@ -7,7 +7,8 @@
 mod replace;
 
 use super::files::{self, FileId, check_name};
-use super::path_text::shown;
+use super::inputs::STDIN;
+use super::path_text::{current_folder, path_of, shown};
 use super::tables::{folders, part_of_name};
 use crate::error::{Context, Error, Result};
 use serde_json::{Value as Json, json};
@@ -40,14 +41,20 @@ pub(super) struct OutputFolder {
 impl OutputFolder {
     /// Creates the folder, finishes a replacement that an earlier run began, and removes the
     /// temporary files of that run. Earlier results stay until [`OutputFolder::finish`], and files
-    /// of any other name are never touched. `reads` are files that the run reads values from.
+    /// of any other name are never touched. `reads` are files that the run reads values from, and
+    /// `config` is the run's config as `run.json` has it.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has results and `overwrite` is
-    /// false, the run reads one of the results, a link or a FIFO has the name of a result, or
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has results of another config with
+    /// at least one structure, and `overwrite` is false; the run reads one of the results, a link or a FIFO has the name of a result, or
     /// another run writes here. [`ErrorKind::Io`](crate::ErrorKind::Io): the folder cannot be
     /// created.
-    pub(super) fn claim(path: &Path, overwrite: bool, reads: &[PathBuf]) -> Result<Self> {
+    pub(super) fn claim(
+        path: &Path,
+        overwrite: bool,
+        reads: &[PathBuf],
+        config: &Json,
+    ) -> Result<Self> {
         let place = || shown(path);
         fs::create_dir_all(path).within(place)?;
         let lock = lock(&path.join(LOCK)).within(place)?;
@@ -55,8 +62,8 @@ impl OutputFolder {
         let found = results_in(path)?;
         let (temporary, results): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|file| is_temporary(file));
-        if !overwrite && !results.is_empty() {
-            let error = Error::usage("the folder holds the results of a run");
+        if !overwrite && !results.is_empty() && !may_replace(path, config) {
+            let error = Error::usage("the folder holds the results of another run");
             return Err(error
                 .fix("name another output, or replace them with --overwrite")
                 .within(place()));
@@ -164,9 +171,34 @@ impl OutputFolder {
     }
 }
 
+/// Whether a run with this config may replace the results in a folder without being asked to: they
+/// have the same config and inputs, or they are complete and have no structure.
+fn may_replace(path: &Path, config: &Json) -> bool {
+    let text = fs::read(path.join(RECORD)).unwrap_or_default();
+    let record = serde_json::from_slice::<Json>(&text);
+    record.is_ok_and(|record| {
+        let is_same = record["config"].is_object()
+            && record["config"] == *config
+            && record["current_folder"] == json!(current_folder())
+            && has_lasting_inputs(config);
+        let is_empty = record["state"] != "running" && record["written"]["structures"] == json!(0);
+        is_same || is_empty
+    })
+}
+
+/// Whether the inputs of a config are the same files each time: not a pipe, which has other data.
+fn has_lasting_inputs(config: &Json) -> bool {
+    let items = config["input"].as_array().map_or(&[][..], Vec::as_slice);
+    items.iter().filter_map(Json::as_str).all(|item| {
+        let name = item.strip_prefix('@').unwrap_or(item);
+        let found = path_of(name).metadata();
+        name != STDIN && !found.is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+    })
+}
+
 /// The error where the results would replace an input of the run.
 pub(super) fn replaces_input(path: &Path) -> Error {
-    let error = Error::usage("this input is one of the results that --overwrite would replace");
+    let error = Error::usage("this input is one of the results that the run would replace");
     error.fix("name another output").within(shown(path))
 }
 

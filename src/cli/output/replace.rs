@@ -80,7 +80,7 @@ pub(super) fn resume(named: &Path) -> Result<()> {
         return Ok(());
     };
     apply_all(named, &operations(named, parts)?)?;
-    tracing::info!(
+    tracing::warn!(
         output = shown(named),
         "finished moving the results of an earlier run"
     );
@@ -295,7 +295,7 @@ mod tests {
                     again.retain(|step| !matches!(step, FileOperation::Sync(_)));
                     assert_eq!(again, left);
                 }
-                drop(OutputFolder::claim(folder, true, &[]).unwrap());
+                drop(OutputFolder::claim(folder, true, &[], &Json::Null).unwrap());
                 let found = contents(folder);
                 assert_eq!(found[Path::new(REJECTED)], "new");
                 assert_eq!(found, whole, "killed after {kill} operations");
@@ -311,10 +311,12 @@ mod tests {
         write_record(folder, &record).unwrap();
         write_record(&folder.join(NEW), &record).unwrap();
         let before = contents(folder);
-        let error = OutputFolder::claim(folder, false, &[]).err().unwrap();
+        let error = OutputFolder::claim(folder, false, &[], &Json::Null)
+            .err()
+            .unwrap();
         assert!(error.fix_text().unwrap().contains("--overwrite"));
         assert_eq!(contents(folder), before);
-        drop(OutputFolder::claim(folder, true, &[]).unwrap());
+        drop(OutputFolder::claim(folder, true, &[], &Json::Null).unwrap());
         assert_eq!(contents(folder), before);
     }
 

@@ -105,6 +105,16 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
     let mut all = FeatureName::ALL.iter().copied();
     let Some(owner) = all.find(|feature| columns(feature).iter().any(|column| column == name))
     else {
+        let is_name = |feature: &&FeatureName| feature.name() == name;
+        let feature = FeatureName::ALL.iter().find(is_name);
+        let of_feature = feature.map_or(Vec::new(), columns);
+        if !of_feature.is_empty() {
+            let error = Error::usage(format!("`{name}` is a feature, and not a column"));
+            return Err(error.fix(format!(
+                "name one of its columns: {}",
+                of_feature.join(", ")
+            )));
+        }
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = did_you_mean(name, &known);
@@ -284,4 +294,53 @@ fn about(painted: &Painted, column: &ColumnDecl, models: &[Model]) -> String {
         "{} at {} atoms, {range}{words}; {} atoms without a value{note}",
         column.name, painted.atoms, painted.null_atoms
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::SharedColumns;
+    use crate::structure::{Format, ReadOptions, Reader};
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_file_that_makes_painting_panic_is_rejected_and_the_others_are_painted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut outputs = Outputs::new(false, HashSet::new());
+        let svg = Target::new(folder.path(), "the drawing", folder.path(), &mut outputs);
+        let mut painter = Painter {
+            columns: Vec::new(),
+            column: None,
+            svg: Some(svg.unwrap()),
+            outputs,
+            limits: ReadLimits::default(),
+            null: 0.0,
+            open: None,
+            painted: 0,
+            rejected: 0,
+        };
+        let line =
+            b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C";
+        for (ordinal, name) in (0..).zip(["first", "broken", "last"]) {
+            let structures = Reader::new(ReadOptions::default()).read_bytes(line, Format::Pdb);
+            let mut structure = structures.unwrap().remove(0);
+            if name == "broken" {
+                // No reader gives such a structure: its residue's chain does not exist.
+                structure.chains.clear();
+            }
+            painter.take(Completion {
+                item: Input {
+                    source: format!("{name}.pdb"),
+                    ordinal,
+                    structure: Ok(structure),
+                },
+                result: Ok(FeatureTable::alone(SharedColumns::default())),
+            });
+        }
+        painter.close();
+        assert_eq!((painter.painted, painter.rejected), (2, 1));
+        let is_drawn = |name| folder.path().join(name).exists();
+        assert!(is_drawn("first.svg") && is_drawn("last.svg"));
+        assert!(!is_drawn("broken.svg"));
+    }
 }

@@ -5,7 +5,7 @@ use super::super::config::Compression;
 use super::column::Column;
 use super::part_file::{Encoded, FileSpec, Format, Task};
 use super::row_group::RowGroup;
-use super::schema::arrow_schema;
+use super::schema::plain_schema;
 use super::statistics::ValueStatistics;
 use crate::error::{Error, ErrorKind, Result};
 use arrow_array::builder::StringBuilder;
@@ -14,8 +14,9 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::concat::concat;
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
@@ -87,22 +88,13 @@ impl Format for ArrowFile {
     }
 }
 
-/// The schema of a file. A file has one dictionary for all record batches, which is known only at
-/// its end, and not every reader takes dictionaries that grow. So texts are plain strings, which
-/// every reader maps.
+/// The schema of a file, with the file's metadata. A file has one dictionary for all record
+/// batches, which is known only at its end, and not every reader takes dictionaries that grow. So
+/// texts are plain strings, which every reader maps.
 fn file_schema(spec: &FileSpec) -> Schema {
-    let gathered = arrow_schema(spec.columns());
-    let plain = |field: &Arc<Field>| match field.data_type() {
-        DataType::Dictionary(_, text) => field.as_ref().clone().with_data_type((**text).clone()),
-        _ => field.as_ref().clone(),
-    };
-    let fields: Vec<Field> = gathered.fields().iter().map(plain).collect();
     let metadata = spec.metadata.iter();
     let metadata = metadata.map(|(key, value)| ((*key).to_owned(), value.clone()));
-    Schema::new_with_metadata(
-        fields,
-        metadata.collect::<std::collections::HashMap<_, _>>(),
-    )
+    plain_schema(spec.columns()).with_metadata(metadata.collect::<HashMap<_, _>>())
 }
 
 /// The arrays of a column one after the other, with plain strings in place of dictionaries.

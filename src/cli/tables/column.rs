@@ -43,18 +43,18 @@ struct FeatureColumn {
 
 impl Column {
     /// Strings. Neighbouring rows with the same string return the same memory.
-    pub(super) fn text(name: &str, of: TextOfRow) -> Self {
-        Column::new(name, Kind::Text, Source::Text(of))
+    pub(super) fn text(name: &str, about: &str, of: TextOfRow) -> Self {
+        Column::new(name, Kind::Text, about, Source::Text(of))
     }
 
     /// Names padded with spaces. A blank name is null if the column is nullable, and empty if not.
-    pub(super) fn padded(name: &str, of: PaddedOfRow) -> Self {
-        Column::new(name, Kind::Word, Source::Padded(of))
+    pub(super) fn padded(name: &str, about: &str, of: PaddedOfRow) -> Self {
+        Column::new(name, Kind::Word, about, Source::Padded(of))
     }
 
     /// Codes of one letter. Blank and 0 stand for `blank`, or for null.
-    pub(super) fn code(name: &str, of: OfRow<u8>, blank: Option<u8>) -> Self {
-        let column = Column::new(name, Kind::Word, Source::Code(of, blank));
+    pub(super) fn code(name: &str, about: &str, of: OfRow<u8>, blank: Option<u8>) -> Self {
+        let column = Column::new(name, Kind::Word, about, Source::Code(of, blank));
         match blank {
             Some(_) => column,
             None => column.nullable(),
@@ -62,13 +62,13 @@ impl Column {
     }
 
     /// Integers.
-    pub(super) fn integer(name: &str, of: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Integer, Source::Integer(of))
+    pub(super) fn integer(name: &str, about: &str, of: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Integer, about, Source::Integer(of))
     }
 
     /// True or false.
-    pub(super) fn flag(name: &str, of: OfRow<bool>) -> Self {
-        Column::new(name, Kind::Flag, Source::Flag(of))
+    pub(super) fn flag(name: &str, about: &str, of: OfRow<bool>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::Flag(of))
     }
 
     /// A feature's column, the one at `index` of its table.
@@ -86,15 +86,16 @@ impl Column {
             index,
             kind: decl.kind,
         });
-        Column {
-            decl: Some(decl.clone()),
-            ..Column::new(&decl.name, kind, source).nullable()
-        }
+        let mut column = Column::new(&decl.name, kind, &decl.about, source).nullable();
+        column.spec.unit = decl.unit;
+        column.spec.source = decl.source;
+        column.decl = Some(decl.clone());
+        column
     }
 
-    fn new(name: &str, kind: Kind, source: Source) -> Self {
+    fn new(name: &str, kind: Kind, about: &str, source: Source) -> Self {
         Column {
-            spec: ColumnSpec::full(name, kind),
+            spec: ColumnSpec::full(name, kind, about),
             source,
             decl: None,
         }

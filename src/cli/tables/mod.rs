@@ -9,18 +9,22 @@ mod column;
 mod columns;
 mod csv_file;
 mod dictionary;
+mod json_file;
 mod parquet_file;
 mod part_file;
 mod row_group;
 mod schema;
 mod statistics;
 mod structure_rows;
+mod terminal_table;
+mod text_file;
 
 use crate::error::Result;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Residue;
 use arrow_file::ArrowFile;
-use csv_file::CsvFile;
+use csv_file::Csv;
+use json_file::JsonLines;
 use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
@@ -31,9 +35,11 @@ use std::sync::Arc;
 use super::config::{TableFormat, TableSettings};
 use super::core_time::CoreTime;
 use statistics::ValueStatistics;
-pub(super) use statistics::{ColumnStatistics, warnings};
+pub(super) use statistics::{ColumnStatistics, notes, warnings};
 pub(crate) use structure_rows::StructureRows;
 use structure_rows::TextBytes;
+pub(super) use terminal_table::TerminalTable;
+use text_file::TextFile;
 
 /// Maximum bytes of text in a row group. Some row groups of each table are in memory at once, and
 /// an Arrow file or CSV repeats the names of a structure in each row.
@@ -51,12 +57,17 @@ pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
-/// Creates a file of a table in its format.
-fn create_part(path: PathBuf, format: TableFormat, spec: &FileSpec) -> Result<Box<dyn PartFile>> {
+/// Creates a file of a table in its format; without a path it is standard output.
+fn create_part(
+    path: Option<PathBuf>,
+    format: TableFormat,
+    spec: &FileSpec,
+) -> Result<Box<dyn PartFile>> {
     match format {
         TableFormat::Parquet => create::<ParquetFile>(path, spec),
         TableFormat::Arrow => create::<ArrowFile>(path, spec),
-        TableFormat::Csv => create::<CsvFile>(path, spec),
+        TableFormat::Csv => create::<TextFile<Csv>>(path, spec),
+        TableFormat::Json => create::<TextFile<JsonLines>>(path, spec),
     }
 }
 
@@ -86,9 +97,11 @@ pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
     (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
 }
 
-/// All tables. Dropping them before [`Tables::finish`] removes the open parts.
+/// All tables, or the table of residues on standard output. Dropping them before
+/// [`Tables::finish`] removes the open parts.
 pub(crate) struct Tables {
-    tables: [Table; TABLES.len()],
+    /// In the order of [`TABLES`].
+    tables: Vec<Table>,
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
     cores: CoreTime,
@@ -110,20 +123,47 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
+        let folders = TABLES.map(|(_, subfolder)| Some(folder.join(subfolder)));
+        Tables::write_to(&folders, settings, features, metadata, pool)
+    }
+
+    /// Creates the table of residues on standard output, in one part. The arguments are those of
+    /// [`Tables::new`].
+    pub(crate) fn to_stdout(
+        settings: TableSettings,
+        features: impl Fn(TableName) -> Vec<ColumnDecl>,
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
+        let settings = TableSettings {
+            inputs_per_part: u64::MAX,
+            ..settings
+        };
+        Tables::write_to(&[None], settings, features, metadata, pool)
+    }
+
+    /// Creates the first tables of [`TABLES`], one for each of the folders.
+    fn write_to(
+        folders: &[Option<PathBuf>],
+        settings: TableSettings,
+        features: impl Fn(TableName) -> Vec<ColumnDecl>,
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
         let cuts = [settings.inputs_per_part, settings.rows_per_group as u64];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
-        let table = |(name, subfolder): (TableName, &str)| {
+        let table = |(&(name, _), folder): (&(TableName, &str), &Option<PathBuf>)| {
             let files = FileSpec {
                 columns: columns::columns(name, &features(name)).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 cores: cores.clone(),
             };
-            Table::new(name, folder.join(subfolder), files, settings)
+            Table::new(name, folder.clone(), files, settings)
         };
         Tables {
-            tables: TABLES.map(table),
+            tables: TABLES.iter().zip(folders).map(table).collect(),
             inputs_per_part: settings.inputs_per_part,
             pool,
             cores,
@@ -212,7 +252,8 @@ impl Tables {
 /// One table: the rows of the next row group, and the open part.
 struct Table {
     name: TableName,
-    folder: PathBuf,
+    /// `None` for standard output.
+    folder: Option<PathBuf>,
     format: TableFormat,
     files: FileSpec,
     /// The statistics of each column in all finished parts.
@@ -227,7 +268,12 @@ struct Table {
 }
 
 impl Table {
-    fn new(name: TableName, folder: PathBuf, files: FileSpec, settings: TableSettings) -> Self {
+    fn new(
+        name: TableName,
+        folder: Option<PathBuf>,
+        files: FileSpec,
+        settings: TableSettings,
+    ) -> Self {
         Table {
             name,
             folder,
@@ -243,7 +289,8 @@ impl Table {
     }
 
     fn start_part(&mut self, part: u64) -> Result<()> {
-        let path = self.folder.join(part_name(part, self.format));
+        let name = part_name(part, self.format);
+        let path = self.folder.as_ref().map(|folder| folder.join(name));
         self.part = Some(create_part(path, self.format, &self.files)?);
         Ok(())
     }

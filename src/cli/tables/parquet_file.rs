@@ -4,15 +4,15 @@ use super::super::config::Compression;
 use super::column::Column;
 use super::part_file::{Encoded, FileSpec, Format, Task};
 use super::row_group::RowGroup;
-use super::schema::{ColumnSpec, Kind, arrow_schema};
+use super::schema::{ColumnSpec, Kind, arrow_schema, plain_schema};
 use super::statistics::ValueStatistics;
 use crate::error::{Error, ErrorKind, Result};
 use arrow_array::ArrayRef;
 use arrow_schema::{Field, SchemaRef};
-use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
 };
+use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
 use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -48,8 +48,12 @@ impl Format for ParquetFile {
         let parquet_schema = ArrowSchemaConverter::new()
             .convert(&schema)
             .map_err(from_parquet)?;
-        let properties = Arc::new(properties(spec));
-        let writer = SerializedFileWriter::new(file, parquet_schema.root_schema_ptr(), properties)
+        let mut properties = properties(spec);
+        // Parquet has no place for the description and the unit of a column. Readers that know
+        // Arrow find them in its schema, which is an entry of the file's metadata.
+        add_encoded_arrow_schema_to_metadata(&plain_schema(spec.columns()), &mut properties);
+        let schema_ptr = parquet_schema.root_schema_ptr();
+        let writer = SerializedFileWriter::new(file, schema_ptr, Arc::new(properties))
             .map_err(from_parquet)?;
         Ok(ParquetFile {
             writers: ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema)),

@@ -14,6 +14,7 @@ use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -101,19 +102,24 @@ pub(super) trait PartFile: Send {
     fn finish(self: Box<Self>) -> Result<CompletePart>;
 }
 
-/// Creates a file, which will be renamed to `path`.
+/// Creates a file, which will be renamed to `path`. Without a path the rows go to standard output.
 ///
 /// # Errors
 /// The file cannot be created.
 pub(super) fn create<F: Format + 'static>(
-    path: PathBuf,
+    path: Option<PathBuf>,
     spec: &FileSpec,
 ) -> Result<Box<dyn PartFile>> {
-    let (temporary, file) = Temporary::fixed(&path)?;
-    let format = F::start(file, spec).within(|| shown(temporary.path()))?;
+    let (place, file) = match path {
+        Some(path) => {
+            let (temporary, file) = Temporary::fixed(&path)?;
+            (Place::File { path, temporary }, file)
+        }
+        None => (Place::Stdout, stdout().within(|| STDOUT)?),
+    };
+    let format = F::start(file, spec).within(|| place.shown())?;
     Ok(Box::new(OpenPart {
-        path,
-        temporary,
+        place,
         format,
         encoding: VecDeque::new(),
         cores: spec.cores.clone(),
@@ -121,9 +127,45 @@ pub(super) fn create<F: Format + 'static>(
     }))
 }
 
+/// Standard output, in messages.
+pub(super) const STDOUT: &str = "standard output";
+
+/// Standard output as a file, which the formats write to without a buffer in between.
+#[cfg(unix)]
+fn stdout() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Standard output as a file, which the formats write to without a buffer in between.
+#[cfg(windows)]
+fn stdout() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdout().as_handle().try_clone_to_owned()?.into())
+}
+
+/// Where a file is written.
+enum Place {
+    /// A file with its name, and with a temporary one until it is complete.
+    File {
+        path: PathBuf,
+        temporary: Temporary,
+    },
+    Stdout,
+}
+
+impl Place {
+    /// The file, for messages.
+    fn shown(&self) -> String {
+        match self {
+            Place::File { temporary, .. } => shown(temporary.path()),
+            Place::Stdout => STDOUT.to_owned(),
+        }
+    }
+}
+
 struct OpenPart<F: Format> {
-    path: PathBuf,
-    temporary: Temporary,
+    place: Place,
     format: F,
     /// The row groups that the pool is encoding, the oldest first.
     encoding: VecDeque<EncodingGroup<F::Encoded>>,
@@ -173,20 +215,16 @@ impl<F: Format> PartFile for OpenPart<F> {
             self.write_oldest()?;
         }
         let OpenPart {
-            path,
-            temporary,
+            place,
             format,
             statistics,
             ..
         } = *self;
-        let place = || shown(temporary.path());
-        let file = format.finish().within(place)?;
-        file.sync_all().within(place)?;
-        Ok(CompletePart {
-            path,
-            temporary,
-            statistics,
-        })
+        let file = format.finish().within(|| place.shown())?;
+        if let Place::File { .. } = place {
+            file.sync_all().within(|| place.shown())?;
+        }
+        Ok(CompletePart { place, statistics })
     }
 }
 
@@ -214,14 +252,13 @@ impl<F: Format> OpenPart<F> {
             group.push(data);
         }
         let written = self.format.write(group);
-        written.within(|| shown(self.temporary.path()))
+        written.within(|| self.place.shown())
     }
 }
 
 /// A complete file, flushed to the disk under its temporary name. Dropping it removes it.
 pub(super) struct CompletePart {
-    path: PathBuf,
-    temporary: Temporary,
+    place: Place,
     /// The statistics of each column.
     pub(super) statistics: Vec<ValueStatistics>,
 }
@@ -233,14 +270,17 @@ pub(super) struct CompletePart {
 pub(super) fn publish(parts: Vec<CompletePart>) -> Result<()> {
     let mut published: Vec<PathBuf> = Vec::new();
     for part in parts {
-        if let Err(error) = part.temporary.rename(&part.path) {
+        let Place::File { path, temporary } = part.place else {
+            continue;
+        };
+        if let Err(error) = temporary.rename(&path) {
             for path in published {
                 // The run ends with the first error.
                 let _ = fs::remove_file(path);
             }
-            return Err(error).within(|| shown(&part.path));
+            return Err(error).within(|| shown(&path));
         }
-        published.push(part.path);
+        published.push(path);
     }
     Ok(())
 }

@@ -126,21 +126,13 @@ impl ValueStatistics {
     }
 }
 
-/// The suspect columns of features in a run of so many structures: a warning for each, and a note
-/// for each reason.
+/// A line for each suspect column of features in a run of so many structures, if nothing about the
+/// input explains it.
 pub(crate) fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut text = String::new();
-    let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for column in columns {
-        let (Some(reason), Some(suspect)) = (column.idle_when, column.values.suspect(structures))
-        else {
-            continue;
-        };
-        let name = format!("{}/{}", column.table, column.name);
-        if !reason.is_empty() {
-            idle.entry(reason).or_default().push(name);
-            continue;
-        }
+    for (name, _, suspect) in
+        suspects(columns, structures).filter(|(_, reason, _)| reason.is_empty())
+    {
         let what = match suspect {
             Suspect::Null(rows) => format!("null in all {} rows", format::whole(rows)),
             Suspect::Constant(rows, value) => {
@@ -150,10 +142,36 @@ pub(crate) fn warnings(columns: &[ColumnStatistics], structures: u64) -> String 
         // Writing to a string cannot fail.
         let _ = writeln!(text, "warning: {name} is {what}");
     }
+    text
+}
+
+/// A line for each reason in the input why columns of features are suspect in a run of so many
+/// structures, with these columns.
+pub(crate) fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
+    let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, reason, _) in
+        suspects(columns, structures).filter(|(_, reason, _)| !reason.is_empty())
+    {
+        idle.entry(reason).or_default().push(name);
+    }
+    let mut text = String::new();
     for (reason, names) in idle {
         let _ = writeln!(text, "note: {reason}: nothing in {}", names.join(", "));
     }
     text
+}
+
+/// The suspect columns of features: the name, the reason in the input, or an empty text, and why
+/// the column is suspect.
+fn suspects(
+    columns: &[ColumnStatistics],
+    structures: u64,
+) -> impl Iterator<Item = (String, &'static str, Suspect)> {
+    columns.iter().filter_map(move |column| {
+        let reason = column.idle_when?;
+        let suspect = column.values.suspect(structures)?;
+        Some((format!("{}/{}", column.table, column.name), reason, suspect))
+    })
 }
 
 impl Value {
@@ -309,8 +327,10 @@ mod tests {
             column("facing", Some(0), Some("no structure has two chains")),
         ];
         let expected = "warning: residues/count is 0 in all 2,000 rows with a value\n\
-                        warning: residues/wcn is null in all 2,000 rows\n\
-                        note: no structure has two chains: nothing in residues/near, residues/facing\n";
+                        warning: residues/wcn is null in all 2,000 rows\n";
         assert_eq!(warnings(&columns, 2), expected);
+        let expected =
+            "note: no structure has two chains: nothing in residues/near, residues/facing\n";
+        assert_eq!(notes(&columns, 2), expected);
     }
 }

@@ -19,7 +19,7 @@ const SETTINGS: TableSettings = TableSettings {
 };
 
 /// The settings of each format without compression.
-fn formats() -> [TableSettings; 3] {
+fn formats() -> [TableSettings; 4] {
     TableFormat::ALL.map(|format| TableSettings {
         format,
         compression: Compression::None,
@@ -92,7 +92,8 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         name: name.into(),
         kind,
         unit: "A",
-        about: String::new(),
+        about: "A value.".to_owned(),
+        source: "Somebody 1999",
         idle_when: "",
         reference: Tolerance::EXACT,
         rotation: Tolerance::EXACT,
@@ -312,7 +313,7 @@ fn the_metadata_of_a_file_has_what_decides_its_values_and_nothing_else() {
     assert_eq!(file.created_by(), Some(created_by));
     let pairs = file.key_value_metadata().unwrap();
     let keys: Vec<&str> = pairs.iter().map(|pair| pair.key.as_str()).collect();
-    assert_eq!(keys, ["tapeloop.version"]);
+    assert_eq!(keys, ["tapeloop.version", "ARROW:schema"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod dump;
 mod scripts;
 
-use super::args::ValidateArgs;
+use super::args::{Target, ValidateArgs};
 use super::config::{Config, TableFormat};
 use super::exit_codes::{FAILED, GOOD, REJECTED};
 use super::path_text::shown;
@@ -14,6 +14,7 @@ use crate::bench::format;
 use crate::error::{Error, Result};
 use dump::Dump;
 use scripts::Python;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Runs, compares, and returns the exit code: that of the run if all columns agree.
@@ -30,10 +31,11 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let folder = Folder::new(args.keep);
     let plan = Plan::new(config)?;
     let (run, dumped) = (folder.path.join("run"), folder.path.join("dump"));
+    let target = Target::Folder(run.clone());
     let to = Destination {
-        folder: &run,
+        target: &target,
         overwrite: args.overwrite,
-        progress: true,
+        progress: std::io::stderr().is_terminal(),
     };
     // Created with the first result: the run may refuse its folder before.
     let mut dump = None;

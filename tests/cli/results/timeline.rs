@@ -16,14 +16,14 @@ fn a_timeline_has_a_trace_and_a_drawing_that_names_the_bounding_stage() {
     ];
     run_well(&[&args[..], &["--output", str_of(&plain)]].concat());
     let asked = format!("timeline={}", timeline.display());
-    let with = ["--output", str_of(&results), "--set", &asked];
+    let with = ["-v", "--output", str_of(&results), "--set", &asked];
     let output = run_well(&[&args[..], &with].concat());
     assert_eq!(parts(&results), parts(&plain), "the tables are the same");
 
     let record = record(&results);
     let statistics = &record["statistics"];
     let sentence = statistics["sentence"].as_str().unwrap();
-    assert!(text(&output.stdout).contains(sentence));
+    assert!(text(&output.stderr).contains(sentence));
     let stages = statistics["stages"].as_object().unwrap();
     assert!(
         stages

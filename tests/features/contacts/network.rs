@@ -367,3 +367,22 @@ fn a_channel_that_does_not_fit_its_structure_is_refused() {
         "{message}"
     );
 }
+
+#[test]
+fn means_of_plddt_have_a_column_of_their_own() {
+    let by_experiment = structure(60, 5);
+    let mut predicted = by_experiment.clone();
+    predicted.b_factor_kind = BFactorKind::Plddt;
+    let computed = Computed::new(
+        asking_for(&[FeatureName::Smooth]),
+        &[by_experiment, predicted],
+    );
+    let of = |n, column| {
+        let means = computed.reals(n, TableName::Residues, column);
+        means.iter().map(|mean| mean.to_bits()).collect::<Vec<_>>()
+    };
+    let nothing = |means: &[u32]| means.iter().all(|mean| f32::from_bits(*mean).is_nan());
+    assert!(!nothing(&of(0, "smooth_b_ca")) && nothing(&of(0, "smooth_plddt")));
+    assert!(nothing(&of(1, "smooth_b_ca")));
+    assert_eq!(of(1, "smooth_plddt"), of(0, "smooth_b_ca"));
+}

@@ -42,7 +42,7 @@ fn put_column(tables: &mut Tables, table: usize, column: Column) {
 
 /// A column whose values cannot be gathered.
 fn broken() -> Column {
-    Column::integer("broken", |_, _| panic!("no value"))
+    Column::integer("broken", "", |_, _| panic!("no value"))
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_task_that_panics_ends_the_tables_with_its_error_and_leaves_no_part() {
             put_column(&mut tables, table, broken());
             let error = within_a_minute(|| write_some(tables)).unwrap_err();
             let share = match settings.format {
-                TableFormat::Csv => "rows",
+                TableFormat::Csv | TableFormat::Json => "rows",
                 _ => "column broken",
             };
             let expected = format!("{share}: encoding panicked: no value");
@@ -96,9 +96,9 @@ fn after_a_task_that_fails_the_parts_that_were_complete_stay() {
 
 #[test]
 fn an_error_of_a_format_ends_the_tables_and_leaves_no_part() {
-    let [_, settings, _] = formats();
+    let [_, settings, ..] = formats();
     let (folder, mut tables) = start(settings, 2);
-    put_column(&mut tables, 0, Column::integer("broken", |_, _| None));
+    put_column(&mut tables, 0, Column::integer("broken", "", |_, _| None));
     let error = within_a_minute(|| write_some(tables)).unwrap_err();
     assert!(error.to_string().contains("non-nullable"), "{error}");
     for name in folders() {

@@ -1,0 +1,271 @@
+//! The part of the driver without a device that makes, launches and runs graphs: their memsets, and
+//! loops, whose launches are threads that do what the kernels of `resident.cu` do.
+
+use super::fake_driver::{handle, put, state, wait};
+use super::resident::LoopArgs;
+use super::{driver::Driver, result_codes};
+use cudarc::driver::sys;
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering::*, fence};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+pub(super) struct FakeLoops {
+    graphs: BTreeMap<usize, Nodes>,
+    /// By exec: the nodes of its graph.
+    execs: BTreeMap<usize, Nodes>,
+    /// Launches of loops, by stream; the next one of a stream waits for the one before.
+    running: BTreeMap<usize, JoinHandle<()>>,
+    /// By event: the stream that it was last recorded on.
+    recorded: BTreeMap<usize, usize>,
+    /// Whether modules can be loaded.
+    pub(super) loads_modules: bool,
+    /// Launches so far.
+    pub(super) launches: usize,
+    /// Batches that loops ran so far.
+    pub(super) batches: usize,
+    /// Whether the next batch of a loop faults.
+    pub(super) faults: bool,
+}
+
+impl FakeLoops {
+    /// The launches that have not been waited for.
+    pub(super) fn take_running(&mut self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut self.running).into_values().collect()
+    }
+}
+
+/// What a graph does.
+#[derive(Clone, Default)]
+struct Nodes {
+    /// Memsets: where, how many bytes, and the byte.
+    memsets: Vec<(usize, usize, u8)>,
+    /// The argument of its launches of one thread.
+    kernel: Option<LoopArgs>,
+    /// The body of its WHILE node.
+    body: Option<usize>,
+}
+
+fn word(address: u64) -> &'static AtomicU64 {
+    // SAFETY: the backend keeps the words of a loop until its launches have ended.
+    unsafe { &*(address as *const AtomicU64) }
+}
+
+/// What a launch of a loop does on the device.
+fn run_loop(body: &Nodes) {
+    let args = body.kernel.expect("its last node is a kernel");
+    let [ring, stop] = [args.host, args.host + 8].map(word);
+    let [done, parked] = [args.device, args.device + 8].map(word);
+    let mut batch = ring.load(Relaxed);
+    fence(Acquire);
+    loop {
+        if state(|state| std::mem::take(&mut state.loops.faults)) {
+            return state(|state| state.waits_return = 719);
+        }
+        for &(to, bytes, byte) in &body.memsets {
+            // SAFETY: the test keeps the memory until the batch is done, and does not touch it.
+            unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) };
+        }
+        state(|state| state.loops.batches += 1);
+        done.store(batch, Release);
+        let since = Instant::now();
+        loop {
+            let next = ring.load(Acquire);
+            if next != batch {
+                batch = next;
+                break;
+            }
+            let idle = since.elapsed() > Duration::from_nanos(args.idle_ns);
+            if stop.load(Relaxed) != 0 || idle {
+                return parked.store(batch, Release);
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn nodes<T>(graph: sys::CUgraph, change: impl FnOnce(&mut Nodes) -> T) -> T {
+    state(|state| change(state.loops.graphs.entry(graph as usize).or_default()))
+}
+
+pub(super) fn install(driver: &mut Driver) {
+    extern "C" fn add_memset(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        _: *const sys::CUgraphNode,
+        _: usize,
+        params: *const sys::CUDA_MEMSET_NODE_PARAMS,
+        _: sys::CUcontext,
+    ) -> i32 {
+        // SAFETY: the backend passes parameters that outlive the call.
+        let params = unsafe { &*params };
+        let memset = (params.dst as usize, params.width, params.value as u8);
+        nodes(graph, |nodes| nodes.memsets.push(memset));
+        handle(node)
+    }
+    extern "C" fn add_kernel(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        _: *const sys::CUgraphNode,
+        _: usize,
+        params: *const sys::CUDA_KERNEL_NODE_PARAMS,
+    ) -> i32 {
+        // SAFETY: these tests launch the kernels of a loop alone, which take this struct.
+        let args = unsafe { *(*(*params).kernelParams).cast::<LoopArgs>() };
+        nodes(graph, |nodes| nodes.kernel = Some(args));
+        handle(node)
+    }
+    extern "C" fn add_node(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        _: *const sys::CUgraphNode,
+        _: *const sys::CUgraphEdgeData,
+        _: usize,
+        params: *mut sys::CUgraphNodeParams,
+    ) -> i32 {
+        let mut body: sys::CUgraph = null_mut();
+        handle(&mut body);
+        let body = body as usize;
+        nodes(graph, |nodes| nodes.body = Some(body));
+        // The driver's own array of one graph.
+        let at = Box::leak(Box::new(body as sys::CUgraph));
+        // SAFETY: the backend passes parameters of a conditional node that outlive the call.
+        unsafe { (*params).__bindgen_anon_1.conditional.phGraph_out = at };
+        handle(node)
+    }
+    extern "C" fn add_child(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        _: *const sys::CUgraphNode,
+        _: usize,
+        child: sys::CUgraph,
+    ) -> i32 {
+        let memsets = nodes(child, |child| child.memsets.clone());
+        nodes(graph, |nodes| nodes.memsets.extend(memsets));
+        handle(node)
+    }
+    extern "C" fn new_condition(
+        condition: *mut sys::CUgraphConditionalHandle,
+        _: sys::CUgraph,
+        _: sys::CUcontext,
+        _: c_uint,
+        _: c_uint,
+    ) -> i32 {
+        put(condition, 1)
+    }
+    extern "C" fn instantiate(
+        exec: *mut sys::CUgraphExec,
+        graph: sys::CUgraph,
+        _: c_ulonglong,
+    ) -> i32 {
+        let made = nodes(graph, |nodes| nodes.clone());
+        let result = handle(exec);
+        // SAFETY: just written.
+        let exec = unsafe { *exec } as usize;
+        state(|state| state.loops.execs.insert(exec, made));
+        result
+    }
+    extern "C" fn launch(exec: sys::CUgraphExec, stream: sys::CUstream) -> i32 {
+        let (exec, stream) = (exec as usize, stream as usize);
+        let body = state(|state| {
+            let made = state.loops.execs[&exec].clone();
+            let body = made.body.map(|body| state.loops.graphs[&body].clone());
+            state.loops.launches += usize::from(body.is_some());
+            body
+        });
+        if let Some(body) = body {
+            let earlier = state(|state| state.loops.running.remove(&stream));
+            let running = std::thread::spawn(move || {
+                if let Some(earlier) = earlier {
+                    earlier.join().unwrap();
+                }
+                run_loop(&body);
+            });
+            state(|state| state.loops.running.insert(stream, running));
+        }
+        result_codes::SUCCESS
+    }
+    extern "C" fn load_module(
+        module: *mut sys::CUmodule,
+        _: *const c_void,
+        _: c_uint,
+        _: *mut sys::CUjit_option,
+        _: *mut *mut c_void,
+    ) -> i32 {
+        match state(|state| state.loops.loads_modules) {
+            true => handle(module),
+            false => result_codes::NOT_SUPPORTED,
+        }
+    }
+    extern "C" fn function(
+        function: *mut sys::CUfunction,
+        _: sys::CUmodule,
+        _: *const c_char,
+    ) -> i32 {
+        handle(function)
+    }
+    extern "C" fn load_function(_: sys::CUfunction) -> i32 {
+        result_codes::SUCCESS
+    }
+    extern "C" fn param(
+        _: sys::CUfunction,
+        index: usize,
+        at: *mut usize,
+        bytes: *mut usize,
+    ) -> i32 {
+        put(at, 0);
+        put(bytes, size_of::<LoopArgs>());
+        match index {
+            0 => result_codes::SUCCESS,
+            _ => result_codes::INVALID_VALUE,
+        }
+    }
+    extern "C" fn attribute(
+        value: *mut c_int,
+        _: sys::CUfunction_attribute,
+        _: sys::CUfunction,
+    ) -> i32 {
+        put(value, 1024)
+    }
+    driver.cuGraphAddMemsetNode = add_memset;
+    driver.cuGraphAddKernelNode_v2 = add_kernel;
+    driver.cuGraphAddNode_v2 = add_node;
+    driver.cuGraphAddChildGraphNode = add_child;
+    driver.cuGraphConditionalHandleCreate = new_condition;
+    driver.cuGraphInstantiateWithFlags = instantiate;
+    driver.cuGraphLaunch = launch;
+    driver.cuModuleLoadDataEx = load_module;
+    driver.cuModuleGetFunction = function;
+    driver.cuFuncLoad = load_function;
+    driver.cuFuncGetParamInfo = param;
+    extern "C" fn record(event: sys::CUevent, stream: sys::CUstream) -> i32 {
+        let (event, stream) = (event as usize, stream as usize);
+        state(|state| state.loops.recorded.insert(event, stream));
+        result_codes::SUCCESS
+    }
+    extern "C" fn query(event: sys::CUevent) -> i32 {
+        let runs = state(|state| {
+            let stream = state.loops.recorded.get(&(event as usize));
+            let running = stream.and_then(|stream| state.loops.running.get(stream));
+            running.is_some_and(|running| !running.is_finished())
+        });
+        match runs {
+            true => result_codes::NOT_READY,
+            false => wait(),
+        }
+    }
+    extern "C" fn synchronize(stream: sys::CUstream) -> i32 {
+        let running = state(|state| state.loops.running.remove(&(stream as usize)));
+        if let Some(running) = running {
+            running.join().unwrap();
+        }
+        wait()
+    }
+    driver.cuFuncGetAttribute = attribute;
+    driver.cuEventRecord = record;
+    driver.cuEventQuery = query;
+    driver.cuStreamSynchronize = synchronize;
+}

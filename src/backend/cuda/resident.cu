@@ -1,0 +1,83 @@
+// The kernels of a loop that replays a graph on the device. `resident.ptx` is what nvcc makes of
+// this:
+//
+//     nvcc -rdc=true -ptx -arch=compute_75 -o - resident.cu | sed 's/^\.version .*/.version 8.3/' > resident.ptx
+//
+// The driver links the device runtime's cudaGraphSetConditional by itself, since CUDA 12.3.
+
+using u64 = unsigned long long;
+
+// What doorbell.rs has in `HostWords` and `DeviceWords`.
+struct HostWords {
+    u64 ring;
+    u64 stop;
+};
+struct DeviceWords {
+    u64 done;
+    u64 parked;
+};
+
+// The argument of both kernels: `LoopArgs` in resident.rs.
+struct Loop {
+    const HostWords* host;
+    DeviceWords* device;
+    // In device memory: the number of the batch that runs.
+    u64* batch;
+    u64 idle_ns;
+    cudaGraphConditionalHandle condition;
+};
+
+// Both words in one access of the host's memory.
+__device__ inline HostWords look(const HostWords* words)
+{
+    HostWords seen;
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(seen.ring), "=l"(seen.stop)
+                 : "l"(words)
+                 : "memory");
+    return seen;
+}
+
+__device__ inline u64 now_ns()
+{
+    u64 ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+__device__ inline void store(u64* word, u64 value)
+{
+    *(volatile u64*)word = value;
+}
+
+// Takes the batch that the loop was launched for.
+extern "C" __global__ void tapeloop_loop_begin(const __grid_constant__ Loop loop)
+{
+    *loop.batch = look(loop.host).ring;
+    __threadfence_system();
+}
+
+// Runs at the end of each batch: announces it, and waits for the next one. The loop goes on with
+// that batch, or ends.
+extern "C" __global__ void tapeloop_loop_turn(const __grid_constant__ Loop loop)
+{
+    const u64 batch = *loop.batch;
+    // The results are visible before the announcement.
+    __threadfence_system();
+    store(&loop.device->done, batch);
+    const u64 since_ns = now_ns();
+    for (;;) {
+        const HostWords seen = look(loop.host);
+        if (seen.ring != batch) {
+            // The batch's data is read after its number.
+            __threadfence_system();
+            *loop.batch = seen.ring;
+            return;
+        }
+        if (seen.stop || now_ns() - since_ns > loop.idle_ns)
+            break;
+    }
+    __threadfence_system();
+    store(&loop.device->parked, batch);
+    cudaGraphSetConditional(loop.condition, 0);
+}

@@ -1,0 +1,293 @@
+//! The first commands of a new user, as they are typed: each does the obvious thing, or says in one
+//! line what to type instead.
+
+use super::*;
+use std::env;
+
+/// A command of the shell, its exit code, and what it prints: to standard output if it succeeds,
+/// and to standard error if it does not. Each runs in the folder that the earlier ones left.
+const COMMANDS: &[(&str, i32, &str)] = &[
+    ("tapeloop", 2, "Usage: tapeloop [OPTIONS] [FILE]..."),
+    ("tapeloop --help", 0, "tapeloop run structures/ -o out"),
+    (
+        "tapeloop help run",
+        0,
+        "3 finished with more rejected inputs than --max-rejects",
+    ),
+    ("tapeloop --version", 0, "tapeloop "),
+    // A file alone.
+    (
+        "tapeloop 1ubi.pdb",
+        0,
+        "1ubi: 76 residues in 1 chain, 602 atoms",
+    ),
+    ("tapeloop 1ubi.pdb --features torsions", 0, "phi"),
+    (
+        "tapeloop 1ubi.pdb --format csv | head -n 1",
+        0,
+        "source,structure,model,res_index",
+    ),
+    (
+        "tapeloop 1ubi.pdb --format json | tail -n 1",
+        0,
+        "\"auth_seq_id\":76",
+    ),
+    (
+        "tapeloop 1ubi.pdb --format parquet > 1ubi.parquet; head -c 4 1ubi.parquet",
+        0,
+        "PAR1",
+    ),
+    (
+        "tapeloop 1ubi",
+        1,
+        "1ubi: no such file or folder (fix: did you mean `1ubi.pdb`?)",
+    ),
+    (
+        "tapeloop 4hhb",
+        1,
+        "curl -O https://files.rcsb.org/download/4hhb.cif.gz",
+    ),
+    (
+        "tapeloop 1ubo.pdb",
+        1,
+        "1ubo.pdb: no such file or folder (fix: did you mean `1ubi.pdb`?)",
+    ),
+    (
+        "tapeloop rum 1ubi.pdb",
+        2,
+        "`rum` is neither a command nor a file (did you mean `run`?)",
+    ),
+    // Inputs.
+    ("tapeloop run 1ubi.pdb", 0, ""),
+    ("tapeloop run 1ubi.pdb && ls tapeloop-out", 0, "residues"),
+    (
+        "tapeloop run structures/",
+        2,
+        "holds the results of another run (fix: name another output",
+    ),
+    ("tapeloop run structures/ -o out", 0, ""),
+    ("cat 1ubi.pdb | tapeloop run - -o twice", 0, ""),
+    (
+        "cat 1ubi.pdb | tapeloop run - -o twice",
+        2,
+        "holds the results of another run",
+    ),
+    ("cd structures && tapeloop run . -o ../here", 0, ""),
+    (
+        "tapeloop run . -o here",
+        2,
+        "holds the results of another run",
+    ),
+    (
+        "tapeloop run structures/ -o out -v 2>&1",
+        0,
+        "of PDB or mmCIF: 1 (structures/notes.txt)",
+    ),
+    ("tapeloop run *.pdb -o all", 3, "junk.pdb: "),
+    ("tapeloop run *.pdb -o all --max-rejects 1", 0, ""),
+    (
+        "tapeloop run -i 1ubi.pdb structures/1yjp.cif -o two --json",
+        0,
+        "\"structures\": 2",
+    ),
+    (
+        "cat 1ubi.pdb | tapeloop run - -o piped && ls piped",
+        0,
+        "run.json",
+    ),
+    (
+        "tapeloop - --features rg,sasa < 1ubi.pdb",
+        0,
+        "stdin: 76 residues",
+    ),
+    (
+        "ls structures/*.cif | tapeloop run @- -o - | tail -n 1",
+        0,
+        "1yjp",
+    ),
+    ("tapeloop run job.toml && ls from-job", 0, "run.json"),
+    ("tapeloop job.toml", 0, ""),
+    ("tapeloop run no.toml", 2, "no.toml: No such file"),
+    (
+        "tapeloop run job.toml other.toml",
+        2,
+        "job.toml and other.toml are both config files",
+    ),
+    (
+        "tapeloop run",
+        2,
+        "no input is given (fix: name files or folders: tapeloop run structures/",
+    ),
+    (
+        "tapeloop run nowhere/ -o new",
+        1,
+        "nowhere: no such file or folder",
+    ),
+    (
+        "tapeloop run empty/ -o new",
+        1,
+        "empty: no structure file is found here",
+    ),
+    (
+        "tapeloop run 'sets/*.cif' -o new",
+        1,
+        "sets: no such file or folder",
+    ),
+    (
+        "tapeloop run @list.txt -o new",
+        1,
+        "list.txt: no such file or folder",
+    ),
+    (
+        "tapeloop run 1ubo.pdb -o new --dry-run",
+        1,
+        "1ubo.pdb: no such file or folder",
+    ),
+    ("ls new", 2, "new"),
+    (
+        "tapeloop run 1ubi.bcif -o binary",
+        1,
+        "this is BinaryCIF, which cannot be read (fix: fetch",
+    ),
+    (
+        "tapeloop run set.tar.gz -o archive -q",
+        1,
+        "this is an archive, which cannot be read",
+    ),
+    // Options.
+    (
+        "tapeloop run 1ubi.pdb -o x --gpu",
+        2,
+        "tip: type --backend cuda",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --backend gpu",
+        2,
+        "(did you mean `cuda`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features phi",
+        2,
+        "a column of the feature `torsions`",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --format excel",
+        2,
+        "possible values: parquet, arrow, csv, json",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x.csv",
+        2,
+        "-o - --format csv > x.csv writes one file",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --dry-run",
+        0,
+        "compute 18 features",
+    ),
+    // Other commands.
+    ("tapeloop features", 0, "contact_number"),
+    ("tapeloop features --json", 0, "\"name\": \"torsions\""),
+    (
+        "tapeloop features --slots 4",
+        2,
+        "unexpected argument '--slots'",
+    ),
+    ("tapeloop doctor", 0, "auto"),
+    ("tapeloop doctor --json", 0, "\"label\": \"auto\""),
+    ("tapeloop devices --json", 0, "\"devices\""),
+    ("tapeloop completions bash", 0, "complete -F _tapeloop"),
+    (
+        "mkdir man && tapeloop man man && ls man",
+        0,
+        "tapeloop-run.1",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb sasa -o painted.pdb && head -n 1 painted.pdb",
+        0,
+        "HEADER",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb torsions -o y.pdb",
+        2,
+        "name one of its columns: phi, psi, omega",
+    ),
+];
+
+#[test]
+fn each_first_command_does_the_obvious_thing_or_says_what_to_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("structures")).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    for (name, to) in [
+        ("1ubi.pdb", "1ubi.pdb"),
+        ("1yjp.cif", "structures/1yjp.cif"),
+        ("1a8o.cif.gz", "structures/1a8o.cif.gz"),
+    ] {
+        fs::copy(Path::new(SAMPLES).join(name), at(to)).unwrap();
+    }
+    for (name, text) in [
+        ("structures/notes.txt", "a note"),
+        ("junk.pdb", "junk"),
+        ("1ubi.bcif", "\u{83}junk"),
+        ("set.tar.gz", "junk"),
+        ("job.toml", "input = \"1ubi.pdb\"\noutput = \"from-job\"\n"),
+        ("other.toml", ""),
+    ] {
+        fs::write(at(name), text).unwrap();
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_tapeloop"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = program.parent().map(Path::to_owned).into_iter();
+    let path = env::join_paths(folders.chain(env::split_paths(&path))).unwrap();
+    let mut wrong = String::new();
+    for (line, expected_code, expected) in COMMANDS {
+        let output = Command::new("sh")
+            .arg("-c")
+            .arg(line)
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            // On machines with a GPU too.
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .env_remove("TAPELOOP_LOG")
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        let is_good = *expected_code == 0;
+        let (printed, other) = if is_good { (&out, &err) } else { (&err, &out) };
+        // Standard error is no terminal, so a command that succeeds says nothing there.
+        let is_silent = other.is_empty() || line.contains("--max-rejects");
+        let has_code = output.status.code() == Some(*expected_code);
+        if !has_code || !printed.contains(expected) || !is_silent {
+            wrong += &format!("$ {line}\n{out}{err}[{}]\n", output.status);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn rows_on_standard_output_have_the_bytes_of_the_file_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["parquet", "arrow", "csv", "json"] {
+        let out = folder.path().join(format);
+        run_well(&[SAMPLES, "-o", str_of(&out), "--format", format]);
+        let part = fs::read(out.join(format!("residues/part-00000.{format}"))).unwrap();
+        let printed = run_well(&[SAMPLES, "-o", "-", "--format", format]);
+        assert!(printed.stdout == part, "{format}");
+    }
+}
+
+#[test]
+fn a_reader_that_closes_standard_output_ends_the_run_in_order() {
+    let line = "\"$0\" run --backend cpu -o - \"$1\" | true";
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let output = Command::new("bash")
+        .args(["-o", "pipefail", "-c", line])
+        .args([env!("CARGO_BIN_EXE_tapeloop"), &input])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}

@@ -1,0 +1,280 @@
+//! Loops on the device: what they cost, and how they go along with other work of the process.
+//! Without a device each test says "skipped: no device".
+
+use super::mix::{Item, Mix, UNIFORMS};
+use super::steady::Rounds;
+use super::target::{Target, card, say};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tapeloop::ErrorKind;
+use tapeloop::backend::{AllocationView, DeviceSlot, Residency, Space};
+use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
+use tapeloop::record::{Buffer, Image, Kernel, Recorder};
+use tapeloop::replay::{Bindings, Buckets, Executor, Mode, Policy, Rung};
+use tapeloop::workload::Extent;
+
+fn config() -> EngineConfig {
+    let mut config = EngineConfig::new([64, 8]);
+    config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
+    config.policy = Policy::of(Mode::Resident);
+    config
+}
+
+fn submissions(target: &Target) -> u64 {
+    target.backend.driver_calls().submissions
+}
+
+#[test]
+fn resident_batches_are_right_and_need_next_to_no_call_of_the_driver() {
+    let Some(target) = card() else { return };
+    let mut rounds = Rounds::new(&target, Mode::Resident);
+    rounds.run(0..1_000, |_, _| ());
+    let (before, start) = (target.backend.driver_calls(), Instant::now());
+    let reported = rounds.run(1_000..1_000 + target.replays, |_, _| ());
+    let took = start.elapsed();
+    let after = target.backend.driver_calls();
+    let launches = (after.submissions - before.submissions) / 2;
+    assert_eq!(reported, 0);
+    assert_eq!(after.allocations, before.allocations);
+    assert_eq!(after.graph_edits, before.graph_edits);
+    // Three loops, launched every 10 ms; more if this thread was interrupted.
+    let rounds = took.as_millis() as u64 / 10 + 1;
+    assert!(launches <= 10 * rounds, "{launches} launches in {took:?}");
+    let polls = after.polls - before.polls;
+    say(&format!(
+        "resident: {:?} each, {launches} launches and {polls} queries for {} batches, all checked",
+        took / target.replays,
+        target.replays
+    ));
+}
+
+#[test]
+fn a_loop_without_work_ends_and_the_next_batch_launches_it() {
+    let Some(target) = card() else { return };
+    let mut rounds = Rounds::new(&target, Mode::Resident);
+    rounds.run(0..10, |_, _| ());
+    for batch in 10..110 {
+        let before = submissions(&target);
+        std::thread::sleep(Duration::from_millis(3));
+        rounds.run(batch..batch + 1, |_, _| ());
+        assert_eq!(submissions(&target) - before, 2, "a launch and an event");
+    }
+}
+
+/// Batches of `len` words, each with other words at both ends, which are checked as soon as the
+/// batch is done. Returns the time for a batch.
+fn ends_of_batches(target: &Target, len: u32, slots: usize, batches: u32) -> Duration {
+    let mut recorder = Recorder::new(&[len]);
+    let x: Buffer<u32> = recorder.upload_buffer("x", 0, 1);
+    let y: Buffer<u32> = recorder.download_buffer("y", 0, 1);
+    recorder.upload(x);
+    let text = "extern \"C\" __global__ void seven(const unsigned* x, unsigned* y, unsigned n) {
+        const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = 7 * x[i];
+    }";
+    let kernel = Kernel::new("seven")
+        .reads::<u32>("x")
+        .writes::<u32>("y")
+        .scalar::<u32>("n");
+    // SAFETY: it accesses `n` words of both buffers, which is what they have.
+    let kernel = unsafe { kernel.code(&Image::cuda("seven.cu", text)) };
+    let args = [x.into(), y.into(), len.into()];
+    recorder.launch(&kernel, len.div_ceil(128), &args);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let policy = Policy::of(Mode::Resident);
+    let mut ring: Ring<u32> =
+        Ring::new(&target.backend, &buckets, slots, &policy, Wait::Spin).unwrap();
+    let last = len as usize - 1;
+    let start = Instant::now();
+    let (mut next, mut back) = (0, 0);
+    while back < batches {
+        while next < batches
+            && let Some(mut slot) = ring.acquire()
+        {
+            let x = slot.write(x);
+            (x[0], x[last]) = (next, !next);
+            ring.submit(slot, Extent::from([len]), next).unwrap();
+            next += 1;
+        }
+        let finished = ring.wait().expect("a batch is in flight");
+        let slot = finished.as_ref().expect("the device does not fail");
+        let (batch, y) = (*slot.batch(), slot.read(y));
+        let expected = [batch, !batch].map(|x| 7_u32.wrapping_mul(x));
+        assert_eq!([y[0], y[last]], expected, "batch {batch}");
+        let (_, error) = ring.release(finished);
+        assert!(error.is_none());
+        back += 1;
+    }
+    start.elapsed() / batches
+}
+
+#[test]
+fn the_first_and_last_bytes_of_a_million_batches_are_there_when_they_are_announced() {
+    let Some(target) = card() else { return };
+    for slots in [1, 8] {
+        let small = ends_of_batches(&target, 4 << 10, slots, 500_000);
+        let large = ends_of_batches(&target, 2 << 20, slots, 5_000);
+        say(&format!(
+            "{slots} slots: 16 KiB {small:?}, 8 MiB {large:?} a batch, checked"
+        ));
+    }
+}
+
+/// Runs `call` again and again while batches are replayed, and returns the longest time it took.
+fn beside_load(target: &Target, mut call: impl FnMut()) -> Duration {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            let mut rounds = Rounds::new(target, Mode::Resident);
+            let mut batch = 0;
+            while !is_over.load(Relaxed) {
+                rounds.run(batch..batch + 1_000, |_, _| ());
+                batch += 1_000;
+            }
+            batch
+        });
+        let mut longest = Duration::ZERO;
+        for _ in 0..50 {
+            std::thread::sleep(Duration::from_millis(2));
+            let start = Instant::now();
+            call();
+            longest = longest.max(start.elapsed());
+        }
+        is_over.store(true, Relaxed);
+        assert!(load.join().unwrap() > 1_000);
+        longest
+    })
+}
+
+#[test]
+fn calls_that_wait_for_the_context_return_while_loops_are_busy() {
+    let Some(target) = card() else { return };
+    let backend = &target.backend;
+    let device = beside_load(&target, || {
+        drop(backend.allocate(Space::Device, 64 << 20).unwrap());
+    });
+    let pinned = beside_load(&target, || {
+        drop(backend.allocate(Space::Pinned, 1 << 20).unwrap());
+    });
+    let mut rounds = 0;
+    let engine = beside_load(&target, || {
+        let mut ring = Rounds::new(&target, Mode::Resident);
+        ring.run(rounds..rounds + 10, |_, _| ());
+        rounds += 10;
+    });
+    say(&format!(
+        "beside busy loops: device memory {device:?}, pinned memory {pinned:?}, another ring \
+         {engine:?} at most"
+    ));
+    for longest in [device, pinned] {
+        assert!(longest < Duration::from_millis(50), "{longest:?}");
+    }
+}
+
+#[test]
+fn a_ring_dropped_in_mid_flight_leaves_no_loop_and_no_memory() {
+    let Some(target) = card() else { return };
+    let mut free = None;
+    for turn in 0..target.rounds {
+        let pool = Arc::clone(&target.pool);
+        let backends = [Arc::clone(&target.backend)];
+        let mut pipeline = Pipeline::new(Mix::new(), &backends, pool, &config()).unwrap();
+        for n in 0..turn as u32 % 30 {
+            drop(pipeline.submit(Item::new(n, 1 + n as usize % 40)));
+        }
+        drop(pipeline);
+        // The first one loads kernels.
+        let now = target.free_bytes();
+        assert_eq!(*free.get_or_insert(now), now, "turn {turn}");
+    }
+}
+
+#[test]
+fn bindings_change_under_a_loop() {
+    let Some(target) = card() else { return };
+    let saxpy = super::gpu::saxpy();
+    let mut slot = super::gpu::one_slot(&target.backend, &saxpy.recording);
+    let mut executor = super::gpu::ready(
+        &target.backend,
+        &saxpy.recording,
+        &mut *slot,
+        Mode::Resident,
+    );
+    let bind =
+        |executor: &mut Executor, slot: &mut dyn DeviceSlot, change: &dyn Fn(&mut Bindings)| {
+            let mut bindings = Executor::bindings(executor, slot, 0).unwrap().clone();
+            change(&mut bindings);
+            executor.update(slot, 0, bindings).unwrap()
+        };
+    for round in 0..20 {
+        super::gpu::round(&saxpy, &mut *slot, &mut executor, 0, round);
+        let unchanged = bind(&mut executor, &mut *slot, &|_| ());
+        assert_eq!(unchanged, Rung::Unchanged);
+        let allocation = target.backend.allocate(Space::Device, 4 * super::gpu::LEN);
+        let view = AllocationView::new(&allocation.unwrap(), 0, 4 * super::gpu::LEN).unwrap();
+        let rebound = bind(&mut executor, &mut *slot, &|bindings| {
+            bindings.bind_device(saxpy.x, view.clone()).unwrap();
+        });
+        assert_eq!(rebound, Rung::Instantiate);
+    }
+}
+
+#[test]
+fn threads_and_buckets_share_loops() {
+    let Some(target) = card() else { return };
+    let pool = Arc::clone(&target.pool);
+    let backends = [Arc::clone(&target.backend)];
+    let mut config = config();
+    config.slots = 8;
+    let engine = Engine::new(Mix::new(), &backends, pool, &config).unwrap();
+    std::thread::scope(|scope| {
+        for producer in 0..4 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for n in 0..2_000 {
+                    let item = Item::new(10_000 * producer + n, 1 + n as usize % 60);
+                    let ticket = engine.submit(item.clone()).unwrap();
+                    let done = ticket.wait().unwrap().result.unwrap();
+                    assert_eq!(done, item.output(UNIFORMS));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn more_loops_than_the_device_runs_are_refused_or_launched_by_the_host() {
+    let Some(target) = card() else { return };
+    let open = |slots, policy: Policy| {
+        let pool = Arc::clone(&target.pool);
+        let backends = [Arc::clone(&target.backend)];
+        let mut config = config();
+        (config.slots, config.policy) = (slots, policy);
+        Pipeline::new(Mix::new(), &backends, pool, &config)
+    };
+    let policy = config().policy;
+    let error = open(40, policy).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("64 graphs"), "{error}");
+    let policy = Policy {
+        fallback: tapeloop::replay::Fallback::Launches,
+        residency: Residency {
+            idle: Duration::from_micros(200),
+            busy: Duration::from_millis(2),
+        },
+        ..policy
+    };
+    let mut pipeline = open(40, policy).unwrap();
+    for n in 0..400 {
+        let item = Item::new(n, 1 + n as usize % 40);
+        while let Some(delivery) = pipeline.poll() {
+            assert_eq!(delivery.result.unwrap(), delivery.item.output(UNIFORMS));
+        }
+        pipeline.submit(item).map_err(|_| ()).unwrap();
+    }
+    while let Some(delivery) = pipeline.wait() {
+        assert_eq!(delivery.result.unwrap(), delivery.item.output(UNIFORMS));
+    }
+}
