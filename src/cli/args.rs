@@ -98,6 +98,12 @@ pub(super) struct RunArgs {
     /// Inputs, as without the option.
     #[arg(short, long, value_name = "PATH", num_args = 1.., value_parser = path_text())]
     input: Vec<String>,
+    /// Members of archives to read, by their names: "*.cif.gz".
+    #[arg(long, value_name = "GLOB")]
+    members: Option<String>,
+    /// Read a part of the inputs: "3/16" is the third of sixteen.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     /// Config file, whatever its name (TOML; docs/CONFIG.md lists the keys); options override it.
@@ -326,6 +332,8 @@ impl ShowArgs {
         RunArgs {
             paths: self.files,
             input: Vec::new(),
+            members: None,
+            shard: None,
             output,
             config: None,
             overrides: Overrides::of_features(self.features),
@@ -355,6 +363,8 @@ impl RunArgs {
         let mut raw = self
             .overrides
             .raw_config(configs.first().map(PathBuf::as_path))?;
+        raw.set("--members", "members", self.members);
+        raw.set("--shard", "shard", self.shard);
         raw.set_list("INPUT", "input", inputs);
         raw.set("--output", "output", self.output.output);
         let is_stdout = raw.text("output") == Some(STANDARD);

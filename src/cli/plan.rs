@@ -2,7 +2,7 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
-use super::inputs;
+use super::inputs::{self, ArchiveOptions};
 use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
@@ -22,6 +22,10 @@ const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "st
 
 /// The most threads of the engine's pool for a GPU.
 const BATCH_THREADS_MAX: usize = 4;
+
+/// The memory of members that were read from archives and wait for a thread that parses them: some
+/// hundred compressed models.
+const MEMBERS_BYTES_MAX: u64 = 64 << 20;
 
 /// A config with everything that a run needs to start.
 pub(super) struct Plan {
@@ -98,6 +102,16 @@ impl Plan {
         let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
         let left = left.saturating_sub(engine);
         Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
+    }
+
+    /// How archives are read. Their members wait in memory until they are parsed.
+    pub(super) fn archives(&self) -> ArchiveOptions {
+        let bytes_max = self.config.reading_bytes_max.min(MEMBERS_BYTES_MAX);
+        ArchiveOptions {
+            members: self.config.members.clone(),
+            limits: self.config.reading.limits,
+            budget: Arc::new(ReadBudget::new(bytes_max)),
+        }
     }
 
     /// Allocates the memory and starts the engine.

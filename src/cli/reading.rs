@@ -1,7 +1,7 @@
 //! Reads sources into structures, several at once, in the order of the sources.
 
 use super::annotations::Annotations;
-use super::inputs::{STDIN, Source, explained, structure_name};
+use super::inputs::{Source, explained, structure_name};
 use super::path_text::text_of;
 use super::run_counters::RunCounters;
 use crate::error::{Error, Result, catch, excerpt};
@@ -10,7 +10,6 @@ use crate::pipeline::OrderedMap;
 use crate::structure::{ReadBudget, ReadOptions, Reader, Structure};
 use rayon::ThreadPool;
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -81,12 +80,8 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
     READER.with_borrow_mut(|kept| {
         let new = || Reader::with_budget(options, Arc::clone(budget));
         let mut reader = kept.take().unwrap_or_else(new);
-        let path = match source.path == Path::new(STDIN) {
-            true => Path::new("/dev/stdin"),
-            false => &source.path,
-        };
-        let structures = reader.read_path(path);
-        let structures = structures.map_err(|error| explained(path, error))?;
+        let structures = source.content.read(&source.path, &mut reader);
+        let structures = structures.map_err(|error| explained(&source.path, error))?;
         if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {
             *kept = Some(reader);
         }
@@ -112,6 +107,7 @@ fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inputs::Content;
     use super::*;
     use flate2::Compression;
     use flate2::write::GzEncoder;
@@ -134,6 +130,7 @@ mod tests {
             let source = Source {
                 ordinal: 0,
                 path,
+                content: Content::File,
                 problem: None,
             };
             let budget = Arc::new(ReadBudget::new(1 << 30));

@@ -5,7 +5,7 @@ use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
-use super::inputs::{Source, Sources};
+use super::inputs::{Archives, Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{OutputFolder, replaces_input};
 use super::path_text;
@@ -141,7 +141,9 @@ pub(super) fn compute(
     let counters = Arc::new(RunCounters::default());
     let rows = open_rows(plan, to.target, folder.as_ref());
     let table_cores = rows.cores();
-    let sources = Sources::new(plan.config.input.clone());
+    let archives = Archives::Read(plan.archives());
+    let shard = plan.config.shard;
+    let sources = Sources::new(plan.config.input.clone(), archives, shard);
     let sources = SourceThread::start(sources, &interrupt, &counters)?;
     let replaced = Arc::new(OnceLock::new());
     let earlier = folder.as_ref().map(|folder| folder.earlier().clone());
@@ -149,7 +151,9 @@ pub(super) fn compute(
     let mut results = ResultWriter::start(rows, folder, Arc::clone(&counters), header.clone())?;
     let streamed = {
         let items = &plan.config.input;
-        let _progress = to.progress.then(|| Progress::start(&counters, items));
+        let _progress = to
+            .progress
+            .then(|| Progress::start(&counters, items, shard));
         let inputs = super::reading::inputs(
             sources,
             plan.config.reading,
@@ -277,9 +281,14 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
         false => "",
     };
     note(
-        "skipped files in folders whose names are not those of PDB or mmCIF",
+        "skipped files in folders and archives whose names are not those of structure files",
         counts.others_skipped,
         &format!(" ({}{more})", others.join(", ")),
+    );
+    note(
+        "members of archives with the name of an earlier member, which --members can tell apart",
+        counts.names_repeated,
+        "",
     );
     note(
         "skipped FIFOs, sockets and devices in folders and globs",

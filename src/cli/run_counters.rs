@@ -30,6 +30,7 @@ pub(super) struct RunCounters {
     rejected: AtomicU64,
     specials_skipped: AtomicU64,
     others_skipped: AtomicU64,
+    names_repeated: AtomicU64,
     /// The first of these files.
     first_others: Mutex<Vec<String>>,
     /// Reading, on all threads.
@@ -61,6 +62,8 @@ pub(super) struct RunCounts {
     pub(super) specials_skipped: u64,
     /// Files in folders whose names have the ending of no structure file.
     pub(super) others_skipped: u64,
+    /// Members of archives that have the name of an earlier one.
+    pub(super) names_repeated: u64,
     /// Sum over the reading threads.
     pub(super) read: Duration,
     pub(super) write: Duration,
@@ -125,6 +128,10 @@ impl RunCounters {
         }
     }
 
+    pub(super) fn set_names_repeated(&self, count: u64) {
+        self.names_repeated.store(count, Relaxed);
+    }
+
     fn first_others(&self) -> MutexGuard<'_, Vec<String>> {
         let first = self.first_others.lock();
         first.unwrap_or_else(PoisonError::into_inner)
@@ -158,6 +165,7 @@ impl RunCounters {
             rejected: self.rejected.load(Relaxed),
             specials_skipped: self.specials_skipped.load(Relaxed),
             others_skipped: self.others_skipped.load(Relaxed),
+            names_repeated: self.names_repeated.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),
         }

@@ -101,6 +101,7 @@ impl RunHeader {
                 "rejected": counts.rejected,
                 "specials_skipped": counts.specials_skipped,
                 "others_skipped": counts.others_skipped,
+                "names_repeated": counts.names_repeated,
                 "parts": outcome.written.parts,
                 "batches": outcome.counters.batches,
                 "driver_calls": outcome.counters.driver_calls,

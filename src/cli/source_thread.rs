@@ -34,13 +34,15 @@ impl SourceThread {
         let (sender, receiver) = bounded(SOURCES_AHEAD);
         let counters = Arc::clone(counters);
         let list = move || {
-            while let Some(source) = sources.next() {
+            loop {
+                let source = sources.next();
                 counters.set_skipped(sources.skipped());
-                if sender.send(source).is_err() {
+                counters.set_names_repeated(sources.names_repeated());
+                let sent = source.map(|source| sender.send(source));
+                if !matches!(sent, Some(Ok(()))) {
                     return;
                 }
             }
-            counters.set_skipped(sources.skipped());
         };
         let thread = std::thread::Builder::new()
             .name("tapeloop-list".to_owned())
@@ -86,6 +88,7 @@ impl Iterator for SourceThread {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use super::super::inputs::{Archives, Shard};
     use super::*;
     use std::fs::OpenOptions;
     use std::io::Write;
@@ -101,7 +104,8 @@ mod tests {
         let (interrupt, ask) = Interrupt::for_test();
         let counters = Arc::default();
         let start = |item: &str| {
-            SourceThread::start(Sources::new(vec![item.to_owned()]), &interrupt, &counters).unwrap()
+            let sources = Sources::new(vec![item.to_owned()], Archives::Unknown, Shard::WHOLE);
+            SourceThread::start(sources, &interrupt, &counters).unwrap()
         };
         let mut waiting = start(&item);
         let mut writer = OpenOptions::new().write(true).open(&list).unwrap();

@@ -1,4 +1,4 @@
-//! gzip: how packed files are recognised and unpacked.
+//! Unpacks gzip files.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -6,7 +6,7 @@ use flate2::bufread::GzDecoder;
 use memchr::{memchr, memmem};
 
 use super::read_budget::BudgetShare;
-use super::read_limits::{ReadLimits, exceeded};
+use super::read_limits::ReadLimits;
 use crate::{Error, Result};
 
 /// The first bytes of every member of a gzip file: the two that mark it, and the method.
@@ -15,12 +15,6 @@ const MEMBER_START: [u8; 3] = [0x1f, 0x8b, 8];
 /// Whether the bytes of a file are gzip data.
 pub(super) fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&MEMBER_START[..2])
-}
-
-/// A file name without the ending `.gz`, in either case; `None` if the name does not have it.
-pub(crate) fn unpacked_name(name: &str) -> Option<&str> {
-    let (stem, ending) = name.split_at_checked(name.len().checked_sub(3)?)?;
-    ending.eq_ignore_ascii_case(".gz").then_some(stem)
 }
 
 /// Unpacks all members of a gzip file into `text`. Zeros behind the last member are padding, as for
@@ -51,12 +45,7 @@ pub(super) fn unpack(
     if share.fill(text, Members::new(bytes), size, max, refused)? {
         return Ok(());
     }
-    let what = format!("{} bytes of gzip data unpack to over {max}", bytes.len());
-    let (field, limit) = match max < u64::from(limits.text_bytes_max) {
-        true => ("unpack_ratio_max", limits.unpack_ratio_max),
-        false => ("text_bytes_max", limits.text_bytes_max),
-    };
-    Err(exceeded(field, limit, what))
+    Err(limits.unpacks_too_far("gzip", bytes.len()))
 }
 
 /// The text of all members of a gzip file, one after the other.

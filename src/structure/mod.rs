@@ -1,6 +1,6 @@
 //! The protein model and its readers.
 //!
-//! A [`Reader`] turns a file, plain or gzipped, into one [`Structure`] for each model: the heavy
+//! A [`Reader`] turns a file, plain or compressed, into one [`Structure`] for each model: the heavy
 //! atoms of the polymers, one conformer for each residue, and one row for each amino acid.
 //!
 //! The reader of a format (`formats`) fills an atom table (`atom_table`). It knows nothing of
@@ -18,11 +18,12 @@ mod atom_class;
 mod atom_table;
 mod b_factor_fields;
 mod components;
+pub(crate) mod compression;
 mod conformer;
 mod decimal;
 mod element;
 mod formats;
-pub(crate) mod gzip;
+mod gzip;
 mod model;
 mod polymer;
 mod read_budget;
@@ -35,6 +36,7 @@ mod residue_template;
 mod structure_builder;
 mod text;
 mod text8;
+mod zstd;
 
 pub use atom_class::AtomClass;
 pub use atom_table::BFactorField;
@@ -44,6 +46,8 @@ pub use model::{
     Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Truncation,
     Uniprot,
 };
+#[cfg(feature = "cli")]
+pub(crate) use read_budget::BudgetShare;
 pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
 pub use read_options::{Models, ReadOptions};

@@ -1,6 +1,7 @@
 //! The memory that readers on several threads share.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -14,13 +15,14 @@ use crate::{Error, Result};
 /// and returns all of them once the file is read. One reader never waits: if a file is larger
 /// than the whole budget, that reader reads it while all others wait. So the readers hold at
 /// most the budget and one file.
+#[derive(Debug)]
 pub struct ReadBudget {
     bytes_max: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     /// Bytes that the readers hold.
     bytes: u64,
@@ -41,22 +43,22 @@ impl ReadBudget {
 
 /// The bytes that one reader holds of a budget until the share is dropped. Without a budget a
 /// share has no bounds.
-pub(super) struct BudgetShare<'a> {
-    budget: Option<&'a ReadBudget>,
+pub(crate) struct BudgetShare {
+    budget: Option<Arc<ReadBudget>>,
     bytes: u64,
 }
 
 /// The least number of bytes that is read at once from a source larger than its stated size.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 
-impl<'a> BudgetShare<'a> {
-    pub(super) fn new(budget: Option<&'a ReadBudget>) -> Self {
+impl BudgetShare {
+    pub(crate) fn new(budget: Option<Arc<ReadBudget>>) -> Self {
         BudgetShare { budget, bytes: 0 }
     }
 
     /// Takes `more` bytes, at least one. Waits for them while any other reader is active.
     fn grow(&mut self, more: u64) {
-        let Some(budget) = self.budget else {
+        let Some(budget) = &self.budget else {
             return;
         };
         let mut state = budget.state.lock();
@@ -83,7 +85,7 @@ impl<'a> BudgetShare<'a> {
     /// Replaces `bytes` by the content of `source`, which has `size` bytes unless that is
     /// wrong. Returns false after `max` bytes and one more. `refused` makes the error if
     /// `source` cannot be read.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         bytes: &mut Vec<u8>,
         mut source: impl Read,
@@ -109,9 +111,9 @@ impl<'a> BudgetShare<'a> {
     }
 }
 
-impl Drop for BudgetShare<'_> {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
-        if let Some(budget) = self.budget
+        if let Some(budget) = &self.budget
             && self.bytes > 0
         {
             let mut state = budget.state.lock();
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn readers_hold_no_more_than_the_budget_and_one_file() {
-        let budget = ReadBudget::new(100);
+        let budget = Arc::new(ReadBudget::new(100));
         let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for thread in 0..8 {
@@ -137,7 +139,7 @@ mod tests {
                 scope.spawn(move || {
                     for file in 0..200 {
                         let steps = [20 + thread, 30, 200 * u64::from(file % 50 == thread)];
-                        let mut share = BudgetShare::new(Some(budget));
+                        let mut share = BudgetShare::new(Some(Arc::clone(budget)));
                         for bytes in steps.into_iter().filter(|&bytes| bytes > 0) {
                             share.grow(bytes);
                             let now = held.fetch_add(bytes, SeqCst) + bytes;
@@ -152,7 +154,7 @@ mod tests {
         let most = most.into_inner();
         // The largest file has 257 bytes.
         assert!((200..=357).contains(&most), "{most}");
-        let state = budget.state.into_inner();
+        let state = budget.state.lock();
         assert_eq!((state.bytes, state.active), (0, 0));
     }
 }

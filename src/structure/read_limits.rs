@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result};
 pub struct ReadLimits {
     /// Bytes of a file, and of its unpacked text.
     pub text_bytes_max: u32,
-    /// Bytes of text that a byte of gzip data may unpack to. The first 4 MiB of text do not count.
+    /// Bytes of text that a byte of packed data may unpack to. The first 4 MiB of text do not count.
     pub unpack_ratio_max: u32,
     /// Bytes of a name: an entry, a chain, an entity, a component, an accession.
     pub name_bytes_max: u32,
@@ -56,22 +56,53 @@ impl Default for ReadLimits {
     }
 }
 
-/// Text that gzip data of any size may unpack to: short files that repeat one residue compress well.
+/// Text that packed data of any size may unpack to: short files that repeat one residue compress well.
 const UNPACK_FREE_BYTES: u64 = 4 << 20;
 
 impl ReadLimits {
-    /// The most text that `packed` bytes of gzip data may unpack to.
+    /// The most text that a file of `packed` bytes may unpack to.
     pub(super) fn unpacked_bytes_max(&self, packed: usize) -> u64 {
-        let ratio = u64::from(self.unpack_ratio_max);
-        let by_ratio = (packed as u64).saturating_mul(ratio);
-        let by_ratio = by_ratio.saturating_add(UNPACK_FREE_BYTES);
+        let by_ratio = self.unpacked_stream_max(packed as u64);
         by_ratio.min(u64::from(self.text_bytes_max))
     }
 
+    /// The most that `packed` bytes may unpack to in a stream of many files.
+    pub(crate) fn unpacked_stream_max(&self, packed: u64) -> u64 {
+        let by_ratio = packed.saturating_mul(self.unpack_ratio_max.into());
+        by_ratio.saturating_add(UNPACK_FREE_BYTES)
+    }
+
+    /// The error of a file that unpacks to more than [`ReadLimits::unpacked_bytes_max`].
+    pub(super) fn unpacks_too_far(&self, method: &str, packed: usize) -> Error {
+        let max = self.unpacked_bytes_max(packed);
+        let what = format!("{packed} bytes of {method} data unpack to over {max}");
+        let (field, limit) = match max < u64::from(self.text_bytes_max) {
+            true => ("unpack_ratio_max", self.unpack_ratio_max),
+            false => ("text_bytes_max", self.text_bytes_max),
+        };
+        exceeded(field, limit, what)
+    }
+
+    /// The error of a stream that unpacks to more than [`ReadLimits::unpacked_stream_max`].
+    #[cfg(feature = "cli")]
+    pub(crate) fn stream_unpacks_too_far(&self, packed: u64) -> Error {
+        let max = self.unpacked_stream_max(packed);
+        let what = format!("{packed} bytes of the archive unpack to over {max}");
+        exceeded("unpack_ratio_max", self.unpack_ratio_max, what)
+    }
+
     /// Refuses text over the limit.
-    pub(super) fn check_text(&self, bytes: u64) -> Result<()> {
-        let what = || format!("the file has {bytes} bytes of text");
-        check("text_bytes_max", self.text_bytes_max, bytes, what)
+    pub(crate) fn check_text(&self, bytes: u64) -> Result<()> {
+        match bytes > u64::from(self.text_bytes_max) {
+            true => Err(self.text_too_long(bytes)),
+            false => Ok(()),
+        }
+    }
+
+    /// The error of text over the limit.
+    pub(super) fn text_too_long(&self, bytes: u64) -> Error {
+        let what = format!("the file has {bytes} bytes of text");
+        exceeded("text_bytes_max", self.text_bytes_max, what)
     }
 
     /// Refuses a name over the limit. `what` is what has the name, for the message.

@@ -1,16 +1,18 @@
 //! Reads files and bytes into structures.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::assembly;
 use super::atom_table::AtomTable;
+use super::compression::Compression;
 use super::formats::Format;
 use super::model::Structure;
 use super::polymer::PolymerSelector;
 use super::read_budget::{BudgetShare, ReadBudget};
 use super::read_limits::{ReadLimits, check};
 use super::read_options::ReadOptions;
-use super::{assembly, gzip};
 use crate::{Error, Result};
 
 /// Reads structures, one file after the other, and keeps its buffers from file to file.
@@ -18,7 +20,7 @@ use crate::{Error, Result};
 /// # Errors
 /// All methods that read return
 /// - [`ErrorKind::Input`](crate::ErrorKind::Input) if the bytes are not a structure: no known
-///   format, malformed, without polymer residues, or damaged gzip data,
+///   format, malformed, without polymer residues, or damaged compressed data,
 /// - [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the file exceeds a limit of
 ///   [`ReadOptions::limits`], or if there is no memory for it.
 ///
@@ -67,7 +69,7 @@ impl Reader {
         self.file.capacity() + self.text.capacity()
     }
 
-    /// Reads a file, plain or gzipped. The error does not name the file.
+    /// Reads a file, plain or compressed with gzip or zstd. The error does not name the file.
     ///
     /// At most one byte beyond [`ReadLimits::text_bytes_max`] is read, so a pipe or a device
     /// without an end is rejected too.
@@ -76,24 +78,52 @@ impl Reader {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the file cannot be opened or read, and those
     /// of [`Reader`].
     pub fn read_path(&mut self, path: &Path) -> Result<Vec<Structure>> {
-        let budget = self.budget.clone();
-        let mut share = BudgetShare::new(budget.as_deref());
+        let file = std::fs::File::open(path).map_err(Error::io)?;
+        // 0 for pipes and devices.
+        let size = file.metadata().map_err(Error::io)?.len();
+        self.options.limits.check_text(size)?;
+        self.read_stream(&path.to_string_lossy(), file, size, None, Error::io)
+    }
+
+    /// Reads the bytes of a file called `name` from a stream. It has `size` bytes unless that is
+    /// wrong. They are unpacked from `packed` bytes if that is given. `refused` makes the error if
+    /// `stream` cannot be read.
+    pub(crate) fn read_stream(
+        &mut self,
+        name: &str,
+        stream: impl Read,
+        size: u64,
+        packed: Option<u64>,
+        refused: impl Fn(std::io::Error) -> Error,
+    ) -> Result<Vec<Structure>> {
+        let limits = self.options.limits;
+        let mut share = BudgetShare::new(self.budget.clone());
         let mut bytes = std::mem::take(&mut self.file);
-        let outcome = load(path, &self.options.limits, &mut bytes, &mut share)
-            .and_then(|()| self.read_file(&path.to_string_lossy(), &bytes, &mut share));
+        let max = match packed {
+            Some(packed) => limits.unpacked_bytes_max(packed as usize),
+            None => u64::from(limits.text_bytes_max),
+        };
+        let outcome = match share.fill(&mut bytes, stream, size, max, refused) {
+            Ok(true) => self.read_file(name, &bytes, &mut share),
+            Ok(false) => Err(match packed {
+                Some(packed) => limits.unpacks_too_far("packed", packed as usize),
+                None => limits.text_too_long(bytes.len() as u64),
+            }),
+            Err(error) => Err(error),
+        };
         self.file = bytes;
         outcome
     }
 
-    /// Reads the bytes of a file called `name`. They are unpacked if they start as gzip data
-    /// does. The format is mmCIF if the text starts with a data block, else the one of the
+    /// Reads the bytes of a file called `name`. They are unpacked if they start as gzip or zstd
+    /// data does. The format is mmCIF if the text starts with a data block, else the one of the
     /// name's ending, else the one of the text's first line.
     ///
     /// # Errors
     /// Those of [`Reader`].
     pub fn read_auto(&mut self, name: &str, bytes: &[u8]) -> Result<Vec<Structure>> {
-        let budget = self.budget.clone();
-        self.read_file(name, bytes, &mut BudgetShare::new(budget.as_deref()))
+        let mut share = BudgetShare::new(self.budget.clone());
+        self.read_file(name, bytes, &mut share)
     }
 
     fn read_file(
@@ -102,11 +132,12 @@ impl Reader {
         bytes: &[u8],
         share: &mut BudgetShare,
     ) -> Result<Vec<Structure>> {
-        if !gzip::is_packed(bytes) {
+        let Some(compression) = Compression::of_bytes(bytes) else {
             return self.read_text(name, bytes);
-        }
+        };
         let mut text = std::mem::take(&mut self.text);
-        let outcome = gzip::unpack(bytes, &self.options.limits, &mut text, share)
+        let outcome = compression
+            .unpack(bytes, &self.options.limits, &mut text, share)
             .and_then(|()| self.read_text(name, &text));
         self.text = text;
         outcome
@@ -148,16 +179,16 @@ impl Reader {
     }
 }
 
-/// The plain text of a file's bytes, which may be gzipped, and its format.
+/// The plain text of a file's bytes, which may be compressed, and its format.
 ///
 /// # Errors
-/// [`ErrorKind::Input`](crate::ErrorKind::Input) if the gzip data is damaged or the format is
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if the compressed data is damaged or the format is
 /// unknown, [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the text exceeds `limits`.
 pub fn text_of(name: &str, bytes: Vec<u8>, limits: &ReadLimits) -> Result<(Vec<u8>, Format)> {
     let mut text = bytes;
-    if gzip::is_packed(&text) {
+    if let Some(compression) = Compression::of_bytes(&text) {
         let packed = std::mem::take(&mut text);
-        gzip::unpack(&packed, limits, &mut text, &mut BudgetShare::new(None))?;
+        compression.unpack(&packed, limits, &mut text, &mut BudgetShare::new(None))?;
     }
     let format = format_of(name, &text)?;
     Ok((text, format))
@@ -171,29 +202,9 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
             "neither {}, by name or content",
             names.join(" nor ")
         ))
-        .fix(format!("give a {endings} file, plain or with .gz"))
+        .fix(format!(
+            "give a {endings} file, plain or with {}",
+            Compression::ENDINGS
+        ))
     })
-}
-
-/// Reads a file into `bytes`.
-fn load(
-    path: &Path,
-    limits: &ReadLimits,
-    bytes: &mut Vec<u8>,
-    share: &mut BudgetShare,
-) -> Result<()> {
-    let file = std::fs::File::open(path).map_err(Error::io)?;
-    // 0 for pipes and devices.
-    let size = file.metadata().map_err(Error::io)?.len();
-    limits.check_text(size)?;
-    match share.fill(
-        bytes,
-        file,
-        size,
-        u64::from(limits.text_bytes_max),
-        Error::io,
-    )? {
-        true => Ok(()),
-        false => limits.check_text(bytes.len() as u64),
-    }
 }

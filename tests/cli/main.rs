@@ -5,6 +5,7 @@
 mod random;
 
 mod annotations;
+mod archives;
 mod bench;
 mod devices;
 #[cfg(unix)]

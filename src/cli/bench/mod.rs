@@ -7,7 +7,7 @@ use super::args::BenchArgs;
 use super::config::BenchConfig;
 use super::exit_codes::{FAILED, GOOD, INTERRUPTED};
 use super::files;
-use super::inputs::Sources;
+use super::inputs::{Archives, Shard, Sources};
 use super::interrupt::Interrupt;
 use super::path_text::shown;
 use super::plan::thread_pool;
@@ -204,7 +204,7 @@ impl Structures {
         let mut reader = Reader::new(config.reading);
         let (mut structures, mut paths) = (Vec::<Structure>::new(), Vec::new());
         let mut atoms = 0;
-        for source in Sources::new(config.input.clone()) {
+        for source in Sources::new(config.input.clone(), Archives::Unknown, Shard::WHOLE) {
             let read = match source.problem {
                 Some(problem) => Err(problem),
                 None => reader.read_path(&source.path),

@@ -11,7 +11,7 @@ mod resolver;
 mod suggest;
 mod tables;
 
-use super::inputs::STDIN;
+use super::inputs::{STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
 use crate::backend::{Choice, DeviceChoice, Residency, Streams};
 use crate::error::Result;
@@ -84,6 +84,11 @@ pub(super) enum Wait {
 pub(super) struct Config {
     /// Files, directories, globs and list files (`@list.txt`).
     pub(super) input: Vec<String>,
+    /// Members of archives whose names match are read; `None` reads those with the ending of a
+    /// structure file.
+    pub(super) members: Option<glob::Pattern>,
+    /// The part of the inputs that is read.
+    pub(super) shard: Shard,
     /// The folder that holds the results; `-` for standard output.
     pub(super) output: PathBuf,
     pub(super) reading: ReadOptions,
@@ -133,6 +138,8 @@ impl Config {
     pub(super) fn resolve(raw: RawConfig) -> Result<Self> {
         let mut keys = Resolver::new(raw);
         let input = resolve_input(&mut keys);
+        let members = resolve_parsed(&mut keys, "members", member_pattern);
+        let shard = resolve_parsed(&mut keys, "shard", str::parse);
         let output = resolve_output(&mut keys);
         let reading = ReadOptions {
             models: keys.choice("models", &MODELS),
@@ -168,6 +175,8 @@ impl Config {
         let tables = resolve_tables(&mut keys);
         Ok(Config {
             input,
+            members,
+            shard: shard.unwrap_or(Shard::WHOLE),
             output,
             reading,
             reading_bytes_max,
@@ -244,6 +253,24 @@ fn resolve_dots(path: PathBuf) -> PathBuf {
         resolved.push(".");
     }
     resolved
+}
+
+/// A text that `parse` turns into a value.
+fn resolve_parsed<T: ToString>(
+    keys: &mut Resolver,
+    key: &'static str,
+    parse: impl FnOnce(&str) -> Result<T>,
+) -> Option<T> {
+    let text = keys.text(key).map(|(text, _)| text);
+    let parsed = text.and_then(|text| match parse(&text) {
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            keys.error(key, &error);
+            None
+        }
+    });
+    keys.record(key, json!(parsed.as_ref().map(T::to_string)));
+    parsed
 }
 
 fn resolve_output(keys: &mut Resolver) -> PathBuf {

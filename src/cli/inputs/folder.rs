@@ -1,5 +1,6 @@
 //! The entries of a directory.
 
+use super::archive::ArchiveKind;
 use crate::structure::Format;
 use std::ffi::OsString;
 use std::fs::DirEntry;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Skipped files that messages name.
 const FIRST_OTHERS_MAX: usize = 3;
 
-/// What directories and globs have besides structure files.
+/// What directories, globs and archives have besides structure files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Skipped {
     /// FIFOs, sockets and devices.
@@ -18,6 +19,16 @@ pub(in crate::cli) struct Skipped {
     pub(in crate::cli) others: u64,
     /// The first of these files.
     pub(in crate::cli) first_others: Vec<PathBuf>,
+}
+
+impl Skipped {
+    /// Counts a file whose name is not that of a structure file.
+    pub(super) fn add_other(&mut self, path: PathBuf) {
+        self.others += 1;
+        if self.first_others.len() < FIRST_OTHERS_MAX {
+            self.first_others.push(path);
+        }
+    }
 }
 
 /// A directory's entry.
@@ -37,24 +48,30 @@ pub(super) enum EntryKind {
     Special,
 }
 
-/// The structure files and subdirectories of a directory, sorted by name. Adds what else it has to
+/// The structure files and subdirectories of a directory, and its archives if `has_archives`, sorted
+/// by name. Adds what else it has to
 /// `skipped`. Hidden names are skipped, and so are linked directories, which may lead back up.
-pub(super) fn structures_in(folder: &Path, skipped: &mut Skipped) -> io::Result<Vec<Entry>> {
+pub(super) fn structures_in(
+    folder: &Path,
+    has_archives: bool,
+    skipped: &mut Skipped,
+) -> io::Result<Vec<Entry>> {
     let mut entries = list_of_folder(folder)?;
     entries.retain(|Entry { name, kind }| {
         if name.as_encoded_bytes().starts_with(b".") {
             return false;
         }
-        let is_structure = || Format::from_name(&name.to_string_lossy()).is_some();
+        let is_structure = || {
+            let name = name.to_string_lossy();
+            let is_archive = || has_archives && ArchiveKind::of_name(&name).is_some();
+            Format::from_name(&name).is_some() || is_archive()
+        };
         match kind {
             EntryKind::Folder => true,
             EntryKind::LinkedFolder => false,
             EntryKind::File if is_structure() => true,
             EntryKind::File => {
-                skipped.others += 1;
-                if skipped.first_others.len() < FIRST_OTHERS_MAX {
-                    skipped.first_others.push(folder.join(name));
-                }
+                skipped.add_other(folder.join(name));
                 false
             }
             EntryKind::Special => {

@@ -86,13 +86,13 @@ impl List {
 }
 
 #[cfg(unix)]
-fn path_of_bytes(bytes: &[u8]) -> PathBuf {
+pub(super) fn path_of_bytes(bytes: &[u8]) -> PathBuf {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 #[cfg(not(unix))]
-fn path_of_bytes(bytes: &[u8]) -> PathBuf {
+pub(super) fn path_of_bytes(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }

@@ -1,31 +1,39 @@
 //! Lists the files that the config names, one at a time.
 //!
 //! Names alone decide the order: items as the config lists them, the entries of a directory by the
-//! bytes of their names, a list file line by line. An item that cannot be opened becomes a source
-//! with an error, and is rejected like any other input.
+//! bytes of their names, a list file line by line, the members of an archive as they come. An item
+//! that cannot be opened becomes a source with an error, and is rejected like any other input.
 
+mod archive;
 mod folder;
 mod globs;
 mod list;
+mod shard;
 mod unreadable;
 
 use super::config::did_you_mean;
 use super::files::kind_of;
 use super::path_text::{path_of, shown};
 use crate::error::{Error, ErrorKind, Result, printable};
-use crate::structure::{Format, gzip};
+use crate::structure::Format;
+use crate::structure::compression::Compression;
+use archive::{Archive, ArchiveKind, Piped, Tar};
+pub(super) use archive::{ArchiveOptions, Content, member_pattern};
 pub(super) use folder::Skipped;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Segment};
 use list::List;
+pub(super) use shard::Shard;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub(super) use unreadable::explained;
 
-/// The name of standard input: `-` is a structure, and `@-` a list.
+/// The name of standard input: `-` is a structure or an archive, and `@-` a list.
 pub(super) const STDIN: &str = "-";
 
 /// The name of the structure on standard input.
@@ -35,7 +43,9 @@ const STDIN_STRUCTURE: &str = "stdin";
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) ordinal: u64,
+    /// The file, or the archive and its member.
     pub(super) path: PathBuf,
+    pub(super) content: Content,
     /// The error, if the input cannot be opened.
     pub(super) problem: Option<Error>,
 }
@@ -43,15 +53,33 @@ pub(super) struct Source {
 /// Iterates over the inputs that the items of a config name.
 pub(super) struct Sources {
     items: std::vec::IntoIter<String>,
-    /// The current item, and the ordinal of its first input.
+    archives: Archives,
+    shard: Shard,
+    /// The current item, and the number of inputs before it.
     current: (PathBuf, u64),
-    /// Open folders, globs and lists, innermost last.
+    /// Open folders, globs, lists and archives, innermost last.
     open: Vec<Level>,
+    /// Inputs so far, of all shards.
+    found: u64,
     next_ordinal: u64,
     skipped: Skipped,
+    has_archives: bool,
+    members: MemberNames,
+}
+
+/// What becomes of archives.
+#[derive(Clone, Debug)]
+pub(super) enum Archives {
+    /// Those in folders are skipped; others are taken for structure files.
+    Unknown,
+    /// Each is one source.
+    Whole,
+    /// Their members are sources.
+    Read(ArchiveOptions),
 }
 
 enum Level {
+    Archive(Archive),
     Folder(PathBuf, std::vec::IntoIter<Entry>),
     Glob(GlobLevel),
     List(List),
@@ -66,36 +94,158 @@ struct GlobLevel {
     entries: Option<std::vec::IntoIter<Entry>>,
 }
 
+/// The names of the structures in archives, of which up to 2^20 are kept, as hashes.
+#[derive(Default)]
+struct MemberNames {
+    hashes: HashSet<u64>,
+    repeated: u64,
+}
+
+impl MemberNames {
+    const KEPT_MAX: usize = 1 << 20;
+
+    fn add(&mut self, name: &str) {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+        if self.hashes.contains(&hash) {
+            self.repeated += 1;
+        } else if self.hashes.len() < Self::KEPT_MAX {
+            self.hashes.insert(hash);
+        }
+    }
+}
+
 impl Sources {
-    /// Lists the inputs of `items`: files, directories, globs and `@` list files.
-    pub(super) fn new(items: Vec<String>) -> Self {
+    /// Lists the inputs of `items` that are in `shard`: files, directories, globs, `@` list files
+    /// and archives.
+    pub(super) fn new(items: Vec<String>, archives: Archives, shard: Shard) -> Self {
         Sources {
             items: items.into_iter(),
+            archives,
+            shard,
             current: (PathBuf::new(), 0),
             open: Vec::new(),
+            found: 0,
             next_ordinal: 0,
             skipped: Skipped::default(),
+            has_archives: false,
+            members: MemberNames::default(),
         }
     }
 
-    /// Whether the items can be listed twice. A list from a pipe can be read only once.
+    /// Whether the items can be listed twice. What comes from a pipe can be read only once.
     pub(super) fn can_walk_twice(items: &[String]) -> bool {
-        let mut lists = items.iter().filter_map(|item| item.strip_prefix('@'));
-        lists.all(|list| list != STDIN && path_of(list).is_file())
+        items.iter().all(|item| match item.strip_prefix('@') {
+            Some(list) => list != STDIN && path_of(list).is_file(),
+            None => item != STDIN,
+        })
     }
 
-    /// What was skipped in directories and globs so far.
+    /// What was skipped so far.
     pub(super) fn skipped(&self) -> &Skipped {
         &self.skipped
     }
 
-    fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Source {
+    /// Members of archives so far that have the structure name of an earlier one.
+    pub(super) fn names_repeated(&self) -> u64 {
+        self.members.repeated
+    }
+
+    /// Whether an archive was found so far.
+    pub(super) fn has_archives(&self) -> bool {
+        self.has_archives
+    }
+
+    /// Whether the next input is in the shard.
+    fn takes_next(&mut self) -> bool {
+        let takes = self.shard.contains(self.found);
+        self.found += 1;
+        takes
+    }
+
+    fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Option<Source> {
+        let takes = self.takes_next();
+        takes.then(|| self.taken(path, Content::File, problem))
+    }
+
+    fn taken(&mut self, path: PathBuf, content: Content, problem: Option<Error>) -> Source {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
         Source {
             ordinal,
             path,
+            content,
             problem,
+        }
+    }
+
+    /// Opens a file, which may be an archive.
+    fn open_file(&mut self, path: PathBuf) -> Option<Source> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(kind) = ArchiveKind::of_name(&name) else {
+            return self.source(path, None);
+        };
+        self.has_archives = true;
+        let Archives::Read(options) = &self.archives else {
+            return self.source(path, None);
+        };
+        match Archive::open(&path, kind, options) {
+            Ok(archive) => {
+                self.open.push(Level::Archive(archive));
+                None
+            }
+            Err(error) => self.source(path, Some(error)),
+        }
+    }
+
+    /// Opens standard input, which holds a structure or an archive.
+    fn open_stdin(&mut self) -> Option<Source> {
+        let path = PathBuf::from(STDIN);
+        let Archives::Read(options) = &self.archives else {
+            return self.source(path, None);
+        };
+        let opened = Piped::new(io::stdin(), &options.limits)
+            .and_then(|piped| Tar::of_pipe(&path, piped, options));
+        match opened {
+            Ok(Ok(tar)) => {
+                self.open.push(Level::Archive(Archive::Tar(tar)));
+                None
+            }
+            Ok(Err(content)) => {
+                let takes = self.takes_next();
+                takes.then(|| self.taken(path, content, None))
+            }
+            Err(error) => self.source(path, Some(error)),
+        }
+    }
+
+    /// Goes to the next member of the innermost level, which is an archive.
+    fn step_archive(&mut self) -> Option<Source> {
+        let Some(Level::Archive(archive)) = self.open.last_mut() else {
+            return None;
+        };
+        match archive.next(&mut self.skipped) {
+            None => {
+                self.open.pop();
+                None
+            }
+            Some(Err(error)) => {
+                let path = archive.path().to_owned();
+                self.open.pop();
+                self.source(path, Some(error))
+            }
+            Some(Ok(mut member)) => {
+                if !self.takes_next() {
+                    return None;
+                }
+                self.members
+                    .add(structure_name(&member.path.to_string_lossy()));
+                let Some(Level::Archive(archive)) = self.open.last_mut() else {
+                    return None;
+                };
+                let content = archive.content(&mut member);
+                let problem = content.as_ref().err().cloned();
+                Some(self.taken(member.path, content.unwrap_or(Content::File), problem))
+            }
         }
     }
 
@@ -105,28 +255,29 @@ impl Sources {
         match path.metadata() {
             Ok(meta) if meta.is_dir() => self.open_folder(path),
             // A file that exists is a file, even if its name has the characters of a glob.
-            Ok(meta) if meta.is_file() => Some(self.source(path, None)),
+            Ok(meta) if meta.is_file() => self.open_file(path),
             Ok(meta) => {
                 let kind = kind_of(meta.file_type());
                 let problem = Error::input(format!("{kind} is no structure file"));
                 let fix = "write it into a file; only a @list is read from a pipe";
-                Some(self.source(path, Some(problem.fix(fix))))
+                self.source(path, Some(problem.fix(fix)))
             }
             Err(_) if Glob::is_in(&path) => match Glob::parse(&path) {
                 Ok((start, glob)) => self.open_glob(Arc::new(glob), 0, start),
-                Err(problem) => Some(self.source(path, Some(problem))),
+                Err(problem) => self.source(path, Some(problem)),
             },
-            Err(error) => Some(self.source(path, Some(error.into()))),
+            Err(error) => self.source(path, Some(error.into())),
         }
     }
 
     fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
-        match structures_in(&folder, &mut self.skipped) {
+        let has_archives = !matches!(self.archives, Archives::Unknown);
+        match structures_in(&folder, has_archives, &mut self.skipped) {
             Ok(entries) => {
                 self.open.push(Level::Folder(folder, entries.into_iter()));
                 None
             }
-            Err(error) => Some(self.source(folder, Some(error.into()))),
+            Err(error) => self.source(folder, Some(error.into())),
         }
     }
 
@@ -166,7 +317,7 @@ impl Sources {
                 self.skipped.specials += 1;
                 None
             }
-            _ => Some(self.source(path, None)),
+            _ => self.open_file(path),
         }
     }
 
@@ -182,7 +333,7 @@ impl Sources {
                 let folder = folder.unwrap_or(Path::new("")).to_owned();
                 self.push_list(path, folder, file)
             }
-            Err(error) => Some(self.source(path, Some(error.into()))),
+            Err(error) => self.source(path, Some(error.into())),
         }
     }
 
@@ -199,6 +350,7 @@ impl Sources {
     /// Advances the innermost level. `None` asks for another step.
     fn step(&mut self) -> Option<Source> {
         match self.open.last_mut()? {
+            Level::Archive(_) => self.step_archive(),
             Level::Folder(folder, entries) => {
                 let Some(Entry { name, kind }) = entries.next() else {
                     self.open.pop();
@@ -207,7 +359,7 @@ impl Sources {
                 let path = folder.join(name);
                 match kind {
                     EntryKind::Folder => self.open_folder(path),
-                    _ => Some(self.source(path, None)),
+                    _ => self.open_file(path),
                 }
             }
             Level::Glob(_) => self.step_glob(),
@@ -220,7 +372,7 @@ impl Sources {
                 Err(problem) => {
                     let path = list.path.clone();
                     self.open.pop();
-                    Some(self.source(path, Some(problem)))
+                    self.source(path, Some(problem))
                 }
             },
         }
@@ -236,7 +388,7 @@ impl Sources {
                 Err(error) => {
                     let folder = std::mem::take(&mut level.folder);
                     self.open.pop();
-                    return Some(self.source(folder, Some(error.into())));
+                    return self.source(folder, Some(error.into()));
                 }
             }
             return None;
@@ -266,10 +418,10 @@ impl Sources {
 
     /// Starts the next item of the config.
     fn start(&mut self, item: &str) -> Option<Source> {
-        let started = self.next_ordinal;
+        let started = self.found;
         let opened = match item.strip_prefix('@') {
             Some(list) => self.open_list(path_of(list)),
-            None if item == STDIN => Some(self.source(PathBuf::from(STDIN), None)),
+            None if item == STDIN => self.open_stdin(),
             None => self.open_item(path_of(item)),
         };
         self.current = (path_of(item), started);
@@ -286,8 +438,11 @@ impl Iterator for Sources {
                 if let Some(source) = self.step() {
                     return Some(source);
                 }
-                if self.open.is_empty() && self.current.1 == self.next_ordinal {
-                    return Some(self.nothing_found());
+                if self.open.is_empty()
+                    && self.current.1 == self.found
+                    && let Some(source) = self.nothing_found()
+                {
+                    return Some(source);
                 }
                 continue;
             }
@@ -295,8 +450,11 @@ impl Iterator for Sources {
             if let Some(source) = self.start(&item) {
                 return Some(source);
             }
-            if self.open.is_empty() {
-                return Some(self.nothing_found());
+            if self.open.is_empty()
+                && self.current.1 == self.found
+                && let Some(source) = self.nothing_found()
+            {
+                return Some(source);
             }
         }
     }
@@ -304,7 +462,7 @@ impl Iterator for Sources {
 
 impl Sources {
     /// The error of an item that names no file.
-    fn nothing_found(&mut self) -> Source {
+    fn nothing_found(&mut self) -> Option<Source> {
         let path = self.current.0.clone();
         let endings = Format::all_endings();
         let others = match &self.skipped.first_others[..] {
@@ -316,7 +474,11 @@ impl Sources {
             [] => String::new(),
         };
         let problem = Error::input(format!("no structure file is found here{others}")).fix(
-            format!("name files, or directories with {endings} files, plain or with .gz"),
+            format!(
+                "name files, or directories with {endings} files, plain or with {}, or archives: {}",
+                Compression::ENDINGS,
+                ArchiveKind::ENDINGS,
+            ),
         );
         self.source(path, Some(problem))
     }
@@ -335,7 +497,7 @@ pub(super) fn check(items: &[String]) -> Result<()> {
             Some(list) => (path_of(list), None),
             // An entry that cannot be read is rejected by the run, unless there is nothing else.
             None => {
-                let mut sources = Sources::new(vec![item.clone()]);
+                let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE);
                 match sources.next() {
                     Some(source) if source.problem.is_none() => continue,
                     Some(_) if sources.any(|source| source.problem.is_none()) => continue,
@@ -395,13 +557,13 @@ fn not_found(path: &Path) -> Error {
     error
 }
 
-/// The name of the structure in a source: the file's name without `.gz` and without the ending
-/// before it.
+/// The name of the structure in a source: the file's name without the ending of a compressed file and
+/// without the ending before it.
 pub(super) fn structure_name(source: &str) -> &str {
     if source == STDIN {
         return STDIN_STRUCTURE;
     }
-    let plain = gzip::unpacked_name(source).unwrap_or(source);
+    let plain = Compression::unpacked_name(source);
     let stem = Path::new(plain).file_stem();
     stem.and_then(OsStr::to_str).unwrap_or(source)
 }

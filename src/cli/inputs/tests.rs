@@ -1,9 +1,13 @@
 use super::*;
 use std::fs;
 
+fn sources(items: Vec<String>) -> Sources {
+    Sources::new(items, Archives::Unknown, Shard::WHOLE)
+}
+
 fn walked(items: &[&Path]) -> Vec<(PathBuf, bool)> {
     let items = items.iter().map(|item| item.display().to_string());
-    let sources: Vec<Source> = Sources::new(items.collect()).collect();
+    let sources: Vec<Source> = sources(items.collect()).collect();
     for (source, ordinal) in sources.iter().zip(0..) {
         assert_eq!(source.ordinal, ordinal);
     }
@@ -100,7 +104,7 @@ fn a_glob_of_any_depth_takes_each_file_once_in_the_order_of_names() {
 #[test]
 fn an_invalid_pattern_is_an_error() {
     for glob in ["a**b.pdb", "[.pdb"] {
-        let source = Sources::new(vec![glob.to_owned()]).next().unwrap();
+        let source = sources(vec![glob.to_owned()]).next().unwrap();
         assert!(source.problem.unwrap().message().starts_with("not a glob"));
     }
 }
@@ -129,13 +133,13 @@ fn fifos_are_skipped_in_folders_and_refused_as_items() {
         .status();
     assert!(made.unwrap().success());
     for item in [folder.path().to_owned(), at("*.pdb")] {
-        let mut sources = Sources::new(vec![item.to_str().unwrap().to_owned()]);
+        let mut sources = sources(vec![item.to_str().unwrap().to_owned()]);
         let paths: Vec<PathBuf> = sources.by_ref().map(|source| source.path).collect();
         assert_eq!(paths, [at("1.pdb")]);
         assert_eq!(sources.skipped().specials, 1);
     }
     let item = at("2.pdb").to_str().unwrap().to_owned();
-    let problem = Sources::new(vec![item]).next().unwrap().problem.unwrap();
+    let problem = sources(vec![item]).next().unwrap().problem.unwrap();
     assert_eq!(problem.message(), "a FIFO is no structure file");
 }
 
@@ -165,7 +169,7 @@ fn a_file_that_is_no_list_is_an_error() {
     let problem = |text: &[u8]| {
         fs::write(&list, text).unwrap();
         let item = format!("@{}", list.display());
-        let sources: Vec<Source> = Sources::new(vec![item]).collect();
+        let sources: Vec<Source> = sources(vec![item]).collect();
         assert_eq!(sources.len(), 1);
         assert_eq!(sources[0].path, list);
         sources[0].problem.clone().unwrap().to_string()
@@ -193,7 +197,7 @@ fn names_that_are_not_utf_8_are_found_in_folders_globs_lists_and_items() {
     for item in [folder.path(), &folder.path().join("a?.pdb"), &list] {
         assert_eq!(walked(&[item]), both);
     }
-    let sources = Sources::new([&b, &a].map(|path| text_of(path)).into());
+    let sources = sources([&b, &a].map(|path| text_of(path)).into());
     let found: Vec<_> = sources
         .map(|source| (source.path, source.problem.is_none()))
         .collect();

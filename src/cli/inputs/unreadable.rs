@@ -1,10 +1,11 @@
 //! Files that people have and the readers do not read.
 
 use crate::error::{Error, ErrorKind};
+use crate::structure::compression::Compression;
 use std::path::Path;
 
 /// Endings of names, what such files are, and what to do with them.
-const UNREADABLE: [(&[&str], &str, &str); 8] = [
+const UNREADABLE: [(&[&str], &str, &str); 9] = [
     (&["bcif"], "BinaryCIF", PDB_OR_MMCIF),
     (&["mmtf"], "MMTF", PDB_OR_MMCIF),
     (&["xml"], "PDBML", PDB_OR_MMCIF),
@@ -26,18 +27,23 @@ const UNREADABLE: [(&[&str], &str, &str); 8] = [
         "give a structure; a sequence has no coordinates",
     ),
     (
-        &["bz2", "xz", "zst", "z", "7z", "rar"],
-        "compressed in a way other than gzip",
-        "unpack it, or compress it with gzip",
+        &["bz2", "xz", "z"],
+        "compressed in a way other than gzip and zstd",
+        "unpack it, or compress it with gzip or zstd",
     ),
     (
-        &["zip", "tar", "tgz"],
+        &["zip", "tar", "tgz", "tzst"],
         "an archive",
-        "unpack it into a folder, and give the folder",
+        "give it to `tapeloop run`, or unpack it if it is inside another archive",
+    ),
+    (
+        &["7z", "rar"],
+        "an archive",
+        "unpack it into a folder, or make it a .tar or .zip",
     ),
 ];
 
-const PDB_OR_MMCIF: &str = "fetch the entry as PDB or mmCIF, plain or with .gz";
+const PDB_OR_MMCIF: &str = "fetch the entry as PDB or mmCIF";
 
 /// The error of an input that could not be read, which says what the file is if its name shows a
 /// format that no reader reads.
@@ -45,7 +51,7 @@ pub(in crate::cli) fn explained(path: &Path, error: Error) -> Error {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.to_lowercase();
     let ending = |name: &str| name.rsplit_once('.').map(|(_, ending)| ending.to_owned());
-    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    let plain = Compression::unpacked_name(&name);
     let Some(ending) = ending(plain) else {
         return error;
     };
@@ -71,7 +77,7 @@ mod tests {
             said("a/1ubi.bcif.gz").starts_with("this is BinaryCIF, which cannot be read (fix:")
         );
         assert!(said("set.TAR.gz").contains("an archive"));
-        assert!(said("1ubi.pdb.xz").contains("other than gzip"));
+        assert!(said("1ubi.pdb.xz").contains("other than gzip and zstd"));
         assert_eq!(said("1ubi.pdb"), "junk");
         let io = Error::new(ErrorKind::Io, "gone");
         assert_eq!(explained(Path::new("1ubi.bcif"), io).message(), "gone");

@@ -12,7 +12,7 @@ mod values;
 use super::args::PaintArgs;
 use super::config::{Config, did_you_mean};
 use super::files::FileId;
-use super::inputs::{Source, Sources, structure_name};
+use super::inputs::{Archives, Shard, Source, Sources, structure_name};
 use super::path_text::{path_of, shown};
 use super::plan::Plan;
 use super::reading::rejecting_panics;
@@ -47,7 +47,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         None => None,
     };
     let input = path_of(&args.input);
-    let mut sources = Sources::new(config.input.clone());
+    let mut sources = Sources::new(config.input.clone(), Archives::Unknown, Shard::WHOLE);
     // An output that exists may be any of the inputs, so all inputs must be known.
     let walked: Option<Vec<Source>> = args.overwrite.then(|| sources.by_ref().collect());
     let inputs = walked.iter().flatten();

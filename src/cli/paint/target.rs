@@ -3,8 +3,8 @@
 use super::super::files::{self, FileId, check_name};
 use super::super::path_text::shown;
 use crate::error::{Context, Error, Result};
-use crate::structure::{Format, gzip};
-use flate2::Compression;
+use crate::structure::Format;
+use crate::structure::compression::Compression;
 use flate2::write::GzEncoder;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -160,22 +160,29 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
         .within(shown(path)))
 }
 
-/// Writes a file atomically, compressed if its name ends in `.gz`.
+/// Writes a file atomically, compressed if its name says so.
 ///
 /// # Errors
 /// It cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let place = || shown(path);
-    let packed = gzip::unpacked_name(&path.to_string_lossy()).is_some();
-    let packed = packed.then(|| pack(bytes)).transpose().within(place)?;
+    let name = path.to_string_lossy();
+    let compression = Compression::of_name(&name).map(|(compression, _)| compression);
+    let packed = compression.map(|it| pack(it, bytes)).transpose();
+    let packed = packed.within(place)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;
     }
     files::replace(path, packed.as_deref().unwrap_or(bytes)).within(place)
 }
 
-fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(bytes)?;
-    encoder.finish()
+fn pack(compression: Compression, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    match compression {
+        Compression::Gzip => {
+            let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(bytes)?;
+            encoder.finish()
+        }
+        Compression::Zstd => zstd::encode_all(bytes, 0),
+    }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::ReadOptions;
 use super::atom_table::{AtomTable, FieldsOfAtoms};
-use super::gzip;
+use super::compression::Compression;
 use crate::Result;
 
 /// What the rest of the program knows of a format.
@@ -99,10 +99,10 @@ impl Format {
         format!("{} or {last}", endings.join(", "))
     }
 
-    /// The format with the ending of a file name, in either case and with or without `.gz`
-    /// after it.
+    /// The format with the ending of a file name, in either case and with or without `.gz` or
+    /// `.zst` after it.
     pub fn from_name(name: &str) -> Option<Self> {
-        let name = gzip::unpacked_name(name).unwrap_or(name);
+        let name = Compression::unpacked_name(name);
         let ending = Path::new(name).extension().and_then(OsStr::to_str)?;
         let is = |known: &&str| known.eq_ignore_ascii_case(ending);
         Self::find(|format| format.endings().iter().any(&is))

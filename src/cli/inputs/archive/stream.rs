@@ -1,0 +1,231 @@
+//! Streams of bytes, which may be compressed.
+
+use crate::error::{Error, Result};
+use crate::structure::ReadLimits;
+use crate::structure::compression::Compression;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Bytes that show what a stream holds: a header of a tar archive.
+const START_BYTES: u64 = 512;
+
+/// A stream of plain bytes.
+pub(super) enum Stream {
+    File(BufReader<File>),
+    Other(Box<dyn Read + Send>),
+}
+
+impl Stream {
+    /// The bytes of a file, unpacked if it is compressed.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn of_file(file: File, limits: &ReadLimits) -> io::Result<Self> {
+        let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+        Ok(match Compression::of_bytes(file.fill_buf()?) {
+            None => Stream::File(file),
+            Some(compression) => Stream::Other(unpacked(file, compression, limits)?),
+        })
+    }
+
+    /// Skips bytes, without reading them where that is possible.
+    ///
+    /// # Errors
+    /// The stream cannot be read, or ends before.
+    pub(super) fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        let cut_short = || io::Error::from(ErrorKind::UnexpectedEof);
+        if let Stream::File(file) = self {
+            let offset = i64::try_from(bytes).map_err(|_| cut_short())?;
+            file.seek_relative(offset)?;
+            // Seeking beyond the end is no error.
+            let is_beyond = file.stream_position()? > file.get_ref().metadata()?.len();
+            return if is_beyond { Err(cut_short()) } else { Ok(()) };
+        }
+        let skipped = io::copy(&mut self.take(bytes), &mut io::sink())?;
+        if skipped < bytes {
+            Err(cut_short())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::File(file) => file.read(buffer),
+            Stream::Other(stream) => stream.read(buffer),
+        }
+    }
+}
+
+/// What a pipe holds.
+pub(in crate::cli::inputs) struct Piped {
+    pub(super) stream: Stream,
+    /// The first bytes of the stream, at most 512, which show what it is.
+    pub(super) start: Vec<u8>,
+}
+
+impl Piped {
+    /// Reads the start of `input`, which may be compressed.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub(in crate::cli::inputs) fn new(
+        input: impl Read + Send + 'static,
+        limits: &ReadLimits,
+    ) -> Result<Self> {
+        let (mut start, input) = peek(input).map_err(refused)?;
+        let mut stream: Box<dyn Read + Send> = Box::new(input);
+        if let Some(compression) = Compression::of_bytes(&start) {
+            let packed = BufReader::with_capacity(BUFFER_BYTES, stream);
+            let text;
+            (start, text) = unpacked(packed, compression, limits)
+                .and_then(peek)
+                .map_err(refused)?;
+            stream = Box::new(text);
+        }
+        let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
+        Ok(Piped {
+            stream: Stream::Other(Box::new(stream)),
+            start,
+        })
+    }
+}
+
+/// The first bytes of `input`, and all of its bytes.
+fn peek<R: Read>(mut input: R) -> io::Result<(Vec<u8>, impl Read + use<R>)> {
+    let mut start = Vec::new();
+    input.by_ref().take(START_BYTES).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(input)))
+}
+
+/// What `packed` unpacks to. Reading more than [`ReadLimits::unpack_ratio_max`] allows is an error.
+fn unpacked(
+    packed: impl BufRead + Send + 'static,
+    compression: Compression,
+    limits: &ReadLimits,
+) -> io::Result<Box<dyn Read + Send>> {
+    let count = Arc::new(AtomicU64::new(0));
+    let packed = Counted {
+        inner: packed,
+        count: Arc::clone(&count),
+    };
+    Ok(Box::new(Unpacked {
+        decoder: compression.reader(packed)?,
+        packed: count,
+        unpacked: 0,
+        limits: *limits,
+    }))
+}
+
+/// A stream that counts the bytes that were taken from it.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count.fetch_add(read as u64, Relaxed);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.count.fetch_add(bytes as u64, Relaxed);
+        self.inner.consume(bytes);
+    }
+}
+
+struct Unpacked {
+    decoder: Box<dyn Read + Send>,
+    packed: Arc<AtomicU64>,
+    unpacked: u64,
+    limits: ReadLimits,
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.decoder.read(buffer)?;
+        self.unpacked += read as u64;
+        let packed = self.packed.load(Relaxed);
+        match self.unpacked > self.limits.unpacked_stream_max(packed) {
+            true => Err(io::Error::other(self.limits.stream_unpacks_too_far(packed))),
+            false => Ok(read),
+        }
+    }
+}
+
+/// The error of an archive that cannot be read on.
+pub(super) fn refused(error: io::Error) -> Error {
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Error>());
+    if let Some(inner) = inner {
+        return inner.clone();
+    }
+    let refused = match error.kind() {
+        ErrorKind::UnexpectedEof => Error::input("the archive is cut short"),
+        _ if error.raw_os_error().is_some() => return Error::io(error),
+        _ => Error::input(format!("the archive is damaged: {error}")),
+    };
+    refused.fix("fetch or make it again; the members before are read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_unpacks_too_far_ends_with_the_limit() {
+        let limits = ReadLimits::default();
+        let zeros = zstd::encode_all(&vec![0; 64 << 20][..], 3).unwrap();
+        let mut piped = Piped::new(Cursor::new(zeros), &limits).unwrap();
+        assert_eq!(piped.start, [0; 512]);
+        let error = piped.stream.skip(64 << 20).map_err(refused).unwrap_err();
+        assert!(
+            error.message().contains("limits.unpack_ratio_max is 32"),
+            "{error}"
+        );
+        // Twice the text that is free, from half as many bytes.
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 28) as u8
+        };
+        let text: Vec<u8> = (0..8 << 20).map(|_| next()).collect();
+        let packed = zstd::encode_all(&text[..], 3).unwrap();
+        let mut piped = Piped::new(Cursor::new(packed), &limits).unwrap();
+        let mut read = Vec::new();
+        piped.stream.read_to_end(&mut read).unwrap();
+        assert!(read == text);
+    }
+
+    #[test]
+    fn skipping_beyond_the_end_is_an_error_in_files_and_pipes() {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &[7; 1000]).unwrap();
+        file.rewind().unwrap();
+        let limits = ReadLimits::default();
+        let piped = Piped::new(Cursor::new([7; 1000]), &limits).unwrap().stream;
+        for mut stream in [Stream::of_file(file, &limits).unwrap(), piped] {
+            stream.skip(999).unwrap();
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).unwrap();
+            assert_eq!(rest, [7]);
+            let error = stream.skip(1).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        }
+    }
+}

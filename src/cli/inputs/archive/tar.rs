@@ -1,0 +1,260 @@
+//! tar archives, read as a stream.
+
+use super::stream::{Piped, Stream, refused};
+use super::{ArchiveOptions, Content, Member, Place, check_name, member_path};
+use crate::cli::inputs::folder::Skipped;
+use crate::error::{Error, Result, excerpt};
+use crate::structure::BudgetShare;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
+use tar_core::{EntryType, Header};
+
+/// Bytes of a header, and what all parts of an archive are padded to.
+const BLOCK_BYTES: u64 = 512;
+
+/// The most bytes of a member's extended headers: its name, owner and attributes.
+const METADATA_BYTES_MAX: u32 = 256 << 10;
+
+/// A tar archive that is being read.
+pub(in crate::cli::inputs) struct Tar {
+    path: PathBuf,
+    stream: Stream,
+    parser: Parser,
+    /// The next bytes of the stream: headers that were not parsed yet.
+    ahead: Vec<u8>,
+    /// Bytes of the current member that were not read yet, and the bytes that pad it.
+    member: u64,
+    padding: u64,
+    has_ended: bool,
+    options: ArchiveOptions,
+}
+
+/// What a header says.
+enum Step {
+    /// More bytes are needed.
+    More(usize),
+    /// Nothing of interest.
+    Skip,
+    Member(Member),
+    End,
+}
+
+impl Tar {
+    /// Opens the archive at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
+        let stream = Stream::of_file(File::open(path)?, &options.limits).map_err(refused)?;
+        Ok(Self::new(path, stream, options))
+    }
+
+    fn new(path: &Path, stream: Stream, options: &ArchiveOptions) -> Self {
+        Tar {
+            path: path.to_owned(),
+            stream,
+            parser: parser(),
+            ahead: Vec::new(),
+            member: 0,
+            padding: 0,
+            has_ended: false,
+            options: options.clone(),
+        }
+    }
+
+    /// The archive in a pipe, or all bytes of the pipe if it holds no archive.
+    ///
+    /// # Errors
+    /// The pipe cannot be read, or has more text than the limit.
+    pub(in crate::cli::inputs) fn of_pipe(
+        path: &Path,
+        piped: Piped,
+        options: &ArchiveOptions,
+    ) -> Result<std::result::Result<Self, Content>> {
+        let is_tar = |start: &[u8; BLOCK_BYTES as usize]| {
+            let header = Header::from_bytes(start);
+            start[0] != 0 && header.verify_checksum().is_ok()
+        };
+        let Piped { stream, start } = piped;
+        if start.first_chunk().is_some_and(is_tar) {
+            return Ok(Ok(Self::new(path, stream, options)));
+        }
+        let limits = &options.limits;
+        let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
+        let mut bytes = Vec::new();
+        let max = u64::from(limits.text_bytes_max);
+        share.fill(&mut bytes, stream, 0, max, refused)?;
+        limits.check_text(bytes.len() as u64)?;
+        Ok(Err(Content::Bytes {
+            bytes,
+            _share: share,
+        }))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Goes to the next member that is to be read; `None` at the end.
+    ///
+    /// # Errors
+    /// The archive is damaged.
+    pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let found = self.find_next(skipped);
+        // The rest cannot be found after an error.
+        self.has_ended = !matches!(found, Ok(Some(_)));
+        found
+    }
+
+    fn find_next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
+        loop {
+            self.end_member()?;
+            let step = self.step(skipped)?;
+            match step {
+                Step::Skip => {}
+                Step::Member(member) => return Ok(Some(member)),
+                Step::End if self.is_at_end()? => return Ok(None),
+                // Another archive follows, as in the output of cat(1).
+                Step::End => self.parser = parser(),
+                Step::More(bytes) => {
+                    let missing = bytes.saturating_sub(self.ahead.len()).max(1);
+                    let read = self.read_ahead(missing)?;
+                    if read < missing {
+                        let message = match self.ahead.is_empty() {
+                            true => "the archive has no mark of its end, and may be cut short",
+                            false => "the archive is cut short",
+                        };
+                        return Err(Error::input(message)
+                            .fix("fetch or make it again; the members before are read"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the next `bytes` bytes of the stream behind those ahead.
+    fn read_ahead(&mut self, bytes: usize) -> Result<usize> {
+        let mut stream = self.stream.by_ref().take(bytes as u64);
+        stream.read_to_end(&mut self.ahead).map_err(refused)
+    }
+
+    /// Skips what is left of the current member.
+    fn end_member(&mut self) -> Result<()> {
+        let bytes = std::mem::take(&mut self.member) + std::mem::take(&mut self.padding);
+        match bytes {
+            0 => Ok(()),
+            bytes => self.stream.skip(bytes).map_err(refused),
+        }
+    }
+
+    /// Skips the zeros behind the end, and reads the first header behind them, if there is one.
+    fn is_at_end(&mut self) -> Result<bool> {
+        loop {
+            self.ahead.clear();
+            if self.read_ahead(BLOCK_BYTES as usize)? == 0 {
+                return Ok(true);
+            }
+            if self.ahead.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Parses the headers of the next member.
+    fn step(&mut self, skipped: &mut Skipped) -> Result<Step> {
+        let event = self.parser.parse(&self.ahead).map_err(|error| {
+            let message = format!("the archive is damaged: {}", excerpt(error.to_string()));
+            Error::input(message).fix("fetch or make it again; the members before are read")
+        })?;
+        let (consumed, entry, is_sparse) = match event {
+            ParseEvent::NeedData { min_bytes } => return Ok(Step::More(min_bytes)),
+            ParseEvent::End { .. } => return Ok(Step::End),
+            ParseEvent::GlobalExtensions { consumed, .. } => {
+                self.ahead.drain(..consumed);
+                return Ok(Step::Skip);
+            }
+            ParseEvent::Entry { consumed, entry } => (consumed, entry, false),
+            ParseEvent::SparseEntry {
+                consumed, entry, ..
+            } => (consumed, entry, true),
+        };
+        let size = entry.size;
+        let path = member_path(&self.path, &entry.path);
+        let is_wanted = !entry.is_dir() && self.options.wants(&path, skipped);
+        let place = match is_sparse {
+            true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
+            false => check_entry(&entry)
+                .and_then(|()| self.options.limits.check_text(size))
+                .map(|()| Place::Next),
+        };
+        // Only what the parser asked for was read ahead, which is the headers.
+        let is_more = consumed < self.ahead.len();
+        self.ahead.clear();
+        if is_more {
+            return Err(Error::input("the archive is damaged").fix("fetch or make it again"));
+        }
+        self.member = size;
+        self.padding = size.wrapping_neg() % BLOCK_BYTES;
+        Ok(match is_wanted {
+            true => Step::Member(Member { path, place }),
+            false => Step::Skip,
+        })
+    }
+
+    /// Reads the current member.
+    ///
+    /// # Errors
+    /// The archive cannot be read on.
+    pub(super) fn content(&mut self) -> Result<Content> {
+        let size = std::mem::take(&mut self.member);
+        let mut share = BudgetShare::new(Some(Arc::clone(&self.options.budget)));
+        let mut bytes = Vec::new();
+        let stream = self.stream.by_ref().take(size);
+        let filled = share.fill(&mut bytes, stream, size, size, refused);
+        // Nothing can be found behind a member that cannot be read.
+        self.has_ended = filled.is_err() || (bytes.len() as u64) < size;
+        filled?;
+        if self.has_ended {
+            let error = Error::input("the archive ends in this member");
+            return Err(error.fix("fetch or make it again"));
+        }
+        Ok(Content::Bytes {
+            bytes,
+            _share: share,
+        })
+    }
+}
+
+fn parser() -> Parser {
+    Parser::new(Limits {
+        max_metadata_size: METADATA_BYTES_MAX,
+        ..Limits::default()
+    })
+}
+
+/// Refuses a member that is no file of its own.
+fn check_entry(entry: &ParsedEntry<'_>) -> Result<()> {
+    let what = match entry.entry_type {
+        EntryType::Regular | EntryType::Continuous => return check_name(&entry.path),
+        EntryType::Link | EntryType::Symlink => {
+            let target = entry.link_target_lossy().unwrap_or_default();
+            let error = Error::input(format!(
+                "the member is a link to {}",
+                excerpt(target.as_bytes())
+            ));
+            return Err(error.fix(
+                "links are not followed; archive the file itself (tar -h --hard-dereference)",
+            ));
+        }
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a FIFO",
+        _ => "of a kind that is not known",
+    };
+    Err(Error::input(format!("the member is {what}, and no file")))
+}

@@ -1,0 +1,330 @@
+use super::super::{Archives, Shard, Source, Sources};
+use super::*;
+use crate::cli::path_text::text_of;
+use crate::error::ErrorKind;
+use crate::structure::ReadOptions;
+use flate2::write::GzEncoder;
+use rawzip::{CompressionMethod, ZipArchiveWriter};
+use std::io::Write;
+use tar_core::EntryType;
+use tar_core::builder::EntryBuilder;
+
+const ATOM: &[u8] =
+    b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\nEND\n";
+
+/// A tar archive that is being made.
+#[derive(Default)]
+struct TarMaker(Vec<u8>);
+
+impl TarMaker {
+    fn entry(mut self, name: &str, kind: EntryType, bytes: &[u8]) -> Self {
+        let mut entry = EntryBuilder::new_gnu();
+        entry.path(name).entry_type(kind).link_name("target.pdb");
+        self.0
+            .extend(entry.size(bytes.len() as u64).unwrap().finish_bytes());
+        self.0.extend(bytes);
+        self.0.resize(self.0.len().next_multiple_of(512), 0);
+        self
+    }
+
+    fn file(self, name: &str, bytes: &[u8]) -> Self {
+        self.entry(name, EntryType::Regular, bytes)
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.0.extend([0; 1024]);
+        self.0
+    }
+}
+
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut archive = ZipArchiveWriter::new(&mut bytes);
+    for (name, content) in files {
+        let file = archive.new_file(name);
+        let (mut entry, config) = file
+            .compression_method(CompressionMethod::DEFLATE)
+            .start()
+            .unwrap();
+        let level = flate2::Compression::default();
+        let mut writer = config.wrap(flate2::write::DeflateEncoder::new(&mut entry, level));
+        writer.write_all(content).unwrap();
+        let (encoder, descriptor) = writer.finish().unwrap();
+        encoder.finish().unwrap();
+        entry.finish(descriptor).unwrap();
+    }
+    archive.finish().unwrap();
+    bytes
+}
+
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+struct Found {
+    /// The names in the archive, and whether the source has a problem.
+    sources: Vec<(String, Option<String>)>,
+    skipped: Skipped,
+}
+
+fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Found {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let options = ArchiveOptions {
+        members: members.map(|text| member_pattern(text).unwrap()),
+        limits: ReadLimits {
+            text_bytes_max: 8 << 20,
+            ..ReadLimits::default()
+        },
+        budget: Arc::new(ReadBudget::new(1 << 20)),
+    };
+    let shard: Shard = shard.parse().unwrap();
+    let mut sources = Sources::new(vec![text_of(&path)], Archives::Read(options), shard);
+    let mut reader = Reader::new(ReadOptions::default());
+    let mut read = |source: Source| {
+        let name = source.path.strip_prefix(&path).unwrap();
+        let structures = match source.problem {
+            Some(problem) => Err(problem),
+            None => source.content.read(&source.path, &mut reader),
+        };
+        (
+            text_of(name),
+            structures.err().map(|error| error.to_string()),
+        )
+    };
+    let found = std::iter::from_fn(|| sources.next())
+        .map(&mut read)
+        .collect();
+    Found {
+        sources: found,
+        skipped: sources.skipped().clone(),
+    }
+}
+
+fn read(name: &str, bytes: &[u8]) -> Vec<(String, Option<String>)> {
+    read_with(name, bytes, None, "1/1").sources
+}
+
+/// Names of sources that are read without a problem.
+fn good(names: &[&str]) -> Vec<(String, Option<String>)> {
+    names.iter().map(|&name| (name.to_owned(), None)).collect()
+}
+
+/// The only problem, which is of the last source.
+fn last_problem(sources: &[(String, Option<String>)]) -> &str {
+    let (last, others) = sources.split_last().unwrap();
+    assert!(
+        others.iter().all(|(_, problem)| problem.is_none()),
+        "{sources:?}"
+    );
+    last.1.as_deref().unwrap()
+}
+
+#[test]
+fn names_show_archives() {
+    let of_name = ArchiveKind::of_name;
+    for tar in ["a.tar", "a.TAR.gz", "x.y.tar.zst", "a.tgz", "a.tzst"] {
+        assert_eq!(of_name(tar), Some(ArchiveKind::Tar), "{tar}");
+    }
+    assert_eq!(of_name("a.ZIP"), Some(ArchiveKind::Zip));
+    for other in ["a.pdb", "tar", "a.zip.gz", "a.gz", ""] {
+        assert_eq!(of_name(other), None, "{other}");
+    }
+}
+
+#[test]
+fn every_kind_of_archive_has_the_same_members() {
+    let packed = gzipped(ATOM);
+    let long = format!("{}/3.pdb", "folder".repeat(40));
+    let tar = TarMaker::default()
+        .entry("./set/", EntryType::Directory, b"")
+        .file("./set/1.pdb", ATOM)
+        .file("./set/2.pdb.gz", &packed)
+        .file("./set/readme.txt", b"not a structure")
+        .file("./set/._2.pdb.gz", b"of macOS")
+        .file(&long, ATOM)
+        .end();
+    let zipped = zip(&[
+        ("set/1.pdb", ATOM),
+        ("set/2.pdb.gz", &packed),
+        ("set/readme.txt", b"not a structure"),
+        (&long, ATOM),
+    ]);
+    let expected = good(&["set/1.pdb", "set/2.pdb.gz", &long]);
+    let kinds = [
+        ("a.tar", tar.clone()),
+        ("a.tar.gz", gzipped(&tar)),
+        ("a.tzst", zstd::encode_all(&tar[..], 3).unwrap()),
+        // The content decides how it is compressed.
+        ("b.tar", gzipped(&tar)),
+        ("a.zip", zipped),
+    ];
+    for (name, bytes) in kinds {
+        let found = read_with(name, &bytes, None, "1/1");
+        assert_eq!(found.sources, expected, "{name}");
+        assert_eq!(found.skipped.others, 1, "{name}");
+        assert!(found.skipped.first_others[0].ends_with("set/readme.txt"));
+        let chosen = read_with(name, &bytes, Some("*.gz"), "1/1");
+        assert_eq!(chosen.sources, good(&["set/2.pdb.gz"]), "{name}");
+        let second = read_with(name, &bytes, None, "2/2");
+        assert_eq!(second.sources, good(&["set/2.pdb.gz"]), "{name}");
+    }
+}
+
+#[test]
+fn a_pattern_with_a_folder_is_for_the_whole_name() {
+    let tar = TarMaker::default()
+        .file("a/1.pdb", ATOM)
+        .file("b/1.pdb", ATOM);
+    let found = read_with("x.tar", &tar.end(), Some("*/b/*"), "1/1");
+    assert_eq!(found.sources, good(&["b/1.pdb"]));
+}
+
+#[test]
+fn members_that_are_no_files_are_rejected_and_the_others_read() {
+    let tar = TarMaker::default()
+        .file("../up.pdb", ATOM)
+        .file("/root.pdb", ATOM)
+        .entry("soft.pdb", EntryType::Symlink, b"")
+        .entry("hard.pdb", EntryType::Link, b"")
+        .entry("pipe.pdb", EntryType::Fifo, b"")
+        .entry("device.pdb", EntryType::Block, b"")
+        .file("large.pdb", &vec![b' '; 9 << 20])
+        .file("good.pdb", ATOM)
+        .end();
+    let found = read("x.tar", &tar);
+    let said: Vec<&str> = found
+        .iter()
+        .map(|(_, said)| said.as_deref().unwrap_or(""))
+        .collect();
+    let expected = [
+        ("../up.pdb", "leads out of the archive"),
+        ("root.pdb", "leads out of the archive"),
+        ("soft.pdb", "a link to target.pdb"),
+        ("hard.pdb", "a link to target.pdb"),
+        ("pipe.pdb", "a FIFO"),
+        ("device.pdb", "a device"),
+        ("large.pdb", "limits.text_bytes_max is 8388608"),
+        ("good.pdb", ""),
+    ];
+    for ((name, said), (expected, part)) in found
+        .iter()
+        .zip(&said)
+        .map(|((n, _), s)| (n, s))
+        .zip(expected)
+    {
+        assert_eq!(name, expected);
+        assert!(said.contains(part), "{name}: {said}");
+        assert_eq!(said.is_empty(), part.is_empty(), "{name}: {said}");
+    }
+    assert_eq!(found.len(), expected.len());
+}
+
+#[test]
+fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
+    let tar = TarMaker::default()
+        .file("1.pdb", ATOM)
+        .file("2.pdb", ATOM)
+        .end();
+    for (bytes, said) in [
+        (tar.len() - 1024, "no mark of its end"),
+        (tar.len() - 1024 - 400, "cut short"),
+        (512 + 1024 + 10, "the archive ends in this member"),
+        (512 + 512 + 100, "cut short"),
+    ] {
+        let found = read("x.tar", &tar[..bytes]);
+        assert_eq!(found[0].0, "1.pdb", "{bytes}");
+        assert!(last_problem(&found).contains(said), "{bytes}: {found:?}");
+        let packed = gzipped(&tar[..bytes]);
+        assert!(
+            last_problem(&read("x.tgz", &packed)).contains(said),
+            "{bytes}"
+        );
+    }
+    let mut damaged = tar.clone();
+    damaged[1024 + 3] ^= 1;
+    assert!(last_problem(&read("x.tar", &damaged)).contains("the archive is damaged"));
+    let packed = gzipped(&tar);
+    let found = read("x.tar.gz", &packed[..packed.len() - 5]);
+    assert!(last_problem(&found).contains("cut short"), "{found:?}");
+    let mut wrong_sum = packed;
+    let at = wrong_sum.len() - 6;
+    wrong_sum[at] ^= 1;
+    assert!(last_problem(&read("x.tar.gz", &wrong_sum)).contains("damaged"));
+    assert!(last_problem(&read("x.tar", b"no archive at all")).contains("cut short"));
+    assert!(last_problem(&read("x.zip", b"no archive at all")).contains("damaged"));
+}
+
+#[test]
+fn archives_behind_each_other_are_read_as_one() {
+    let one = TarMaker::default().file("1.pdb", ATOM).end();
+    let two = TarMaker::default().file("2.pdb", ATOM).end();
+    let padded = [&one[..], &[0; 5 * 512], &two].concat();
+    assert_eq!(read("x.tar", &padded), good(&["1.pdb", "2.pdb"]));
+    let junk = [&one[..], b"junk"].concat();
+    assert!(last_problem(&read("x.tar", &junk)).contains("cut short"));
+}
+
+#[test]
+fn an_archive_that_unpacks_too_far_is_ended() {
+    let zeros = vec![0; 7 << 20];
+    let mut tar = TarMaker::default().file("1.pdb", ATOM);
+    for number in 0..20 {
+        tar = tar.file(&format!("{number}.txt"), &zeros);
+    }
+    let bomb = zstd::encode_all(&tar.file("2.pdb", ATOM).end()[..], 3).unwrap();
+    let found = read("x.tar.zst", &bomb);
+    assert!(
+        last_problem(&found).contains("limits.unpack_ratio_max is 32"),
+        "{found:?}"
+    );
+    let bomb = zip(&[("1.pdb", ATOM), ("2.pdb", &zeros)]);
+    let found = read("x.zip", &bomb);
+    assert!(
+        last_problem(&found).contains("limits.unpack_ratio_max is 32"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn members_of_a_zip_archive_that_share_bytes_end_it() {
+    let one = zip(&[("1.pdb", &ATOM.repeat(40))]);
+    // The directory names the same member several times.
+    let start = one.windows(4).position(|at| at == b"PK\x01\x02").unwrap();
+    let end = one.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
+    let count = 50_u16;
+    let mut bomb = one[..start].to_vec();
+    bomb.extend(one[start..end].repeat(count.into()));
+    let mut tail = one[end..].to_vec();
+    tail[8..10].copy_from_slice(&count.to_le_bytes());
+    tail[10..12].copy_from_slice(&count.to_le_bytes());
+    let directory = (one[start..end].len() as u32) * u32::from(count);
+    tail[12..16].copy_from_slice(&directory.to_le_bytes());
+    bomb.extend(tail);
+    let found = read("x.zip", &bomb);
+    assert!(last_problem(&found).contains("larger than it"), "{found:?}");
+    assert!(found.len() < usize::from(count));
+}
+
+#[test]
+fn headers_of_any_size_take_bounded_memory() {
+    // A name of 64 MiB.
+    let mut entry = EntryBuilder::new_gnu();
+    entry
+        .path("././@LongLink")
+        .entry_type(EntryType::GnuLongName);
+    let mut tar = entry.size(64 << 20).unwrap().finish_bytes();
+    tar.extend(vec![b'x'; 64 << 20]);
+    let found = read("x.tar", &tar);
+    assert!(last_problem(&found).contains("exceeds limit"), "{found:?}");
+}
+
+#[test]
+fn wrong_patterns_are_refused() {
+    let error = member_pattern("a**b").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("*.cif.gz"), "{error}");
+}

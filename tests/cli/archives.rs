@@ -1,0 +1,199 @@
+//! Archives as inputs.
+
+use super::*;
+use rawzip::{CompressionMethod, ZipArchiveWriter};
+use std::io::Write;
+use std::process::Stdio;
+use tar_core::builder::EntryBuilder;
+
+/// The names and bytes of the sample structures, sorted by name.
+fn samples() -> Vec<(String, Vec<u8>)> {
+    let files = fs::read_dir(SAMPLES)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<(String, Vec<u8>)> = files
+        .filter(|path| path.extension().is_none_or(|ending| ending != "md"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read(path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn tar_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut tar = Vec::new();
+    for (name, bytes) in files {
+        let mut entry = EntryBuilder::new_gnu();
+        entry.path(name).size(bytes.len() as u64).unwrap();
+        tar.extend(entry.finish_bytes());
+        tar.extend(bytes);
+        tar.resize(tar.len().next_multiple_of(512), 0);
+    }
+    tar.resize(tar.len() + 1024, 0);
+    tar
+}
+
+fn zip_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut archive = ZipArchiveWriter::new(&mut bytes);
+    for (name, content) in files {
+        let file = archive.new_file(name);
+        let (mut entry, config) = file
+            .compression_method(CompressionMethod::STORE)
+            .start()
+            .unwrap();
+        let mut writer = config.wrap(&mut entry);
+        writer.write_all(content).unwrap();
+        let (_, descriptor) = writer.finish().unwrap();
+        entry.finish(descriptor).unwrap();
+    }
+    archive.finish().unwrap();
+    bytes
+}
+
+/// The residues of a run, as lines of CSV without the first column, which is the source.
+fn residues(output: &Output) -> Vec<String> {
+    let text = text(&output.stdout);
+    let lines = text.lines().map(|line| line.split_once(',').unwrap().1);
+    lines.map(str::to_owned).collect()
+}
+
+const TO_STDOUT: [&str; 4] = ["-o", "-", "--format", "csv"];
+
+fn residues_of(args: &[&str]) -> Vec<String> {
+    residues(&run_well(&[args, &TO_STDOUT].concat()))
+}
+
+#[test]
+fn an_archive_has_the_residues_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = residues_of(&[SAMPLES]);
+    assert!(expected.len() > 3000);
+    let files = samples();
+    let tar = tar_of(&files);
+    let archives = [
+        ("set.tar", tar.clone()),
+        ("set.tar.zst", zstd::encode_all(&tar[..], 3).unwrap()),
+        ("set.zip", zip_of(&files)),
+    ];
+    for (name, bytes) in &archives {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        assert!(residues_of(&[str_of(&path)]) == expected, "{name}");
+    }
+    // From a pipe, plain and compressed; and in a folder, beside a file.
+    for (name, bytes) in &archives[..2] {
+        let start = ["run", "--backend", "cpu", "-"];
+        let mut child = tapeloop(start.iter().chain(&TO_STDOUT))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let bytes = bytes.clone();
+        let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap().unwrap();
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        assert!(residues(&output) == expected, "{name}");
+    }
+    let mixed = folder.path().join("mixed");
+    fs::create_dir(&mixed).unwrap();
+    let (first, rest) = files.split_first().unwrap();
+    fs::write(mixed.join(&first.0), &first.1).unwrap();
+    fs::write(mixed.join("rest.tar"), tar_of(rest)).unwrap();
+    assert!(residues_of(&[str_of(&mixed)]) == expected);
+}
+
+#[test]
+fn shards_of_files_and_archives_together_are_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let tar = folder.path().join("set.tar");
+    fs::write(&tar, tar_of(&samples())).unwrap();
+    let mut whole = residues_of(&[SAMPLES]);
+    whole.sort();
+    for input in [SAMPLES, str_of(&tar)] {
+        let mut shards: Vec<String> = Vec::new();
+        for shard in ["1/3", "2/3", "3/3"] {
+            let part = residues_of(&[input, "--shard", shard]);
+            assert!(part.len() > 1);
+            let is_first = shards.is_empty();
+            shards.extend(part.into_iter().skip(usize::from(!is_first)));
+        }
+        shards.sort();
+        assert!(shards == whole, "{input}");
+    }
+    let (output, code) = run(&[SAMPLES, "--shard", "4/3"]);
+    assert_eq!(code, 2);
+    let said = text(&output.stderr);
+    assert!(said.contains("--shard") && said.contains("3/16"), "{said}");
+}
+
+#[test]
+fn members_are_chosen_counted_and_rejected_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] =
+        ["1ubi.pdb", "1yjp.cif"].map(|name| fs::read(Path::new(SAMPLES).join(name)).unwrap());
+    let tar = folder.path().join("set.tar");
+    let file = |name: &str, bytes: &[u8]| (name.to_owned(), bytes.to_vec());
+    let files = [
+        file("a/x.pdb", &one),
+        file("a/x.cif", &two),
+        file("a/x.json", b"{}"),
+        file("../up.pdb", &one),
+        file("broken.pdb", b"junk"),
+    ];
+    fs::write(&tar, tar_of(&files)).unwrap();
+    let out = folder.path().join("out");
+    let (output, code) = run(&[str_of(&tar), "-o", str_of(&out), "-v"]);
+    assert_eq!(code, 3);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("skipped files in folders and archives"),
+        "{said}"
+    );
+    assert!(said.contains("name of an earlier member"), "{said}");
+    let counts = &record(&out)["counts"];
+    assert_eq!(counts["structures"], 2, "{counts}");
+    assert_eq!(counts["others_skipped"], 1);
+    assert_eq!(counts["names_repeated"], 1);
+    let rejected = rejected(&out);
+    let sources: Vec<&str> = rejected
+        .iter()
+        .map(|it| it["source"].as_str().unwrap())
+        .collect();
+    assert!(sources[0].ends_with("set.tar/../up.pdb"), "{sources:?}");
+    assert!(sources[1].ends_with("set.tar/broken.pdb"), "{sources:?}");
+    let chosen = residues_of(&[str_of(&tar), "--members", "x.c*"]);
+    let alone = residues_of(&[&format!("{SAMPLES}/1yjp.cif")]);
+    assert_eq!(chosen.len(), alone.len());
+}
+
+#[test]
+fn an_archive_where_none_is_read_is_named_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner.tar");
+    fs::write(&inner, tar_of(&samples()[..1])).unwrap();
+    let outer = folder.path().join("outer.zip");
+    let files = [("inner.tar".to_owned(), fs::read(&inner).unwrap())];
+    fs::write(&outer, zip_of(&files)).unwrap();
+    let (output, code) = run(&[str_of(&outer), "--members", "*.tar", "-o", "-"]);
+    assert_eq!(code, 1);
+    let said = text(&output.stderr);
+    assert!(said.contains("this is an archive"), "{said}");
+    let out = folder.path().join("painted");
+    let args = [
+        "paint",
+        str_of(&inner),
+        "rsa",
+        "-o",
+        str_of(&out),
+        "--backend",
+        "cpu",
+    ];
+    let said = text(&tapeloop(args).output().unwrap().stderr);
+    assert!(said.contains("this is an archive"), "{said}");
+}
