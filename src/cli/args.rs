@@ -121,6 +121,9 @@ pub(super) struct ShownArgs {
     /// Replace the results of another run in the output folder.
     #[arg(long)]
     pub(super) overwrite: bool,
+    /// Go on with a run that was killed or interrupted: the results have the same bytes.
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(super) resume: bool,
     /// Print what the run would do, its memory and the resolved config, and stop.
     #[arg(long)]
     pub(super) dry_run: bool,

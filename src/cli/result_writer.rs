@@ -2,7 +2,8 @@
 //! standard output has no folder, and names rejected inputs on standard error.
 
 use super::core_time::CoreTime;
-use super::output::OutputFolder;
+use super::inputs::InputDigests;
+use super::output::{Committed, OutputFolder};
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
 use super::tables::{ColumnStatistics, StructureRows, Tables, TerminalTable};
@@ -39,6 +40,8 @@ pub(super) struct ResultWriter {
     counters: Arc<RunCounters>,
     header: RunHeader,
     written: WrittenParts,
+    committed: Committed,
+    digests: InputDigests,
     /// The first rejected inputs, each with its reason.
     rejected: Vec<String>,
 }
@@ -47,6 +50,8 @@ pub(super) struct ResultWriter {
 pub(super) struct FinishedWriter {
     pub(super) folder: Option<OutputFolder>,
     pub(super) written: WrittenParts,
+    /// What a run could go on with.
+    pub(super) committed: Committed,
     /// The tables' columns, or the error that left parts unwritten.
     pub(super) columns: Result<Vec<ColumnStatistics>>,
     /// The first rejected inputs, each with its reason.
@@ -54,19 +59,29 @@ pub(super) struct FinishedWriter {
 }
 
 impl ResultWriter {
-    /// Writes the first `run.json`.
+    /// Writes the first `run.json`. The run goes on behind what is `committed`, and `digests` are
+    /// those of its inputs.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or `committed` is of other tables.
     pub(super) fn start(
-        rows: Rows,
+        mut rows: Rows,
         folder: Option<OutputFolder>,
         counters: Arc<RunCounters>,
         header: RunHeader,
+        committed: Committed,
+        digests: InputDigests,
     ) -> Result<Self> {
-        let written = WrittenParts::default();
+        if let Rows::Tables(tables) = &mut rows {
+            tables.resume(committed.parts, committed.statistics.clone())?;
+        }
+        counters.resume(&committed.counts, &committed.truncated);
+        let written = WrittenParts {
+            parts: committed.parts,
+            counts: committed.counts,
+        };
         if let Some(folder) = &folder {
-            folder.record(&header.running(&written))?;
+            folder.record(&header.running(&written, &committed))?;
         }
         Ok(ResultWriter {
             rows,
@@ -74,7 +89,9 @@ impl ResultWriter {
             counters,
             header,
             written,
-            rejected: Vec::new(),
+            rejected: committed.rejected.clone(),
+            committed,
+            digests,
         })
     }
 
@@ -97,6 +114,7 @@ impl ResultWriter {
         FinishedWriter {
             folder: self.folder,
             written: self.written,
+            committed: self.committed,
             columns,
             rejected: self.rejected,
         }
@@ -114,7 +132,18 @@ impl ResultWriter {
             let counts = self.counters.counts();
             self.written = WrittenParts { parts, counts };
             if let Some(folder) = &self.folder {
-                folder.record(&self.header.running(&self.written))?;
+                self.committed = Committed {
+                    parts,
+                    inputs: ordinal,
+                    rejected_bytes: folder.rejected_bytes(),
+                    digests: self.digests.first(parts),
+                    counts,
+                    rejected: self.rejected.clone(),
+                    truncated: self.counters.first_truncated(),
+                    statistics: tables.statistics(),
+                };
+                let record = self.header.running(&self.written, &self.committed);
+                folder.record(&record)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
 use super::inputs::{Archives, Source, Sources};
 use super::interrupt::Interrupt;
-use super::output::{OutputFolder, replaces_input};
+use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::path_text;
 use super::plan::Plan;
 use super::progress::Progress;
@@ -15,7 +15,7 @@ use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
-use super::summary::Outcome;
+use super::summary::{FINISHED, Outcome};
 use super::tables::{Tables, TerminalTable};
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::features::{Features, TableName};
 use crate::structure::Assembly;
 use crate::workload::{Completion, Sink};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
@@ -54,12 +54,28 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         say(&plan.describe(&result, shown.verbose)?);
         return Ok(GOOD);
     }
+    let interrupted = match shown.resume {
+        true => match find_interrupted(&plan, &target)? {
+            Ok(interrupted) => interrupted,
+            Err(rejected) => {
+                if !shown.quiet {
+                    complain("the run has finished already, and nothing is left to do");
+                }
+                return Ok(match rejected <= shown.max_rejects {
+                    true => GOOD,
+                    false => REJECTED,
+                });
+            }
+        },
+        false => None,
+    };
     let to = Destination {
         target: &target,
         overwrite: shown.overwrite,
+        interrupted,
         progress: !shown.quiet && (shown.verbose || is_terminal && is_free),
     };
-    let outcome = compute(&plan, &to, |_| Ok(()))?;
+    let outcome = compute(&plan, to, |_| Ok(()))?;
     if shown.json {
         say(&format!("{:#}\n", outcome.record));
     }
@@ -76,6 +92,24 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     Ok(match outcome.exit_code()? {
         REJECTED if outcome.counts.rejected <= shown.max_rejects => GOOD,
         code => code,
+    })
+}
+
+/// The interrupted run in the output folder, if there is one. `Err` has the rejected inputs of a
+/// run that has finished.
+fn find_interrupted(
+    plan: &Plan,
+    target: &Target,
+) -> Result<std::result::Result<Option<Interrupted>, u64>> {
+    let Target::Folder(folder) = target else {
+        let error = Error::config("--resume needs a folder of results");
+        return Err(error.fix("name one with --output"));
+    };
+    let header = RunHeader::new(plan, SystemTime::now()).json();
+    Ok(match output::find(folder, &header)? {
+        Found::Nothing => Ok(None),
+        Found::Interrupted(interrupted) => Ok(Some(*interrupted)),
+        Found::Finished(record) => Err(record["written"]["rejected"].as_u64().unwrap_or(0)),
     })
 }
 
@@ -106,6 +140,8 @@ pub(super) struct Destination<'a> {
     pub(super) target: &'a Target,
     /// Whether the results of an earlier run may be replaced.
     pub(super) overwrite: bool,
+    /// The run to go on with.
+    pub(super) interrupted: Option<Interrupted>,
     /// Whether progress is shown.
     pub(super) progress: bool,
 }
@@ -116,39 +152,51 @@ pub(super) struct Destination<'a> {
 /// The run cannot start. An error that ends it later is in the outcome.
 pub(super) fn compute(
     plan: &Plan,
-    to: &Destination<'_>,
+    to: Destination<'_>,
     mut watch: impl FnMut(&Completion<Features>) -> Result<()>,
 ) -> Result<Outcome> {
     let started = SystemTime::now();
     let clock = Instant::now();
     let cores_before = core_time(Threads::All);
-    let interrupt = Interrupt::listen()?;
-    let mut engine = plan.start()?;
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
+    let archives = Archives::Read(plan.archives());
+    let shard = plan.config.shard;
+    let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
+    let digests = sources.digests(plan.config.tables.inputs_per_part, reads);
+    let interrupted = to.interrupted.as_ref();
+    let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
+    sources.skip_computed(committed.inputs, &committed.digests)?;
+    let interrupt = Interrupt::listen()?;
+    let mut engine = plan.start()?;
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
     let header = RunHeader::new(plan, started);
-    let folder = match to.target {
-        Target::Folder(path) => Some(OutputFolder::claim(
+    let folder = match (to.target, to.interrupted) {
+        (Target::Folder(_), Some(interrupted)) => Some(interrupted.open()?),
+        (Target::Folder(path), None) => Some(OutputFolder::claim(
             path,
             to.overwrite,
             reads,
             header.config(),
         )?),
-        Target::Stdout | Target::Table => None,
+        (Target::Stdout | Target::Table, _) => None,
     };
     let counters = Arc::new(RunCounters::default());
     let rows = open_rows(plan, to.target, folder.as_ref());
     let table_cores = rows.cores();
-    let archives = Archives::Read(plan.archives());
-    let shard = plan.config.shard;
-    let sources = Sources::new(plan.config.input.clone(), archives, shard);
     let sources = SourceThread::start(sources, &interrupt, &counters)?;
     let replaced = Arc::new(OnceLock::new());
     let earlier = folder.as_ref().map(|folder| folder.earlier().clone());
     let sources = reject_earlier_results(sources, earlier.unwrap_or_default(), &replaced);
-    let mut results = ResultWriter::start(rows, folder, Arc::clone(&counters), header.clone())?;
+    let mut results = ResultWriter::start(
+        rows,
+        folder,
+        Arc::clone(&counters),
+        header.clone(),
+        committed,
+        digests,
+    )?;
     let streamed = {
         let items = &plan.config.input;
         let _progress = to
@@ -216,6 +264,9 @@ pub(super) fn compute(
         outcome.error = outcome.error.or(written.err());
     }
     outcome.record = header.ended(plan, &outcome);
+    if outcome.state() != FINISHED {
+        outcome.record[RESUME] = json!(finished.committed);
+    }
     if let Some(folder) = finished.folder {
         match folder.finish(&outcome.record, outcome.has_succeeded()) {
             Ok(folder) => {

@@ -5,6 +5,7 @@ use super::inputs::Skipped;
 use super::path_text::shown;
 use crate::error::printable;
 use crate::structure::{Assembly, Structure};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(super) struct RunCounters {
 }
 
 /// The values of [`RunCounters`] at one moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RunCounts {
     pub(super) inputs_total: Option<u64>,
     /// Inputs with results.
@@ -78,6 +79,26 @@ pub(super) struct WrittenParts {
 }
 
 impl RunCounters {
+    /// Goes on from the counts of an interrupted run. What is skipped is counted anew.
+    pub(super) fn resume(&self, counts: &RunCounts, truncated: &[String]) {
+        let restored = [
+            (&self.inputs, counts.inputs),
+            (&self.structures, counts.structures),
+            (&self.residues, counts.residues),
+            (&self.atoms, counts.atoms),
+            (&self.rounded_atoms, counts.rounded_atoms),
+            (&self.scaled_plddt, counts.scaled_plddt),
+            (&self.assemblies, counts.assemblies),
+            (&self.truncated, counts.truncated),
+            (&self.rejected, counts.rejected),
+        ];
+        for (counter, value) in restored {
+            counter.store(value, Relaxed);
+        }
+        let first = self.first_truncated.lock();
+        *first.unwrap_or_else(PoisonError::into_inner) = truncated.to_vec();
+    }
+
     pub(super) fn set_total(&self, inputs: u64) {
         self.inputs_total.store(inputs, Relaxed);
     }

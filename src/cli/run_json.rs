@@ -1,5 +1,6 @@
 //! The contents of `run.json`, from the start of a run to its end.
 
+use super::output::{Committed, RESUME};
 use super::path_text::{current_folder, text_of};
 use super::plan::Plan;
 use super::run_counters::WrittenParts;
@@ -56,11 +57,17 @@ impl RunHeader {
     }
 
     /// `run.json` of a run that has written `written` so far.
-    pub(super) fn running(&self, written: &WrittenParts) -> Json {
+    pub(super) fn running(&self, written: &WrittenParts, committed: &Committed) -> Json {
         let mut record = self.0.clone();
         record.insert("state".to_owned(), json!("running"));
         record.insert("written".to_owned(), written.json());
+        record.insert(RESUME.to_owned(), json!(committed));
         Json::Object(record)
+    }
+
+    /// The keys that are known at the start.
+    pub(super) fn json(&self) -> Json {
+        Json::Object(self.0.clone())
     }
 
     /// `run.json` of a run that has ended.

@@ -17,6 +17,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The state of a run that nothing ended early.
+pub(super) const FINISHED: &str = "finished";
+
 /// Shorter runs are mostly start and end, and nothing bounds them.
 const BOUND_TIME_MIN: Duration = Duration::from_secs(1);
 
@@ -100,7 +103,7 @@ impl Outcome {
         } else if self.interrupted {
             "interrupted"
         } else {
-            "finished"
+            FINISHED
         }
     }
 

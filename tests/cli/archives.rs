@@ -22,7 +22,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-fn tar_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+pub(super) fn tar_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, bytes) in files {
         let mut entry = EntryBuilder::new_gnu();

@@ -22,6 +22,8 @@ mod paint;
 mod printing;
 mod reals;
 mod results;
+#[cfg(unix)]
+mod resume;
 mod signals;
 mod validate;
 #[cfg(target_os = "linux")]

@@ -5,29 +5,31 @@
 //! that cannot be opened becomes a source with an error, and is rejected like any other input.
 
 mod archive;
+mod check;
+mod digest;
 mod folder;
 mod globs;
 mod list;
 mod shard;
 mod unreadable;
 
-use super::config::did_you_mean;
 use super::files::kind_of;
 use super::path_text::{path_of, shown};
-use crate::error::{Error, ErrorKind, Result, printable};
+use crate::error::{Error, Result};
 use crate::structure::Format;
 use crate::structure::compression::Compression;
-use archive::{Archive, ArchiveKind, Piped, Tar};
+use archive::{Archive, ArchiveKind, MemberNames, Piped, Tar};
 pub(super) use archive::{ArchiveOptions, Content, member_pattern};
+pub(super) use check::check;
+use digest::Digester;
+pub(super) use digest::InputDigests;
 pub(super) use folder::Skipped;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Segment};
 use list::List;
 pub(super) use shard::Shard;
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +67,10 @@ pub(super) struct Sources {
     skipped: Skipped,
     has_archives: bool,
     members: MemberNames,
+    /// `None` if no run could go on with these inputs.
+    digester: Option<Digester>,
+    /// Whether members are read, or only listed.
+    reads: bool,
 }
 
 /// What becomes of archives.
@@ -94,26 +100,6 @@ struct GlobLevel {
     entries: Option<std::vec::IntoIter<Entry>>,
 }
 
-/// The names of the structures in archives, of which up to 2^20 are kept, as hashes.
-#[derive(Default)]
-struct MemberNames {
-    hashes: HashSet<u64>,
-    repeated: u64,
-}
-
-impl MemberNames {
-    const KEPT_MAX: usize = 1 << 20;
-
-    fn add(&mut self, name: &str) {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
-        if self.hashes.contains(&hash) {
-            self.repeated += 1;
-        } else if self.hashes.len() < Self::KEPT_MAX {
-            self.hashes.insert(hash);
-        }
-    }
-}
-
 impl Sources {
     /// Lists the inputs of `items` that are in `shard`: files, directories, globs, `@` list files
     /// and archives.
@@ -129,7 +115,45 @@ impl Sources {
             skipped: Skipped::default(),
             has_archives: false,
             members: MemberNames::default(),
+            digester: None,
+            reads: true,
         }
+    }
+
+    /// Computes digests of ranges of so many inputs, which also depend on the files `besides`.
+    pub(super) fn digests(&mut self, inputs_per_range: u64, besides: &[PathBuf]) -> InputDigests {
+        let digester = Digester::new(inputs_per_range, besides);
+        let digests = digester.digests.clone();
+        self.digester = Some(digester);
+        digests
+    }
+
+    /// Skips the first `inputs`, whose ranges must have these digests.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`]: they are other inputs, or were changed.
+    pub(super) fn skip_computed(&mut self, inputs: u64, digests: &[String]) -> Result<()> {
+        self.reads = false;
+        while self.next_ordinal < inputs && self.next().is_some() {}
+        self.reads = true;
+        let ranges = digests.len() as u64;
+        let found = self.digester.as_ref().map(|it| it.digests.first(ranges));
+        let found = found.unwrap_or_default();
+        let differs = |&at: &usize| found.get(at) != digests.get(at);
+        let Some(range) = (0..digests.len()).find(differs) else {
+            return Ok(());
+        };
+        let size = inputs / ranges;
+        let (first, last) = (range as u64 * size + 1, (range as u64 + 1) * size);
+        let message = match self.next_ordinal < inputs {
+            true => format!(
+                "there are {} inputs, and {inputs} were computed",
+                self.next_ordinal
+            ),
+            false => format!("inputs {first} to {last} are not those that were computed"),
+        };
+        Err(Error::usage(message)
+            .fix("restore the files, with their names and times, or start anew with --overwrite"))
     }
 
     /// Whether the items can be listed twice. What comes from a pipe can be read only once.
@@ -170,6 +194,13 @@ impl Sources {
     fn taken(&mut self, path: PathBuf, content: Content, problem: Option<Error>) -> Source {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
+        if let Some(digester) = &mut self.digester {
+            match &content {
+                Content::File => digester.add_file(&path),
+                content => digester.add_member(&path, content.bytes()),
+            }
+            digester.end_input();
+        }
         Source {
             ordinal,
             path,
@@ -190,6 +221,9 @@ impl Sources {
         };
         match Archive::open(&path, kind, options) {
             Ok(archive) => {
+                if let Some(digester) = &mut self.digester {
+                    digester.add_file(&path);
+                }
                 self.open.push(Level::Archive(archive));
                 None
             }
@@ -242,9 +276,13 @@ impl Sources {
                 let Some(Level::Archive(archive)) = self.open.last_mut() else {
                     return None;
                 };
-                let content = archive.content(&mut member);
-                let problem = content.as_ref().err().cloned();
-                Some(self.taken(member.path, content.unwrap_or(Content::File), problem))
+                let bytes = member.bytes;
+                let (content, problem) = match self.reads.then(|| archive.content(&mut member)) {
+                    Some(Ok(content)) => (content, None),
+                    Some(Err(error)) => (Content::None(bytes), Some(error)),
+                    None => (Content::None(bytes), None),
+                };
+                Some(self.taken(member.path, content, problem))
             }
         }
     }
@@ -482,79 +520,6 @@ impl Sources {
         );
         self.source(path, Some(problem))
     }
-}
-
-/// Checks that each item leads to a file, before a run makes anything. The lines of lists are
-/// not looked at, as a list may be a pipe.
-///
-/// # Errors
-/// [`ErrorKind::Io`] or [`ErrorKind::Input`] for an item that names nothing, a directory or a glob
-/// without structure files, or what is no file.
-pub(super) fn check(items: &[String]) -> Result<()> {
-    for item in items {
-        let (path, problem) = match item.strip_prefix('@') {
-            Some(STDIN) => continue,
-            Some(list) => (path_of(list), None),
-            // An entry that cannot be read is rejected by the run, unless there is nothing else.
-            None => {
-                let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE);
-                match sources.next() {
-                    Some(source) if source.problem.is_none() => continue,
-                    Some(_) if sources.any(|source| source.problem.is_none()) => continue,
-                    Some(source) => (source.path, source.problem),
-                    None => continue,
-                }
-            }
-        };
-        let is_missing = || {
-            let found = path.symlink_metadata();
-            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-        };
-        let problem = match (item.as_str(), problem) {
-            (STDIN, _) => None,
-            (_, _) if !Glob::is_in(&path) && is_missing() => Some(not_found(&path)),
-            (_, problem) => problem,
-        };
-        if let Some(problem) = problem {
-            return Err(problem.within(shown(&path)));
-        }
-    }
-    Ok(())
-}
-
-/// The error of a path that does not exist, with the most similar name in its folder.
-fn not_found(path: &Path) -> Error {
-    let error = Error::new(ErrorKind::Io, "no such file or folder");
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let entries = list_of_folder(parent).unwrap_or_default();
-    let names: Vec<String> = entries
-        .into_iter()
-        .map(|entry| entry.name.to_string_lossy().into_owned())
-        .collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let has_this_stem = |other: &&&str| {
-        let rest = other.strip_prefix(&*name);
-        rest.is_some_and(|rest| rest.starts_with('.')) && Format::from_name(other).is_some()
-    };
-    let near = match names.iter().find(has_this_stem) {
-        Some(file) => format!("did you mean `{file}`?"),
-        None => did_you_mean(&name, &names),
-    };
-    let near = near.trim().trim_matches(['(', ')']);
-    if !near.is_empty() {
-        return error.fix(printable(near).into_owned());
-    }
-    let is_entry_id = name.len() == 4
-        && name.starts_with(|first: char| first.is_ascii_digit())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_entry_id {
-        let fix = format!(
-            "nothing is downloaded; fetch the entry: curl -O https://files.rcsb.org/download/{name}.cif.gz"
-        );
-        return error.fix(fix);
-    }
-    error
 }
 
 /// The name of the structure in a source: the file's name without the ending of a compressed file and

@@ -5,12 +5,14 @@
 //! the run and the number of parts that are complete, which stay true after a kill.
 
 mod replace;
+mod resume;
 
 use super::files::{self, FileId, check_name};
 use super::inputs::STDIN;
 use super::path_text::{current_folder, path_of, shown};
 use super::tables::{folders, part_of_name};
 use crate::error::{Context, Error, Result};
+pub(super) use resume::{Committed, Found, Interrupted, RESUME, find};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -68,7 +70,7 @@ impl OutputFolder {
                 .fix("name another output, or replace them with --overwrite")
                 .within(place()));
         }
-        let earlier: HashSet<FileId> = results.iter().filter_map(|file| FileId::of(file)).collect();
+        let earlier = ids_of(&results);
         let is_replaced =
             |file: &&PathBuf| FileId::of(file).is_some_and(|id| earlier.contains(&id));
         if let Some(file) = reads.iter().find(is_replaced) {
@@ -103,6 +105,11 @@ impl OutputFolder {
     /// The folder that the tables are written to.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes of `rejected.jsonl` so far.
+    pub(super) fn rejected_bytes(&self) -> u64 {
+        self.rejected_bytes
     }
 
     /// The results of an earlier run. None of them may be an input.
@@ -194,6 +201,10 @@ fn has_lasting_inputs(config: &Json) -> bool {
         let found = path_of(name).metadata();
         name != STDIN && !found.is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
     })
+}
+
+fn ids_of(files: &[PathBuf]) -> HashSet<FileId> {
+    files.iter().filter_map(|file| FileId::of(file)).collect()
 }
 
 /// The error where the results would replace an input of the run.

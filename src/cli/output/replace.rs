@@ -12,6 +12,7 @@ use super::{
 use crate::cli::config::TableFormat;
 use crate::cli::files::{check_name, sync_folder, temporary_name};
 use crate::cli::path_text::shown;
+use crate::cli::summary::FINISHED;
 use crate::cli::tables::{folders, part_of_name};
 use crate::error::{Context, Result};
 use serde_json::{Value as Json, json};
@@ -97,7 +98,7 @@ struct Parts {
 impl Parts {
     /// Reads them from a `run.json`, if its state is `finished`.
     fn finished(record: &Json) -> Option<Self> {
-        let is_finished = record["state"] == "finished";
+        let is_finished = record["state"] == FINISHED;
         let count = is_finished.then(|| record["written"]["parts"].as_u64())??;
         // Earlier versions wrote no other format, and no key.
         let name = record["config"]["tables.format"].as_str();

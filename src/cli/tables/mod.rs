@@ -19,7 +19,7 @@ mod structure_rows;
 mod terminal_table;
 mod text_file;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Residue;
 use arrow_file::ArrowFile;
@@ -29,6 +29,7 @@ use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
 use row_group::RowGroup;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -216,6 +217,33 @@ impl Tables {
         self.cores.clone()
     }
 
+    /// Goes on behind the first parts, which are complete.
+    ///
+    /// # Errors
+    /// The statistics are not those of these tables' columns.
+    pub(crate) fn resume(&mut self, parts: u64, statistics: PartStatistics) -> Result<()> {
+        let have = statistics.0.iter().map(Vec::len);
+        if parts > 0 && !have.eq(self.tables.iter().map(|table| table.statistics.len())) {
+            let error = Error::usage("the tables of the interrupted run have other columns");
+            return Err(error.fix("start anew with --overwrite"));
+        }
+        for (table, statistics) in self.tables.iter_mut().zip(statistics.0) {
+            table.statistics = statistics;
+        }
+        self.parts_done = parts;
+        Ok(())
+    }
+
+    /// The statistics of all columns in the parts that are finished.
+    pub(crate) fn statistics(&self) -> PartStatistics {
+        PartStatistics(
+            self.tables
+                .iter()
+                .map(|table| table.statistics.clone())
+                .collect(),
+        )
+    }
+
     /// Number of parts that every table has finished.
     pub(crate) fn parts(&self) -> u64 {
         self.parts_done
@@ -248,6 +276,10 @@ impl Tables {
         Ok((self.parts_done, columns.collect()))
     }
 }
+
+/// Statistics of the columns of each table.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PartStatistics(Vec<Vec<ValueStatistics>>);
 
 /// One table: the rows of the next row group, and the open part.
 struct Table {

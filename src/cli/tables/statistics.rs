@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,7 +26,7 @@ pub(crate) struct ColumnStatistics {
 }
 
 /// Statistics of a column's values so far.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ValueStatistics {
     rows: u64,
     nulls: u64,
@@ -34,12 +35,26 @@ pub(crate) struct ValueStatistics {
 }
 
 /// A value of any column; only those of one kind are compared.
-#[derive(Clone, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 enum Value {
     Integer(i32),
+    /// Stored as its bits, since JSON has no infinity.
+    #[serde(with = "bits")]
     Real(f32),
     Flag(bool),
     Text(String),
+}
+
+mod bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f32, to: S) -> Result<S::Ok, S::Error> {
+        value.to_bits().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+        u32::deserialize(from).map(f32::from_bits)
+    }
 }
 
 /// Why a column is suspect.

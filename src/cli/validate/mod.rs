@@ -35,11 +35,12 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let to = Destination {
         target: &target,
         overwrite: args.overwrite,
+        interrupted: None,
         progress: std::io::stderr().is_terminal(),
     };
     // Created with the first result: the run may refuse its folder before.
     let mut dump = None;
-    let outcome = compute(&plan, &to, |completion| {
+    let outcome = compute(&plan, to, |completion| {
         let dump = match &mut dump {
             Some(dump) => dump,
             none => none.insert(Dump::create(&dumped)?),

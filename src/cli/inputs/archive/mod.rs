@@ -8,6 +8,8 @@ use super::Skipped;
 use crate::error::{Error, Result};
 use crate::structure::compression::Compression;
 use crate::structure::{BudgetShare, Format, ReadBudget, ReadLimits, Reader, Structure};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub(super) use stream::Piped;
@@ -94,6 +96,8 @@ pub(super) enum Archive {
 pub(super) struct Member {
     /// The path of the archive and of the member in it.
     pub(super) path: PathBuf,
+    /// Its size as the archive states it.
+    pub(super) bytes: u64,
     place: Result<Place>,
 }
 
@@ -112,9 +116,21 @@ pub(in crate::cli) enum Content {
     Bytes { bytes: Vec<u8>, _share: BudgetShare },
     /// A member of a ZIP archive, which is read where it is parsed.
     Zip(ZipMember),
+    /// A member of this size that is not read.
+    None(u64),
 }
 
 impl Content {
+    /// The size of a member, as its archive states it.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Content::File => 0,
+            Content::Bytes { bytes, .. } => bytes.len() as u64,
+            Content::Zip(member) => member.bytes(),
+            Content::None(bytes) => *bytes,
+        }
+    }
+
     /// Reads the structures in the input at `path`.
     ///
     /// # Errors
@@ -124,6 +140,7 @@ impl Content {
             Content::File => reader.read_path(path),
             Content::Bytes { bytes, .. } => reader.read_auto(&path.to_string_lossy(), bytes),
             Content::Zip(member) => member.read(path, reader),
+            Content::None(_) => Err(Error::input("the member was not read")),
         }
     }
 }
@@ -134,6 +151,7 @@ impl std::fmt::Debug for Content {
             Content::File => f.write_str("File"),
             Content::Bytes { bytes, .. } => write!(f, "Bytes({})", bytes.len()),
             Content::Zip(_) => f.write_str("Zip"),
+            Content::None(bytes) => write!(f, "None({bytes})"),
         }
     }
 }
@@ -179,6 +197,27 @@ impl Archive {
             (Place::Zip(member), _) => Ok(Content::Zip(member)),
             (Place::Next, Archive::Tar(tar)) => tar.content(),
             (Place::Next, Archive::Zip(_)) => Err(Error::usage("the member was read already")),
+        }
+    }
+}
+
+/// The names of the structures in archives, of which up to 2^20 are kept, as hashes.
+#[derive(Default)]
+pub(super) struct MemberNames {
+    hashes: HashSet<u64>,
+    /// Members that have the name of an earlier one.
+    pub(super) repeated: u64,
+}
+
+impl MemberNames {
+    const KEPT_MAX: usize = 1 << 20;
+
+    pub(super) fn add(&mut self, name: &str) {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+        if self.hashes.contains(&hash) {
+            self.repeated += 1;
+        } else if self.hashes.len() < Self::KEPT_MAX {
+            self.hashes.insert(hash);
         }
     }
 }

@@ -202,7 +202,11 @@ impl Tar {
         self.member = size;
         self.padding = size.wrapping_neg() % BLOCK_BYTES;
         Ok(match is_wanted {
-            true => Step::Member(Member { path, place }),
+            true => Step::Member(Member {
+                path,
+                bytes: size,
+                place,
+            }),
             false => Step::Skip,
         })
     }

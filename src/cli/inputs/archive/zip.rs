@@ -32,6 +32,7 @@ pub(in crate::cli::inputs) struct Zip {
 /// An entry of the directory of an archive.
 struct Listed {
     name: Vec<u8>,
+    bytes: u64,
     is_folder: bool,
     member: Result<ZipMember>,
 }
@@ -83,13 +84,14 @@ impl Zip {
             self.has_ended = listed.is_err();
             let Listed {
                 name,
+                bytes,
                 is_folder,
                 member,
             } = listed?;
             let path = member_path(&self.path, &name);
             if !is_folder && self.options.wants(&path, skipped) {
                 let place = check_name(&name).and(member).map(Place::Zip);
-                return Ok(Some(Member { path, place }));
+                return Ok(Some(Member { path, bytes, place }));
             }
         }
         Ok(None)
@@ -119,6 +121,7 @@ fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<L
         }
         let listed = Listed {
             name: entry.file_path().as_bytes().to_vec(),
+            bytes: entry.uncompressed_size_hint(),
             is_folder: entry.is_dir(),
             member: member(archive, &entry),
         };
@@ -156,6 +159,10 @@ fn member(archive: &Arc<Open>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMem
 }
 
 impl ZipMember {
+    pub(super) fn bytes(&self) -> u64 {
+        self.place.uncompressed_size_hint()
+    }
+
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors

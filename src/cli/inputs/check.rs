@@ -1,0 +1,84 @@
+//! Whether the items of a config lead to files.
+
+use super::folder::list_of_folder;
+use super::globs::Glob;
+use super::{Archives, STDIN, Shard, Sources};
+use crate::cli::config::did_you_mean;
+use crate::cli::path_text::{path_of, shown};
+use crate::error::{Error, ErrorKind, Result, printable};
+use crate::structure::Format;
+use std::io;
+use std::path::Path;
+
+/// Checks that each item leads to a file, before a run makes anything. The lines of lists are
+/// not looked at, as a list may be a pipe.
+///
+/// # Errors
+/// [`ErrorKind::Io`] or [`ErrorKind::Input`] for an item that names nothing, a directory or a glob
+/// without structure files, or what is no file.
+pub(in crate::cli) fn check(items: &[String]) -> Result<()> {
+    for item in items {
+        let (path, problem) = match item.strip_prefix('@') {
+            Some(STDIN) => continue,
+            Some(list) => (path_of(list), None),
+            // An entry that cannot be read is rejected by the run, unless there is nothing else.
+            None => {
+                let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE);
+                match sources.next() {
+                    Some(source) if source.problem.is_none() => continue,
+                    Some(_) if sources.any(|source| source.problem.is_none()) => continue,
+                    Some(source) => (source.path, source.problem),
+                    None => continue,
+                }
+            }
+        };
+        let is_missing = || {
+            let found = path.symlink_metadata();
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let problem = match (item.as_str(), problem) {
+            (STDIN, _) => None,
+            (_, _) if !Glob::is_in(&path) && is_missing() => Some(not_found(&path)),
+            (_, problem) => problem,
+        };
+        if let Some(problem) = problem {
+            return Err(problem.within(shown(&path)));
+        }
+    }
+    Ok(())
+}
+
+/// The error of a path that does not exist, with the most similar name in its folder.
+fn not_found(path: &Path) -> Error {
+    let error = Error::new(ErrorKind::Io, "no such file or folder");
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let entries = list_of_folder(parent).unwrap_or_default();
+    let names: Vec<String> = entries
+        .into_iter()
+        .map(|entry| entry.name.to_string_lossy().into_owned())
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let has_this_stem = |other: &&&str| {
+        let rest = other.strip_prefix(&*name);
+        rest.is_some_and(|rest| rest.starts_with('.')) && Format::from_name(other).is_some()
+    };
+    let near = match names.iter().find(has_this_stem) {
+        Some(file) => format!("did you mean `{file}`?"),
+        None => did_you_mean(&name, &names),
+    };
+    let near = near.trim().trim_matches(['(', ')']);
+    if !near.is_empty() {
+        return error.fix(printable(near).into_owned());
+    }
+    let is_entry_id = name.len() == 4
+        && name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_entry_id {
+        let fix = format!(
+            "nothing is downloaded; fetch the entry: curl -O https://files.rcsb.org/download/{name}.cif.gz"
+        );
+        return error.fix(fix);
+    }
+    error
+}

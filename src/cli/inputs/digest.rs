@@ -1,0 +1,72 @@
+//! Digests of the inputs, which tell whether they are the same when a run goes on.
+
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// The digests of ranges of inputs that are complete: of names, sizes and times of change.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct InputDigests(Arc<Mutex<Vec<String>>>);
+
+impl InputDigests {
+    /// The digests of the first ranges.
+    pub(in crate::cli) fn first(&self, ranges: u64) -> Vec<String> {
+        let digests = self.0.lock();
+        digests.iter().take(ranges as usize).cloned().collect()
+    }
+}
+
+/// Takes inputs one by one.
+pub(super) struct Digester {
+    /// Inputs of a range.
+    inputs_per_range: u64,
+    inputs: u64,
+    open: Sha256,
+    pub(super) digests: InputDigests,
+}
+
+impl Digester {
+    /// Digests of ranges of so many inputs, which also depend on the files `besides`.
+    pub(super) fn new(inputs_per_range: u64, besides: &[PathBuf]) -> Self {
+        let mut digester = Digester {
+            inputs_per_range,
+            inputs: 0,
+            open: Sha256::new(),
+            digests: InputDigests::default(),
+        };
+        besides.iter().for_each(|path| digester.add_file(path));
+        digester
+    }
+
+    /// Adds the name, the size and the time of change of a file, which is no input of its own.
+    pub(super) fn add_file(&mut self, path: &Path) {
+        let meta = path.metadata().ok();
+        let bytes = meta.as_ref().map_or(u64::MAX, |meta| meta.len());
+        let changed = meta.and_then(|meta| meta.modified().ok());
+        let changed = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let changed = changed.map_or(0, |time| time.as_nanos());
+        self.open.update(path.as_os_str().as_encoded_bytes());
+        self.open.update([0]);
+        self.open.update(bytes.to_le_bytes());
+        self.open.update(changed.to_le_bytes());
+    }
+
+    /// Adds a part of an input without a file of its own.
+    pub(super) fn add_member(&mut self, path: &Path, bytes: u64) {
+        self.open.update(path.as_os_str().as_encoded_bytes());
+        self.open.update([1]);
+        self.open.update(bytes.to_le_bytes());
+    }
+
+    /// Ends an input.
+    pub(super) fn end_input(&mut self) {
+        self.inputs += 1;
+        if self.inputs.is_multiple_of(self.inputs_per_range) {
+            let digest = self.open.finalize_reset();
+            let text = digest[..8].iter().map(|byte| format!("{byte:02x}"));
+            self.digests.0.lock().push(text.collect());
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Going on with a run that was killed, was interrupted or failed.
+//!
+//! `run.json` has the key `resume` until a run has finished: what the complete parts hold. Everything
+//! else is removed, and the inputs behind those parts are computed again.
+
+use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
+use crate::cli::files::check_name;
+use crate::cli::path_text::shown;
+use crate::cli::run_counters::RunCounts;
+use crate::cli::summary::FINISHED;
+use crate::cli::tables::{PartStatistics, folders, part_of_name};
+use crate::error::{Context, Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The key of `run.json` with the [`Committed`] parts.
+pub(in crate::cli) const RESUME: &str = "resume";
+
+/// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
+/// them.
+const FREE_KEYS: [&str; 28] = [
+    "output",
+    "backend",
+    "device",
+    "nvrtc",
+    "kernel_cache",
+    "mode",
+    "resident_idle_us",
+    "resident_busy_us",
+    "build",
+    "fusion",
+    "scope",
+    "streams",
+    "transfer",
+    "mapped_bytes_max",
+    "fallback",
+    "verify",
+    "shadow_every",
+    "slots",
+    "threads",
+    "wait",
+    "batch.residues",
+    "memory_bytes_max",
+    "limits.reading_bytes_max",
+    "batch.deadline_ms",
+    "supervise",
+    "worker",
+    "restarts_max",
+    "timeline",
+];
+
+/// What the complete parts of a run hold.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::cli) struct Committed {
+    pub(in crate::cli) parts: u64,
+    /// Inputs of these parts, rejected ones included.
+    pub(in crate::cli) inputs: u64,
+    /// Bytes of `rejected.jsonl` for these inputs.
+    pub(in crate::cli) rejected_bytes: u64,
+    /// A digest of the inputs of each part.
+    pub(in crate::cli) digests: Vec<String>,
+    pub(in crate::cli) counts: RunCounts,
+    /// The first rejected inputs, each with its reason.
+    pub(in crate::cli) rejected: Vec<String>,
+    /// The first structures whose files may be cut short.
+    pub(in crate::cli) truncated: Vec<String>,
+    pub(in crate::cli) statistics: PartStatistics,
+}
+
+/// What a folder has of an earlier run.
+pub(in crate::cli) enum Found {
+    /// Nothing that a run could go on with.
+    Nothing,
+    /// The results of a run with the same config that has finished, and its `run.json`.
+    Finished(Json),
+    Interrupted(Box<Interrupted>),
+}
+
+/// An interrupted run, whose folder is locked. Nothing has been changed.
+pub(in crate::cli) struct Interrupted {
+    named: PathBuf,
+    path: PathBuf,
+    lock: File,
+    pub(in crate::cli) committed: Committed,
+}
+
+/// Looks for an interrupted run in the folder `named`. `header` is `run.json` of the run that is to
+/// go on.
+///
+/// # Errors
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has the results of another config, or
+/// another run writes here.
+pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
+    let place = || shown(named);
+    if !named.is_dir() {
+        return Ok(Found::Nothing);
+    }
+    let lock = lock(&named.join(super::LOCK)).within(place)?;
+    replace::resume(named)?;
+    // Results that are to replace others are in a folder of their own.
+    let folders = [named.join(NEW), named.to_owned()];
+    for path in folders {
+        let Some(record) = record_in(&path) else {
+            continue;
+        };
+        let changed = changes(&record, header);
+        if !changed.is_empty() {
+            let changed = changed.join(", ");
+            let message = format!("the folder holds the results of another run: {changed} differ");
+            return Err(Error::usage(message)
+                .fix("run with the same config, or start anew with --overwrite")
+                .within(shown(&path)));
+        }
+        if record["state"] == FINISHED {
+            return Ok(Found::Finished(record));
+        }
+        let committed = Committed::deserialize(&record[RESUME]).map_err(|error| {
+            let message = format!("{RECORD} does not say what is complete: {error}");
+            let fix = "start anew with --overwrite";
+            Error::usage(message).fix(fix).within(shown(&path))
+        })?;
+        return Ok(Found::Interrupted(Box::new(Interrupted {
+            named: named.to_owned(),
+            path,
+            lock,
+            committed,
+        })));
+    }
+    Ok(Found::Nothing)
+}
+
+fn record_in(folder: &Path) -> Option<Json> {
+    let text = fs::read(folder.join(RECORD)).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// What decides the bytes of the results and differs between two records of runs.
+fn changes(record: &Json, header: &Json) -> Vec<String> {
+    let mut changed = Vec::new();
+    let (before, now) = (record["config"].as_object(), header["config"].as_object());
+    let keys: HashSet<&String> = before
+        .into_iter()
+        .chain(now)
+        .flat_map(|it| it.keys())
+        .collect();
+    let mut keys: Vec<&String> = keys.into_iter().collect();
+    keys.sort();
+    for key in keys {
+        if !FREE_KEYS.contains(&key.as_str()) && record["config"][key] != header["config"][key] {
+            changed.push(format!("`{key}`"));
+        }
+    }
+    let named = [
+        (
+            "the backend",
+            &record["backend"]["name"],
+            &header["backend"]["name"],
+        ),
+        (
+            "the current folder",
+            &record["current_folder"],
+            &header["current_folder"],
+        ),
+        (
+            "the program or its kernels",
+            &record["values_follow_from"],
+            &header["values_follow_from"],
+        ),
+    ];
+    if changed.is_empty() {
+        let differ = named.into_iter().filter(|(_, before, now)| before != now);
+        changed.extend(differ.map(|(what, ..)| what.to_owned()));
+    }
+    changed
+}
+
+impl Interrupted {
+    /// Removes everything behind the complete parts, and returns the folder.
+    ///
+    /// # Errors
+    /// A complete part is gone, or a file cannot be changed.
+    pub(in crate::cli) fn open(self) -> Result<OutputFolder> {
+        let Interrupted {
+            named,
+            path,
+            lock,
+            committed,
+        } = self;
+        let gone = |file: &Path| {
+            let error = Error::usage("this file of the interrupted run is gone, or too short");
+            error.fix("start anew with --overwrite").within(shown(file))
+        };
+        let parts = committed.parts;
+        for folder in folders() {
+            super::make_folder(&path.join(folder))?;
+        }
+        let mut complete = 0;
+        for file in results_in(&path)? {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let part = part_of_name(&name).map(|(part, _)| part);
+            if is_temporary(&file) || part.is_some_and(|part| part >= parts) {
+                fs::remove_file(&file).within(|| shown(&file))?;
+            } else if part.is_some() {
+                complete += 1;
+            }
+        }
+        if complete != parts * folders().count() as u64 {
+            return Err(gone(&path));
+        }
+        let rejected = path.join(REJECTED);
+        check_name(&rejected)?;
+        let open = || {
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&rejected)?;
+            let bytes = file.metadata()?.len();
+            if bytes >= committed.rejected_bytes {
+                file.set_len(committed.rejected_bytes)?;
+                file.seek(SeekFrom::End(0))?;
+            }
+            Ok::<_, std::io::Error>((file, bytes))
+        };
+        let (file, bytes) = open().within(|| shown(&rejected))?;
+        if bytes < committed.rejected_bytes {
+            return Err(gone(&rejected));
+        }
+        let earlier = match path == named {
+            true => HashSet::new(),
+            false => super::ids_of(&results_in(&named)?),
+        };
+        Ok(OutputFolder {
+            named,
+            earlier,
+            rejected: file,
+            rejected_bytes: committed.rejected_bytes,
+            path,
+            _lock: lock,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keys_that_decide_the_bytes_must_be_the_same() {
+        let record = |threads: u32, models: &str, backend: &str| {
+            json!({
+                "config": { "threads": threads, "models": models },
+                "backend": { "name": backend },
+                "current_folder": "/",
+                "values_follow_from": {},
+            })
+        };
+        let first = record(1, "first", "cpu");
+        assert_eq!(changes(&first, &record(8, "first", "cpu")), [""; 0]);
+        assert_eq!(changes(&first, &record(1, "all", "cuda")), ["`models`"]);
+        assert_eq!(
+            changes(&first, &record(1, "first", "cuda")),
+            ["the backend"]
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! Runs that are killed, interrupted or fail, and go on.
+
+use super::*;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A folder of inputs, some of which are rejected, in several parts.
+struct Set {
+    folder: tempfile::TempDir,
+}
+
+const INPUTS: usize = 60;
+
+/// Arguments that make twelve parts, with small row groups.
+const PARTS: [&str; 4] = [
+    "--set",
+    "tables.inputs_per_part=5",
+    "--set",
+    "tables.rows_per_group=100",
+];
+
+impl Set {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let inputs = folder.path().join("in");
+        fs::create_dir(&inputs).unwrap();
+        let sample = fs::read(Path::new(SAMPLES).join("1ubi.pdb")).unwrap();
+        for number in 0..INPUTS {
+            let text: &[u8] = if number % 7 == 3 { b"junk" } else { &sample };
+            fs::write(inputs.join(format!("{number:03}.pdb")), text).unwrap();
+        }
+        Set { folder }
+    }
+
+    fn at(&self, name: &str) -> String {
+        str_of(&self.folder.path().join(name)).to_owned()
+    }
+
+    fn args(&self, out: &str, more: &[&str]) -> Vec<String> {
+        let features = "cn,rsa,hse_a".replace("cn", "contact_number");
+        let args = [self.at("in"), "-o".to_owned(), self.at(out)];
+        let args = args.into_iter().chain(PARTS.map(str::to_owned));
+        let args = args.chain(["--features".to_owned(), features]);
+        args.chain(more.iter().map(|&arg| arg.to_owned())).collect()
+    }
+
+    fn run(&self, out: &str, more: &[&str]) -> (Output, i32) {
+        let args = self.args(out, more);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        run(&args)
+    }
+
+    /// Runs until `parts` parts are complete, and then kills the run. Returns false if the run
+    /// had finished before.
+    fn kill_after(&self, out: &str, parts: u64, more: &[&str]) -> bool {
+        let start = ["run", "--backend", "cpu"].map(str::to_owned);
+        let mut child = tapeloop(start.into_iter().chain(self.args(out, more)))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        let record = self.folder.path().join(out).join("run.json");
+        let complete = || {
+            let text = fs::read_to_string(&record).unwrap_or_default();
+            let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            json["written"]["parts"].as_u64().unwrap_or(0)
+        };
+        while complete() < parts && child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < end);
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let record = serde_json::from_str(&fs::read_to_string(&record).unwrap_or_default());
+        record.is_ok_and(|record: serde_json::Value| record["state"] == "running")
+    }
+
+    /// Leaves the results of a run that was killed after `parts` parts.
+    fn interrupt(&self, out: &str, parts: u64) {
+        for _ in 0..20 {
+            if self.kill_after(out, parts, &[]) {
+                return;
+            }
+            fs::remove_dir_all(self.folder.path().join(out)).unwrap();
+        }
+        panic!("every run finished before it was killed");
+    }
+
+    /// The bytes of all parts, and the rejected inputs.
+    fn results(&self, out: &str) -> (Vec<(PathBuf, Vec<u8>)>, Vec<u8>) {
+        let out = self.folder.path().join(out);
+        (parts(&out), fs::read(out.join("rejected.jsonl")).unwrap())
+    }
+
+    /// Checks that a run that went on has the results of one that nothing disturbed.
+    fn check(&self, out: &str) {
+        assert!(self.results(out) == self.results("whole"));
+        let [whole, resumed] = ["whole", out].map(|out| record(&self.folder.path().join(out)));
+        assert_eq!(resumed["state"], "finished");
+        assert_eq!(resumed["written"], whole["written"]);
+        assert_eq!(resumed["columns"], whole["columns"]);
+        assert!(resumed["resume"].is_null());
+        for count in [
+            "inputs",
+            "structures",
+            "residues",
+            "atoms",
+            "rejected",
+            "truncated",
+        ] {
+            assert_eq!(resumed["counts"][count], whole["counts"][count], "{count}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    let mut killed = 0;
+    for kills in 1..=8 {
+        // Others of the settings that the bytes do not depend on.
+        let threads = (1 + kills % 2).to_string();
+        let args = ["--resume", "--threads", &threads];
+        killed += u32::from(set.kill_after("out", kills + kills / 2, &args));
+    }
+    assert!(killed >= 3, "{killed} kills");
+    let (output, code) = set.run("out", &["--resume", "-v"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+    // Nothing is left to do, and nothing is done.
+    let before = set.results("out");
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3);
+    assert!(text(&output.stderr).contains("has finished already"));
+    assert!(set.results("out") == before);
+}
+
+#[test]
+fn what_a_kill_may_leave_behind_is_computed_again() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    set.interrupt("out", 4);
+    let out = set.folder.path().join("out");
+    let complete = record(&out)["written"]["parts"].as_u64().unwrap();
+    // A part of one table that `run.json` does not count, a torn part, and half a line.
+    let part = |table: &str, part: u64, name: &str| {
+        let from = out.join(table).join("part-00000.parquet");
+        fs::copy(
+            from,
+            out.join(table)
+                .join(name.replace('#', &format!("{part:05}"))),
+        )
+        .unwrap();
+    };
+    part("residues", complete, "part-#.parquet");
+    part("chains", complete + 1, ".part-#.parquet.tmp");
+    let mut rejected = fs::read(out.join("rejected.jsonl")).unwrap();
+    rejected.extend(b"{\"source\": \"in/0");
+    fs::write(out.join("rejected.jsonl"), rejected).unwrap();
+    fs::write(out.join(".run.json.tmp"), "{\"state\":").unwrap();
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}
+
+#[test]
+fn an_archive_goes_on_behind_the_complete_parts() {
+    let set = Set::new();
+    let tar = set.folder.path().join("set.tar");
+    let sample = fs::read(Path::new(SAMPLES).join("1ubi.pdb")).unwrap();
+    let files: Vec<(String, Vec<u8>)> = (0..40)
+        .map(|number| (format!("{number}.pdb"), sample.clone()))
+        .collect();
+    fs::write(&tar, archives::tar_of(&files)).unwrap();
+    fs::remove_dir_all(set.at("in")).unwrap();
+    fs::rename(&tar, set.at("in.tar")).unwrap();
+    let input = set.at("in.tar");
+    let args = |out: &str, more: &[&str]| {
+        let mut args = set.args(out, more);
+        args[0] = input.clone();
+        args
+    };
+    let run_it = |out: &str, more: &[&str]| {
+        let args = args(out, more);
+        run_well(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    run_it("whole", &[]);
+    // Too few threads to be fast, and a signal after the first parts.
+    let start = ["run", "--backend", "cpu"].map(str::to_owned);
+    let mut child = tapeloop(start.into_iter().chain(args("out", &["--threads", "1"])))
+        .spawn()
+        .unwrap();
+    let record = set.folder.path().join("out/residues/part-00001.parquet");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !record.exists() && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run_it("out", &["--resume"]);
+    set.check("out");
+}
+
+#[test]
+fn other_inputs_and_another_config_are_refused_with_what_changed() {
+    let set = Set::new();
+    set.interrupt("out", 3);
+    let before = set.results("out");
+    let refused = |more: &[&str], said: &str| {
+        let (output, code) = set.run("out", &[&["--resume"], more].concat());
+        let stderr = text(&output.stderr);
+        assert_ne!(code, 0, "{stderr}");
+        assert!(stderr.contains(said), "{stderr}");
+        assert!(set.results("out") == before, "nothing is changed");
+    };
+    refused(&["--models", "all"], "`models` differ");
+    refused(
+        &["--set", "tables.rows_per_group=7"],
+        "`tables.rows_per_group` differ",
+    );
+    let first = set.folder.path().join("in/006.pdb");
+    let moved = set.folder.path().join("006.pdb");
+    fs::rename(&first, &moved).unwrap();
+    refused(&[], "inputs 6 to 10 are not those that were computed");
+    fs::rename(&moved, &first).unwrap();
+    let other = set.folder.path().join("in/000.pdb");
+    let text = fs::read(&other).unwrap();
+    fs::write(&other, [&text[..], b"REMARK\n"].concat()).unwrap();
+    refused(&[], "inputs 1 to 5 are not those that were computed");
+    let (output, code) = run(&["--resume", SAMPLES, "-o", "-", "--format", "csv"]);
+    assert_eq!(code, 2);
+    let said = super::text(&output.stderr);
+    assert!(said.contains("--resume needs a folder"), "{said}");
+}
+
+#[test]
+fn results_that_were_to_replace_others_go_on_too() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    let (_, code) = set.run("out", &["--set", "models=all"]);
+    assert_eq!(code, 3);
+    let start = ["run", "--backend", "cpu"].map(str::to_owned);
+    let mut child = tapeloop(start.into_iter().chain(set.args("out", &["--overwrite"])))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let part = set
+        .folder
+        .path()
+        .join("out/.tapeloop-new/residues/part-00002.parquet");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !part.exists() && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}
