@@ -48,6 +48,10 @@ where
         let start = Instant::now();
         let read_one = || {
             let mut structures = read(&source, options, &budget)?;
+            if let Some(chain) = &source.chain {
+                let mut each = structures.iter_mut();
+                each.try_for_each(|structure| structure.keep_chain(chain))?;
+            }
             if let Some(annotations) = &annotations {
                 let path = text_of(&source.path);
                 let name = structure_name(&path);
@@ -131,6 +135,7 @@ mod tests {
                 ordinal: 0,
                 path,
                 content: Content::File,
+                chain: None,
                 problem: None,
             };
             let budget = Arc::new(ReadBudget::new(1 << 30));

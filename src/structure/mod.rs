@@ -17,6 +17,7 @@ mod assembly;
 mod atom_class;
 mod atom_table;
 mod b_factor_fields;
+mod chain_choice;
 mod components;
 pub(crate) mod compression;
 mod conformer;

@@ -60,8 +60,12 @@ impl Digester {
         self.open.update(bytes.to_le_bytes());
     }
 
-    /// Ends an input.
-    pub(super) fn end_input(&mut self) {
+    /// Ends an input, of which all or one chain is read.
+    pub(super) fn end_input(&mut self, chain: Option<&str>) {
+        if let Some(chain) = chain {
+            self.open.update([2]);
+            self.open.update(chain);
+        }
         self.inputs += 1;
         if self.inputs.is_multiple_of(self.inputs_per_range) {
             let digest = self.open.finalize_reset();

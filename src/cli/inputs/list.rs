@@ -1,11 +1,26 @@
-//! Lists of inputs, with a path in each line.
+//! Lists of inputs, with a path in each line, and a chain where one is chosen.
 
 use crate::error::{Error, Result};
+use crate::structure::Format;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a line. The longest path on Linux has 4,096 bytes.
 const LIST_LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// What a line names.
+#[derive(Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) path: PathBuf,
+    /// The only chain that is read.
+    pub(super) chain: Option<String>,
+}
+
+impl Item {
+    fn whole(path: PathBuf) -> Self {
+        Item { path, chain: None }
+    }
+}
 
 /// A list that is being read.
 pub(super) struct List {
@@ -27,12 +42,12 @@ impl List {
         }
     }
 
-    /// Returns the path of the next line, `Some(None)` for an empty line or a comment, and `None`
+    /// Returns the item of the next line, `Some(None)` for an empty line or a comment, and `None`
     /// after the last line.
     ///
     /// # Errors
     /// The list cannot be read, a line is too long, or the list is in UTF-16.
-    pub(super) fn next(&mut self) -> Result<Option<Option<PathBuf>>> {
+    pub(super) fn next(&mut self) -> Result<Option<Option<Item>>> {
         let mut line = Vec::new();
         let limit = LIST_LINE_BYTES_MAX + 1;
         self.lines
@@ -65,23 +80,55 @@ impl List {
         Ok(Some(Some(self.item(line, text))))
     }
 
-    /// The path in a line. Blanks and quotes around it are removed, unless a file has them in its
+    /// The item in a line. Blanks and quotes around it are removed, unless a file has them in its
     /// name.
-    fn item(&self, line: &[u8], text: &[u8]) -> PathBuf {
+    fn item(&self, line: &[u8], text: &[u8]) -> Item {
         let path = |bytes: &[u8]| self.folder.join(path_of_bytes(bytes));
         let is_there = |path: &Path| path.symlink_metadata().is_ok();
         if line.len() != text.len() && is_there(&path(line)) {
-            return path(line);
+            return Item::whole(path(line));
         }
         let whole = path(text);
+        if !is_there(&whole)
+            && let Some(item) = self.chain_of(text)
+        {
+            return item;
+        }
         let quoted = [b'"', b'\''].into_iter().find_map(|quote| {
             let inner = text.strip_prefix(&[quote])?.strip_suffix(&[quote])?;
             (!inner.is_empty()).then_some(inner)
         });
-        match quoted {
+        Item::whole(match quoted {
             Some(inner) if !is_there(&whole) => path(inner),
             _ => whole,
-        }
+        })
+    }
+
+    /// The file and the chain of a line like `1abc.cif,A`, or `1abc,A` if a structure file in the
+    /// folder has this name and an ending.
+    fn chain_of(&self, text: &[u8]) -> Option<Item> {
+        let comma = memchr::memrchr(b',', text)?;
+        let (name, chain) = (text[..comma].trim_ascii(), text[comma + 1..].trim_ascii());
+        let chain = str::from_utf8(chain)
+            .ok()
+            .filter(|chain| !chain.is_empty())?;
+        let path = self.folder.join(path_of_bytes(name));
+        let with = |ending: &str| {
+            let mut path = path.clone().into_os_string();
+            path.push(ending);
+            PathBuf::from(path)
+        };
+        let endings = Format::ALL.iter().flat_map(|format| format.endings());
+        let packed =
+            endings.flat_map(|ending| ["", ".gz", ".zst"].map(|it| format!(".{ending}{it}")));
+        let mut named = std::iter::once(String::new())
+            .chain(packed)
+            .map(|ending| with(&ending));
+        let path = named.find(|path| path.is_file())?;
+        Some(Item {
+            path,
+            chain: Some(chain.to_owned()),
+        })
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) use digest::InputDigests;
 pub(super) use folder::Skipped;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Segment};
-use list::List;
+use list::{Item, List};
 pub(super) use shard::Shard;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -48,6 +48,8 @@ pub(super) struct Source {
     /// The file, or the archive and its member.
     pub(super) path: PathBuf,
     pub(super) content: Content,
+    /// The only chain that is read, if one is chosen.
+    pub(super) chain: Option<String>,
     /// The error, if the input cannot be opened.
     pub(super) problem: Option<Error>,
 }
@@ -69,6 +71,8 @@ pub(super) struct Sources {
     members: MemberNames,
     /// `None` if no run could go on with these inputs.
     digester: Option<Digester>,
+    /// The chain of the item that is being opened.
+    chain: Option<String>,
     /// Whether members are read, or only listed.
     reads: bool,
 }
@@ -116,6 +120,7 @@ impl Sources {
             has_archives: false,
             members: MemberNames::default(),
             digester: None,
+            chain: None,
             reads: true,
         }
     }
@@ -199,12 +204,13 @@ impl Sources {
                 Content::File => digester.add_file(&path),
                 content => digester.add_member(&path, content.bytes()),
             }
-            digester.end_input();
+            digester.end_input(self.chain.as_deref());
         }
         Source {
             ordinal,
             path,
             content,
+            chain: self.chain.clone(),
             problem,
         }
     }
@@ -406,7 +412,19 @@ impl Sources {
                     self.open.pop();
                     None
                 }
-                Ok(Some(item)) => item.and_then(|item| self.open_item(item)),
+                Ok(Some(item)) => {
+                    let Item { path, chain } = item?;
+                    let (depth, has_chain) = (self.open.len(), chain.is_some());
+                    self.chain = chain;
+                    let source = self.open_item(path.clone());
+                    self.chain = None;
+                    if !has_chain || self.open.len() == depth {
+                        return source;
+                    }
+                    self.open.truncate(depth);
+                    let problem = Error::input("a chain of an archive cannot be chosen");
+                    self.source(path, Some(problem.fix("unpack it, and list its files")))
+                }
                 Err(problem) => {
                     let path = list.path.clone();
                     self.open.pop();

@@ -211,3 +211,27 @@ fn structures_are_named_by_the_stem() {
     assert_eq!(structure_name("AF-P1.model.v4.cif"), "AF-P1.model.v4");
     assert_eq!(structure_name("x/frame.txt"), "frame");
 }
+
+#[test]
+fn a_line_of_a_list_may_choose_a_chain() {
+    let folder = folder_with(&["1abc.cif.gz", "2xyz.pdb", "with,comma.pdb", "x/3.pdb"]);
+    let list = folder.path().join("list.txt");
+    let lines = ["1abc,A", "2xyz.pdb , BB", "with,comma.pdb", "gone,A", "x,A"];
+    fs::write(&list, lines.join("\n")).unwrap();
+    let items = vec![format!("@{}", list.display())];
+    let found = sources(items).map(|source| {
+        let name = source.path.strip_prefix(folder.path()).unwrap();
+        let is_good = source.problem.is_none();
+        (name.display().to_string(), source.chain, is_good)
+    });
+    let expected = [
+        ("1abc.cif.gz", Some("A"), true),
+        ("2xyz.pdb", Some("BB"), true),
+        ("with,comma.pdb", None, true),
+        ("gone,A", None, false),
+        ("x,A", None, false),
+    ];
+    let expected =
+        expected.map(|(name, chain, is_good)| (name.to_owned(), chain.map(str::to_owned), is_good));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}

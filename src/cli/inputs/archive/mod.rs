@@ -27,9 +27,9 @@ pub(in crate::cli) struct ArchiveOptions {
 }
 
 impl ArchiveOptions {
-    /// Whether a member is read; those that are not are added to `skipped`. Hidden files are not
-    /// counted: among them are the files `._name` that macOS adds.
-    fn wants(&self, path: &Path, skipped: &mut Skipped) -> bool {
+    /// Whether the member at `path` of an archive is read; those that are not are added to
+    /// `skipped`. Hidden files are not counted: among them are the files `._name` that macOS adds.
+    fn wants(&self, archive: &Path, path: &Path, skipped: &mut Skipped) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with('.') {
             return false;
@@ -38,7 +38,7 @@ impl ArchiveOptions {
             None => Format::from_name(&name).is_some(),
             // A pattern without a folder is for the names of files.
             Some(pattern) if !pattern.as_str().contains('/') => pattern.matches(&name),
-            Some(pattern) => pattern.matches_path(path),
+            Some(pattern) => pattern.matches_path(path.strip_prefix(archive).unwrap_or(path)),
         };
         if !wants {
             skipped.add_other(path.to_owned());

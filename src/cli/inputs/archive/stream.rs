@@ -79,14 +79,15 @@ impl Piped {
         input: impl Read + Send + 'static,
         limits: &ReadLimits,
     ) -> Result<Self> {
-        let (mut start, input) = peek(input).map_err(refused)?;
+        let damaged = |error| read_error("standard input", error);
+        let (mut start, input) = peek(input).map_err(damaged)?;
         let mut stream: Box<dyn Read + Send> = Box::new(input);
         if let Some(compression) = Compression::of_bytes(&start) {
             let packed = BufReader::with_capacity(BUFFER_BYTES, stream);
             let text;
             (start, text) = unpacked(packed, compression, limits)
                 .and_then(peek)
-                .map_err(refused)?;
+                .map_err(damaged)?;
             stream = Box::new(text);
         }
         let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
@@ -167,8 +168,8 @@ impl Read for Unpacked {
     }
 }
 
-/// The error of an archive that cannot be read on.
-pub(super) fn refused(error: io::Error) -> Error {
+/// The error of a stream that cannot be read on. `what` names it.
+pub(super) fn read_error(what: &str, error: io::Error) -> Error {
     let inner = error
         .get_ref()
         .and_then(|inner| inner.downcast_ref::<Error>());
@@ -176,11 +177,11 @@ pub(super) fn refused(error: io::Error) -> Error {
         return inner.clone();
     }
     let refused = match error.kind() {
-        ErrorKind::UnexpectedEof => Error::input("the archive is cut short"),
+        ErrorKind::UnexpectedEof => Error::input(format!("{what} is cut short")),
         _ if error.raw_os_error().is_some() => return Error::io(error),
-        _ => Error::input(format!("the archive is damaged: {error}")),
+        _ => Error::input(format!("{what} is damaged: {error}")),
     };
-    refused.fix("fetch or make it again; the members before are read")
+    refused.fix("fetch or make it again; what comes before is read")
 }
 
 #[cfg(test)]
@@ -193,7 +194,11 @@ mod tests {
         let zeros = zstd::encode_all(&vec![0; 64 << 20][..], 3).unwrap();
         let mut piped = Piped::new(Cursor::new(zeros), &limits).unwrap();
         assert_eq!(piped.start, [0; 512]);
-        let error = piped.stream.skip(64 << 20).map_err(refused).unwrap_err();
+        let error = piped
+            .stream
+            .skip(64 << 20)
+            .map_err(|error| read_error("it", error))
+            .unwrap_err();
         assert!(
             error.message().contains("limits.unpack_ratio_max is 32"),
             "{error}"

@@ -1,6 +1,6 @@
 //! tar archives, read as a stream.
 
-use super::stream::{Piped, Stream, refused};
+use super::stream::{Piped, Stream, read_error};
 use super::{ArchiveOptions, Content, Member, Place, check_name, member_path};
 use crate::cli::inputs::folder::Skipped;
 use crate::error::{Error, Result, excerpt};
@@ -48,7 +48,7 @@ impl Tar {
     /// # Errors
     /// It cannot be read.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
-        let stream = Stream::of_file(File::open(path)?, &options.limits).map_err(refused)?;
+        let stream = Stream::of_file(File::open(path)?, &options.limits).map_err(damaged)?;
         Ok(Self::new(path, stream, options))
     }
 
@@ -86,7 +86,9 @@ impl Tar {
         let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
         let mut bytes = Vec::new();
         let max = u64::from(limits.text_bytes_max);
-        share.fill(&mut bytes, stream, 0, max, refused)?;
+        share.fill(&mut bytes, stream, 0, max, |error| {
+            read_error("standard input", error)
+        })?;
         limits.check_text(bytes.len() as u64)?;
         Ok(Err(Content::Bytes {
             bytes,
@@ -141,7 +143,7 @@ impl Tar {
     /// Reads the next `bytes` bytes of the stream behind those ahead.
     fn read_ahead(&mut self, bytes: usize) -> Result<usize> {
         let mut stream = self.stream.by_ref().take(bytes as u64);
-        stream.read_to_end(&mut self.ahead).map_err(refused)
+        stream.read_to_end(&mut self.ahead).map_err(damaged)
     }
 
     /// Skips what is left of the current member.
@@ -149,7 +151,7 @@ impl Tar {
         let bytes = std::mem::take(&mut self.member) + std::mem::take(&mut self.padding);
         match bytes {
             0 => Ok(()),
-            bytes => self.stream.skip(bytes).map_err(refused),
+            bytes => self.stream.skip(bytes).map_err(damaged),
         }
     }
 
@@ -186,7 +188,7 @@ impl Tar {
         };
         let size = entry.size;
         let path = member_path(&self.path, &entry.path);
-        let is_wanted = !entry.is_dir() && self.options.wants(&path, skipped);
+        let is_wanted = !entry.is_dir() && self.options.wants(&self.path, &path, skipped);
         let place = match is_sparse {
             true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
             false => check_entry(&entry)
@@ -220,7 +222,7 @@ impl Tar {
         let mut share = BudgetShare::new(Some(Arc::clone(&self.options.budget)));
         let mut bytes = Vec::new();
         let stream = self.stream.by_ref().take(size);
-        let filled = share.fill(&mut bytes, stream, size, size, refused);
+        let filled = share.fill(&mut bytes, stream, size, size, damaged);
         // Nothing can be found behind a member that cannot be read.
         self.has_ended = filled.is_err() || (bytes.len() as u64) < size;
         filled?;
@@ -233,6 +235,10 @@ impl Tar {
             _share: share,
         })
     }
+}
+
+fn damaged(error: std::io::Error) -> Error {
+    read_error("the archive", error)
 }
 
 fn parser() -> Parser {

@@ -89,7 +89,7 @@ impl Zip {
                 member,
             } = listed?;
             let path = member_path(&self.path, &name);
-            if !is_folder && self.options.wants(&path, skipped) {
+            if !is_folder && self.options.wants(&self.path, &path, skipped) {
                 let place = check_name(&name).and(member).map(Place::Zip);
                 return Ok(Some(Member { path, bytes, place }));
             }
