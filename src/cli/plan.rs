@@ -3,7 +3,7 @@
 use super::annotations::Annotations;
 use super::config::{Config, Wait, setting_json};
 use super::inputs::{self, ArchiveOptions};
-use super::tables::rows_bytes;
+use super::tables::{Reduction, rows_bytes};
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::bench::format;
@@ -147,6 +147,13 @@ impl Plan {
                 self.config.features.reals.name().to_owned(),
             ),
         ];
+        if !self.config.reductions.is_empty() {
+            let names = self.config.reductions.iter().map(Reduction::name);
+            all.push((
+                "tapeloop.reduce",
+                json!(names.collect::<Vec<_>>()).to_string(),
+            ));
+        }
         if let Some(annotations) = &self.annotations {
             all.push(("tapeloop.annotations", annotations.provenance()));
         }
@@ -180,6 +187,7 @@ impl Plan {
             .into_iter()
             .flat_map(|table| features.columns(table))
             .map(|column| column.name)
+            .chain(self.config.reductions.iter().map(Reduction::name))
             .collect();
         let inputs: Vec<String> = input
             .iter()

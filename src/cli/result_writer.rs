@@ -134,6 +134,7 @@ impl ResultWriter {
             if let Some(folder) = &self.folder {
                 self.committed = Committed {
                     parts,
+                    files: parts * tables.count() as u64,
                     inputs: ordinal,
                     rejected_bytes: folder.rejected_bytes(),
                     digests: self.digests.first(parts),

@@ -16,7 +16,7 @@ use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::{FINISHED, Outcome};
-use super::tables::{Tables, TerminalTable};
+use super::tables::{Tables, TerminalTable, written_folders};
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
 use crate::bench::format;
@@ -176,6 +176,7 @@ pub(super) fn compute(
         (Target::Folder(_), Some(interrupted)) => Some(interrupted.open()?),
         (Target::Folder(path), None) => Some(OutputFolder::claim(
             path,
+            &written_folders(&plan.config.tables),
             to.overwrite,
             reads,
             header.config(),
@@ -363,7 +364,10 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
 
 fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {
     let Config {
-        features, tables, ..
+        features,
+        reductions,
+        tables,
+        ..
     } = &plan.config;
     let columns = |table| features.columns(table);
     let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
@@ -374,6 +378,7 @@ fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Row
             folder.path(),
             *tables,
             columns,
+            reductions,
             &provenance,
             pool,
         )),

@@ -81,7 +81,7 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     (
         "tapeloop run structures/ -o out -v 2>&1",
         0,
-        "of PDB or mmCIF: 1 (structures/notes.txt)",
+        "of structure files: 1 (structures/notes.txt)",
     ),
     ("tapeloop run *.pdb -o all", 3, "junk.pdb: "),
     ("tapeloop run *.pdb -o all --max-rejects 1", 0, ""),
@@ -152,7 +152,7 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     (
         "tapeloop run set.tar.gz -o archive -q",
         1,
-        "this is an archive, which cannot be read",
+        "the archive is cut short",
     ),
     // Options.
     (

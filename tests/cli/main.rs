@@ -21,6 +21,7 @@ mod output;
 mod paint;
 mod printing;
 mod reals;
+mod reduce;
 mod results;
 #[cfg(unix)]
 mod resume;

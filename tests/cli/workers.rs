@@ -100,8 +100,8 @@ fn workers_that_are_killed_at_any_moment_cost_no_structure() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = folder.path().join("inputs");
     fs::create_dir(&inputs).unwrap();
-    for copy in 0..600 {
-        let link = inputs.join(format!("{copy:03}.pdb"));
+    for copy in 0..3000 {
+        let link = inputs.join(format!("{copy:04}.pdb"));
         std::os::unix::fs::symlink(format!("{SAMPLES}/1ubi.pdb"), link).unwrap();
     }
     let out = folder.path().join("out");
@@ -137,8 +137,8 @@ fn workers_that_are_killed_at_any_moment_cost_no_structure() {
     assert_eq!(rejected(&out).len(), 0);
     assert!(record(&out)["counts"]["restarts"].as_u64().unwrap() >= 1);
     let sources = sources(&out);
-    let expected = (0..600).map(|copy| format!("{copy:03}.pdb"));
-    assert_eq!(sources.len(), 600);
+    let expected = (0..3000).map(|copy| format!("{copy:04}.pdb"));
+    assert_eq!(sources.len(), 3000);
     assert!(
         sources
             .iter()

@@ -13,6 +13,7 @@ mod tables;
 
 use super::inputs::{STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
+use super::tables::Reduction;
 use crate::backend::{Choice, DeviceChoice, Residency, Streams};
 use crate::error::Result;
 use crate::features::FeatureConfig;
@@ -24,7 +25,7 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tables::resolve_tables;
+use tables::{resolve_reductions, resolve_tables};
 use toml::Value;
 
 pub(super) use bench::BenchConfig;
@@ -97,6 +98,8 @@ pub(super) struct Config {
     /// Tables of annotations, and folders of such tables.
     pub(super) annotations: Vec<PathBuf>,
     pub(super) features: FeatureConfig,
+    /// Statistics of residues' columns for the tables of chains and structures.
+    pub(super) reductions: Vec<Reduction>,
     pub(super) backend: Choice,
     pub(super) device: DeviceChoice,
     pub(super) policy: Policy,
@@ -153,6 +156,7 @@ impl Config {
             keys.integer("limits.reading_bytes_max", READING_BYTES_MAX, 1..=i64::MAX) as u64;
         let annotations = resolve_annotations(&mut keys);
         let features = resolve_features(&mut keys);
+        let reductions = resolve_reductions(&mut keys, &features);
         let backend = keys.choice("backend", &BACKENDS);
         let device = resolve_device(&mut keys);
         let nvrtc = resolve_code_path(&mut keys, "nvrtc");
@@ -182,6 +186,7 @@ impl Config {
             reading_bytes_max,
             annotations,
             features,
+            reductions,
             backend,
             device,
             policy,

@@ -1,7 +1,9 @@
 //! The keys of the tables.
 
 use super::resolver::{Resolver, named};
-use serde_json::Value as Json;
+use crate::cli::tables::{Reduction, folders};
+use crate::features::{FeatureConfig, TableName};
+use serde_json::{Value as Json, json};
 
 /// The level of zstd that is the default of `tables.compression_level`.
 const LEVEL: i64 = 3;
@@ -10,6 +12,8 @@ const LEVEL: i64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) format: TableFormat,
+    /// Which tables are written: residues, chains and structures.
+    pub(in crate::cli) written: [bool; 3],
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub(in crate::cli) inputs_per_part: u64,
     /// Rows of a row group, at least 1.
@@ -89,13 +93,67 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
         "tables.format",
         &named(&TableFormat::ALL, TableFormat::name),
     );
+    let written = resolve_written(keys);
     let mut count = |key, default, max| keys.integer(key, default, 1..=max);
     TableSettings {
         format,
+        written,
         inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
         rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
         compression: resolve_compression(keys, format),
     }
+}
+
+/// The tables that are written.
+fn resolve_written(keys: &mut Resolver) -> [bool; 3] {
+    const KEY: &str = "tables.written";
+    let all: Vec<&str> = folders().collect();
+    let set = keys.texts(KEY).map(|(names, _)| names);
+    let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
+    let wrong = names.iter().find(|name| !all.contains(&name.as_str()));
+    if wrong.is_some() || names.is_empty() {
+        let found = wrong.map_or("no table".to_owned(), |name| format!("\"{name}\""));
+        keys.problem(KEY, format!("{found}; take some of {}", all.join(", ")));
+    }
+    keys.record(KEY, json!(names));
+    let mut written = [false; 3];
+    for (written, name) in written.iter_mut().zip(all) {
+        *written = names.iter().any(|it| it == name);
+    }
+    written
+}
+
+/// Statistics of residues' columns for the tables of chains and structures.
+pub(super) fn resolve_reductions(keys: &mut Resolver, features: &FeatureConfig) -> Vec<Reduction> {
+    const KEY: &str = "reduce";
+    let texts = keys.texts(KEY).map_or(Vec::new(), |(texts, _)| texts);
+    let columns = features.columns(TableName::Residues);
+    let of_others = [TableName::Chains, TableName::Structures].map(|it| features.columns(it));
+    let mut names: Vec<String> = of_others
+        .into_iter()
+        .flatten()
+        .map(|decl| decl.name)
+        .collect();
+    let mut reductions: Vec<Reduction> = Vec::new();
+    for text in &texts {
+        match Reduction::parse(text, &columns) {
+            // All columns, but for those that features have already.
+            Ok(more) if text.starts_with('*') => {
+                reductions.extend(more.into_iter().filter(|it| !names.contains(&it.name())));
+            }
+            Ok(more) => reductions.extend(more),
+            Err(error) => keys.error(KEY, &error),
+        }
+    }
+    for reduction in &reductions {
+        let name = reduction.name();
+        if names.contains(&name) {
+            keys.problem(KEY, format!("two columns are called {name}; leave one out"));
+        }
+        names.push(name);
+    }
+    keys.record(KEY, json!(texts));
+    reductions
 }
 
 fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {

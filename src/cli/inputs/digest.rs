@@ -1,5 +1,7 @@
 //! Digests of the inputs, which tell whether they are the same when a run goes on.
 
+use super::Sources;
+use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,48 @@ impl InputDigests {
     pub(in crate::cli) fn first(&self, ranges: u64) -> Vec<String> {
         let digests = self.0.lock();
         digests.iter().take(ranges as usize).cloned().collect()
+    }
+}
+
+impl Sources {
+    /// Computes digests of ranges of so many inputs, which also depend on the files `besides`.
+    pub(in crate::cli) fn digests(
+        &mut self,
+        inputs_per_range: u64,
+        besides: &[PathBuf],
+    ) -> InputDigests {
+        let digester = Digester::new(inputs_per_range, besides);
+        let digests = digester.digests.clone();
+        self.digester = Some(digester);
+        digests
+    }
+
+    /// Skips the first `inputs`, whose ranges must have these digests.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are other inputs, or were changed.
+    pub(in crate::cli) fn skip_computed(&mut self, inputs: u64, digests: &[String]) -> Result<()> {
+        self.reads = false;
+        while self.next_ordinal < inputs && self.next().is_some() {}
+        self.reads = true;
+        let ranges = digests.len() as u64;
+        let found = self.digester.as_ref().map(|it| it.digests.first(ranges));
+        let found = found.unwrap_or_default();
+        let differs = |&at: &usize| found.get(at) != digests.get(at);
+        let Some(range) = (0..digests.len()).find(differs) else {
+            return Ok(());
+        };
+        let size = inputs / ranges;
+        let (first, last) = (range as u64 * size + 1, (range as u64 + 1) * size);
+        let message = match self.next_ordinal < inputs {
+            true => format!(
+                "there are {} inputs, and {inputs} were computed",
+                self.next_ordinal
+            ),
+            false => format!("inputs {first} to {last} are not those that were computed"),
+        };
+        Err(Error::usage(message)
+            .fix("restore the files, with their names and times, or start anew with --overwrite"))
     }
 }
 

@@ -15,7 +15,7 @@ mod unreadable;
 
 use super::files::kind_of;
 use super::path_text::{path_of, shown};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::structure::Format;
 use crate::structure::compression::Compression;
 use archive::{Archive, ArchiveKind, MemberNames, Piped, Tar};
@@ -123,42 +123,6 @@ impl Sources {
             chain: None,
             reads: true,
         }
-    }
-
-    /// Computes digests of ranges of so many inputs, which also depend on the files `besides`.
-    pub(super) fn digests(&mut self, inputs_per_range: u64, besides: &[PathBuf]) -> InputDigests {
-        let digester = Digester::new(inputs_per_range, besides);
-        let digests = digester.digests.clone();
-        self.digester = Some(digester);
-        digests
-    }
-
-    /// Skips the first `inputs`, whose ranges must have these digests.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`]: they are other inputs, or were changed.
-    pub(super) fn skip_computed(&mut self, inputs: u64, digests: &[String]) -> Result<()> {
-        self.reads = false;
-        while self.next_ordinal < inputs && self.next().is_some() {}
-        self.reads = true;
-        let ranges = digests.len() as u64;
-        let found = self.digester.as_ref().map(|it| it.digests.first(ranges));
-        let found = found.unwrap_or_default();
-        let differs = |&at: &usize| found.get(at) != digests.get(at);
-        let Some(range) = (0..digests.len()).find(differs) else {
-            return Ok(());
-        };
-        let size = inputs / ranges;
-        let (first, last) = (range as u64 * size + 1, (range as u64 + 1) * size);
-        let message = match self.next_ordinal < inputs {
-            true => format!(
-                "there are {} inputs, and {inputs} were computed",
-                self.next_ordinal
-            ),
-            false => format!("inputs {first} to {last} are not those that were computed"),
-        };
-        Err(Error::usage(message)
-            .fix("restore the files, with their names and times, or start anew with --overwrite"))
     }
 
     /// Whether the items can be listed twice. What comes from a pipe can be read only once.

@@ -41,7 +41,7 @@ pub(super) struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Creates the folder, finishes a replacement that an earlier run began, and removes the
+    /// Creates the folder with one for each of the `tables`, finishes a replacement that an earlier run began, and removes the
     /// temporary files of that run. Earlier results stay until [`OutputFolder::finish`], and files
     /// of any other name are never touched. `reads` are files that the run reads values from, and
     /// `config` is the run's config as `run.json` has it.
@@ -53,6 +53,7 @@ impl OutputFolder {
     /// created.
     pub(super) fn claim(
         path: &Path,
+        tables: &[&str],
         overwrite: bool,
         reads: &[PathBuf],
         config: &Json,
@@ -88,7 +89,7 @@ impl OutputFolder {
         if path != named {
             remove_results(&path)?;
         }
-        for folder in folders() {
+        for folder in tables {
             make_folder(&path.join(folder))?;
         }
         let rejected = path.join(REJECTED);

@@ -296,7 +296,7 @@ mod tests {
                     again.retain(|step| !matches!(step, FileOperation::Sync(_)));
                     assert_eq!(again, left);
                 }
-                drop(OutputFolder::claim(folder, true, &[], &Json::Null).unwrap());
+                drop(OutputFolder::claim(folder, &[], true, &[], &Json::Null).unwrap());
                 let found = contents(folder);
                 assert_eq!(found[Path::new(REJECTED)], "new");
                 assert_eq!(found, whole, "killed after {kill} operations");
@@ -312,12 +312,12 @@ mod tests {
         write_record(folder, &record).unwrap();
         write_record(&folder.join(NEW), &record).unwrap();
         let before = contents(folder);
-        let error = OutputFolder::claim(folder, false, &[], &Json::Null)
+        let error = OutputFolder::claim(folder, &[], false, &[], &Json::Null)
             .err()
             .unwrap();
         assert!(error.fix_text().unwrap().contains("--overwrite"));
         assert_eq!(contents(folder), before);
-        drop(OutputFolder::claim(folder, true, &[], &Json::Null).unwrap());
+        drop(OutputFolder::claim(folder, &[], true, &[], &Json::Null).unwrap());
         assert_eq!(contents(folder), before);
     }
 

@@ -8,7 +8,7 @@ use crate::cli::files::check_name;
 use crate::cli::path_text::shown;
 use crate::cli::run_counters::RunCounts;
 use crate::cli::summary::FINISHED;
-use crate::cli::tables::{PartStatistics, folders, part_of_name};
+use crate::cli::tables::{PartStatistics, part_of_name};
 use crate::error::{Context, Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -57,6 +57,8 @@ const FREE_KEYS: [&str; 28] = [
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::cli) struct Committed {
     pub(in crate::cli) parts: u64,
+    /// Files of these parts: one for each table.
+    pub(in crate::cli) files: u64,
     /// Inputs of these parts, rejected ones included.
     pub(in crate::cli) inputs: u64,
     /// Bytes of `rejected.jsonl` for these inputs.
@@ -195,9 +197,6 @@ impl Interrupted {
             error.fix("start anew with --overwrite").within(shown(file))
         };
         let parts = committed.parts;
-        for folder in folders() {
-            super::make_folder(&path.join(folder))?;
-        }
         let mut complete = 0;
         for file in results_in(&path)? {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -208,7 +207,7 @@ impl Interrupted {
                 complete += 1;
             }
         }
-        if complete != parts * folders().count() as u64 {
+        if complete != committed.files {
             return Err(gone(&path));
         }
         let rejected = path.join(REJECTED);

@@ -1,6 +1,7 @@
 //! Makes the Arrow array of a column from the rows of a row group.
 
 use super::dictionary::Dictionary;
+use super::reduction::{ReducedColumn, Reduction};
 use super::schema::{ColumnSpec, Kind};
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use crate::features::{Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
@@ -31,6 +32,7 @@ enum Source {
     Integer(OfRow<Option<i32>>),
     Flag(OfRow<bool>),
     Feature(FeatureColumn),
+    Reduced(ReducedColumn),
 }
 
 /// A feature's column, by its index among those of its table.
@@ -93,6 +95,28 @@ impl Column {
         column
     }
 
+    /// A statistic of the residue column `decl`, which is the one at `index` of its table.
+    pub(super) fn reduced(
+        reduction: &Reduction,
+        (index, decl): (usize, &ColumnDecl),
+        table: TableName,
+    ) -> Self {
+        let source = Source::Reduced(ReducedColumn {
+            table,
+            index,
+            kind: decl.kind,
+            statistic: reduction.statistic,
+        });
+        let rows = match table {
+            TableName::Structures => "structure",
+            _ => "chain",
+        };
+        let (name, about) = (reduction.name(), reduction.about(rows));
+        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        column.spec.unit = decl.unit;
+        column
+    }
+
     fn new(name: &str, kind: Kind, about: &str, source: Source) -> Self {
         Column {
             spec: ColumnSpec::full(name, kind, about),
@@ -135,6 +159,7 @@ impl Column {
                 Arc::new(BooleanArray::from(flags))
             }
             Source::Feature(column) => column.gather(group),
+            Source::Reduced(column) => column.gather(group),
         }
     }
 }

@@ -2,11 +2,16 @@
 
 use super::super::config::ASSEMBLIES;
 use super::column::Column;
+use super::reduction::Reduction;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
 
-/// All columns of a table.
-pub(super) fn columns(table: TableName, features: &[ColumnDecl]) -> Vec<Column> {
+/// All columns of a table. `features` lists the features' columns of each table.
+pub(super) fn columns(
+    table: TableName,
+    features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
+    reductions: &[Reduction],
+) -> Vec<Column> {
     let mut columns = vec![
         Column::text("source", "The path of the file.", |r, _| Some(&r.source)),
         Column::text(
@@ -23,8 +28,17 @@ pub(super) fn columns(table: TableName, features: &[ColumnDecl]) -> Vec<Column> 
         TableName::Chains => of_chains(),
         TableName::Structures => of_structures(),
     });
-    let features = features.iter().enumerate();
-    columns.extend(features.map(|(index, decl)| Column::feature(decl, index)));
+    let own = features(table);
+    let own = own.iter().enumerate();
+    columns.extend(own.map(|(index, decl)| Column::feature(decl, index)));
+    if table != TableName::Residues {
+        let of_residues = features(TableName::Residues);
+        columns.extend(reductions.iter().filter_map(|reduction| {
+            let mut all = of_residues.iter().enumerate();
+            let found = all.find(|(_, decl)| decl.name == reduction.column)?;
+            Some(Column::reduced(reduction, found, table))
+        }));
+    }
     columns
 }
 

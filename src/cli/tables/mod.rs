@@ -12,6 +12,7 @@ mod dictionary;
 mod json_file;
 mod parquet_file;
 mod part_file;
+mod reduction;
 mod row_group;
 mod schema;
 mod statistics;
@@ -28,6 +29,7 @@ use json_file::JsonLines;
 use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
+pub(super) use reduction::Reduction;
 use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -56,6 +58,13 @@ const TABLES: [(TableName, &str); 3] = [
 /// The tables' folders.
 pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
+}
+
+/// The folders of the tables that are written.
+pub(super) fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
+    let chosen = folders().zip(settings.written);
+    let written = chosen.filter(|(_, is_written)| *is_written);
+    written.map(|(folder, _)| folder).collect()
 }
 
 /// Creates a file of a table in its format; without a path it is standard output.
@@ -101,7 +110,7 @@ pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
 /// All tables, or the table of residues on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
 pub(crate) struct Tables {
-    /// In the order of [`TABLES`].
+    /// Those that are written, in the order of [`TABLES`].
     tables: Vec<Table>,
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
@@ -113,7 +122,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Creates tables in the subfolders ([`folders`]) of `folder`, which exist. `features` lists
-    /// the features' columns of a table, `metadata` is written to every file, and `pool` encodes.
+    /// the features' columns of a table, which `reductions` summarize, `metadata` is written to every file, and `pool` encodes.
     ///
     /// # Panics
     /// If a setting is out of its range.
@@ -121,11 +130,12 @@ impl Tables {
         folder: &Path,
         settings: TableSettings,
         features: impl Fn(TableName) -> Vec<ColumnDecl>,
+        reductions: &[Reduction],
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
         let folders = TABLES.map(|(_, subfolder)| Some(folder.join(subfolder)));
-        Tables::write_to(&folders, settings, features, metadata, pool)
+        Tables::write_to(&folders, settings, features, reductions, metadata, pool)
     }
 
     /// Creates the table of residues on standard output, in one part. The arguments are those of
@@ -138,9 +148,10 @@ impl Tables {
     ) -> Self {
         let settings = TableSettings {
             inputs_per_part: u64::MAX,
+            written: [true; 3],
             ..settings
         };
-        Tables::write_to(&[None], settings, features, metadata, pool)
+        Tables::write_to(&[None], settings, features, &[], metadata, pool)
     }
 
     /// Creates the first tables of [`TABLES`], one for each of the folders.
@@ -148,6 +159,7 @@ impl Tables {
         folders: &[Option<PathBuf>],
         settings: TableSettings,
         features: impl Fn(TableName) -> Vec<ColumnDecl>,
+        reductions: &[Reduction],
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
@@ -156,7 +168,7 @@ impl Tables {
         let cores = CoreTime::default();
         let table = |(&(name, _), folder): (&(TableName, &str), &Option<PathBuf>)| {
             let files = FileSpec {
-                columns: columns::columns(name, &features(name)).into(),
+                columns: columns::columns(name, &features, reductions).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 cores: cores.clone(),
@@ -164,7 +176,11 @@ impl Tables {
             Table::new(name, folder.clone(), files, settings)
         };
         Tables {
-            tables: TABLES.iter().zip(folders).map(table).collect(),
+            tables: {
+                let chosen = TABLES.iter().zip(folders).zip(settings.written);
+                let written = chosen.filter(|(_, is_written)| *is_written);
+                written.map(|(it, _)| table(it)).collect()
+            },
             inputs_per_part: settings.inputs_per_part,
             pool,
             cores,
@@ -234,6 +250,11 @@ impl Tables {
         Ok(())
     }
 
+    /// Number of tables.
+    pub(crate) fn count(&self) -> usize {
+        self.tables.len()
+    }
+
     /// The statistics of all columns in the parts that are finished.
     pub(crate) fn statistics(&self) -> PartStatistics {
         PartStatistics(
@@ -271,8 +292,11 @@ impl Tables {
             self.advance(0)?;
         }
         self.finish_part()?;
-        let tables = TABLES.into_iter().zip(self.tables);
-        let columns = tables.flat_map(|((_, name), table)| table.into_statistics(name));
+        let columns = self.tables.into_iter().flat_map(|table| {
+            let is = |(name, _): &&(TableName, &str)| *name == table.name;
+            let (_, folder) = TABLES.iter().find(is).expect("each table has a folder");
+            table.into_statistics(folder)
+        });
         Ok((self.parts_done, columns.collect()))
     }
 }

@@ -12,6 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs;
 
 const SETTINGS: TableSettings = TableSettings {
+    written: [true; 3],
     inputs_per_part: 4,
     rows_per_group: 7,
     format: TableFormat::Parquet,
@@ -150,7 +151,14 @@ fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables)
         .build()
         .unwrap();
     let metadata = [("tapeloop.version", "test".to_owned())];
-    let tables = Tables::new(folder.path(), settings, decls, &metadata, Arc::new(pool));
+    let tables = Tables::new(
+        folder.path(),
+        settings,
+        decls,
+        &[],
+        &metadata,
+        Arc::new(pool),
+    );
     (folder, tables)
 }
 
