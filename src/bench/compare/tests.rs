@@ -255,7 +255,7 @@ fn the_table_is_aligned_and_ends_in_words() {
     );
     assert_eq!(
         lines[4],
-        "SLOWER  launch graph   10.0 us  11.0 us  +10.0%  +8.9% to +11.1%"
+        "SLOWER  launch graph   10.0 µs  11.0 µs  +10.0%  +8.9% to +11.1%"
     );
     assert_eq!(
         lines[7],
