@@ -5,9 +5,13 @@
 //! level, the two sets must not overlap. Second, the medians differ by more than 2%, and by more
 //! than the spread within the runs (three times the spread with few repetitions). Both hold for
 //! less than one in fifty points that did not change; a test draws such runs.
+//!
+//! A difference that involves a noisy measurement is unclear, whatever the test says: the report
+//! warns of the same points.
 
 mod table;
 
+use super::diagnosis::is_noisy;
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
@@ -38,7 +42,7 @@ pub enum Verdict {
     Mended,
     /// No significant difference, though one of 10% would have been significant.
     Same,
-    /// Too few repetitions or too much spread to detect a difference of 10%.
+    /// Too few repetitions or too much spread to detect a difference of 10%, or a noisy measurement.
     Unclear,
     /// Refused in both runs.
     StillRefused,
@@ -80,7 +84,7 @@ pub struct Compared {
     pub floor: Option<f64>,
     /// The ratio divided by the change of other programs, which is the machine's.
     pub ratio_corrected: Option<f64>,
-    /// Why the point is refused.
+    /// Why the point is refused, or which runs are too noisy to conclude from.
     pub reason: Option<String>,
 }
 
@@ -243,10 +247,12 @@ fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChan
         ratio_corrected: None,
         reason: None,
     };
+    let noisy = noisy(old, new);
     match (&old.outcome, &new.outcome) {
         (Outcome::Measured(old), Outcome::Measured(new)) => {
             if let Some(change) = Change::of(&old.period_ns, &new.period_ns) {
                 compared.verdict = match change.finding {
+                    _ if noisy.is_some() => Verdict::Unclear,
                     Finding::Less => Verdict::Faster,
                     Finding::More => Verdict::Slower,
                     Finding::Same => Verdict::Same,
@@ -256,6 +262,7 @@ fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChan
                 compared.interval = Some((change.low, change.high));
                 compared.floor = Some(change.floor);
                 compared.ratio_corrected = machine.references.map(|by| change.ratio / by);
+                compared.reason = noisy;
             }
         }
         (Outcome::Measured(_), Outcome::Refused(reason)) => {
@@ -269,6 +276,21 @@ fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChan
         }
     }
     compared
+}
+
+/// Which of two measurements of a point are noisy.
+fn noisy(old: &MergedPoint, new: &MergedPoint) -> Option<String> {
+    let is_noisy = |point: &MergedPoint| {
+        let figures = point.figures();
+        figures.is_some_and(|figures| is_noisy(figures, &point.facts))
+    };
+    let which = match (is_noisy(old), is_noisy(new)) {
+        (false, false) => return None,
+        (true, true) => "both runs are",
+        (true, false) => "the old run is",
+        (false, true) => "the new run is",
+    };
+    Some(format!("{which} noisy here"))
 }
 
 fn machine_change(

@@ -3,8 +3,16 @@
 use super::record::{Figures, Limits, PointFacts, Share};
 use super::statistics::{median, middle};
 
-/// The largest share of a period that may be unaccounted for without a warning.
-const UNEXPLAINED_MAX: f64 = 0.5;
+/// The smallest share of a period that explains it.
+const EXPLAINED_MIN: f64 = 0.5;
+
+/// The smallest share of a limit that bounds a point, whatever the stages take: these include the
+/// time in which they wait for each other.
+const EXHAUSTED_MIN: f64 = 0.8;
+
+/// How much slower sampled batches may be for their times by stage to be valid: timestamps cost
+/// microseconds.
+const SLOWDOWN_MAX: f64 = 1.25;
 
 /// The smallest share of the time that a spinning thread runs, unless it sleeps.
 const BUSY_MIN: f64 = 0.9;
@@ -30,17 +38,77 @@ pub(super) struct Facts<'a> {
 pub(super) fn judge(figures: &mut Figures, facts: &Facts<'_>) {
     let period_ns = median(&figures.period_ns).unwrap_or_default();
     figures.shares = shares(figures, facts, period_ns);
-    let activities = activities(figures, facts, period_ns);
-    let largest = activities.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let (name, share) = largest.copied().unwrap_or(("nothing", 0.0));
-    let explained = share >= 1.0 - UNEXPLAINED_MAX;
-    figures.bound = match (explained, &figures.stages) {
-        (true, _) => format!("{name}, {:.0}%", 100.0 * share.min(1.0)),
-        (false, Some(_)) => "nothing measured".to_owned(),
-        // This front does not report its stages.
-        (false, None) => String::new(),
+    figures.bound = bound_words(figures, facts.point);
+    figures.flags = warnings(figures, facts.point);
+}
+
+/// A part of the machine or a stage of a batch, and how much of a point's time it is busy.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Activity {
+    pub(crate) name: &'static str,
+    /// 0 to 1.
+    pub(crate) share: f64,
+    /// What was reached of what is possible, and the unit, as in [`Share`]; `None` for a stage,
+    /// whose share is that of the sampled batches.
+    pub(crate) reached: Option<(f64, f64, String)>,
+}
+
+impl Activity {
+    /// Whether copies between host and device are the activity.
+    pub(crate) fn is_copying(&self) -> bool {
+        ["upload link", "download link", "uploads", "downloads"].contains(&self.name)
+    }
+}
+
+/// What bounds a point: a limit of which little is left, otherwise what takes the largest share of
+/// the time. `None` if nothing that was measured takes most of it.
+pub(crate) fn bound(figures: &Figures, point: &PointFacts) -> Option<Activity> {
+    let activities = activities(figures, point);
+    let largest = |only_limits: bool| {
+        let wanted = activities.iter();
+        let wanted = wanted.filter(|it| !only_limits || it.reached.is_some());
+        wanted.max_by(|a, b| a.share.total_cmp(&b.share))
     };
-    figures.flags = warnings(figures, facts, explained, share);
+    let limit = largest(true).filter(|it| it.share >= EXHAUSTED_MIN);
+    let bound = limit.or_else(|| largest(false));
+    bound.filter(|it| it.share >= EXPLAINED_MIN).cloned()
+}
+
+/// What bounds a point, as `upload link, 94%`; empty for a front that does not report its stages.
+pub(crate) fn bound_words(figures: &Figures, point: &PointFacts) -> String {
+    // Whole runs report what bounds them.
+    if point.front == "program" {
+        return figures.bound.clone();
+    }
+    match bound(figures, point) {
+        Some(it) => format!("{}, {}", it.name, percent(it.share)),
+        None if figures.stages.is_some() => "not determined".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// How much slower the sampled batches are, which have timestamps, than those of the closed loop.
+/// `None` if that is unknown.
+pub(crate) fn sampling_slowdown(figures: &Figures) -> Option<f64> {
+    let stages = figures.stages.filter(|stages| stages.overlap > 0.0)?;
+    let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
+    Some(sum / stages.overlap / median(&figures.period_ns)?)
+}
+
+/// Whether the times by stage are valid for the closed loop too.
+fn has_valid_stages(figures: &Figures) -> bool {
+    figures.stages.is_some() && sampling_slowdown(figures).is_none_or(|by| by <= SLOWDOWN_MAX)
+}
+
+/// Whether the repetitions of a point are too noisy to compare it with another.
+pub(crate) fn is_noisy(figures: &Figures, point: &PointFacts) -> bool {
+    let slept = spins(point) && (f64::MIN_POSITIVE..BUSY_MIN).contains(&figures.busy);
+    slept || spread_warning(&figures.period_ns).is_some()
+}
+
+/// Whether the submitting thread of a point's front spins while it waits.
+fn spins(point: &PointFacts) -> bool {
+    ["ring", "pipeline"].contains(&point.front.as_str())
 }
 
 /// The shares of the machine's limits that a point reaches, largest first.
@@ -85,24 +153,6 @@ fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
             "B/s",
         );
     }
-    let launches_ns = match (
-        facts.point.mode.as_str(),
-        limits.launch_ns,
-        limits.graph_launch_ns,
-    ) {
-        ("stream", Some(launch_ns), _) => Some(launch_ns * facts.point.kernels as f64),
-        (_, _, Some(graph_ns)) => Some(graph_ns),
-        _ => None,
-    };
-    if let Some(of) = launches_ns.filter(|ns| *ns > 0.0) {
-        shares.push(Share {
-            limit: "launches".to_owned(),
-            share: of / period_ns,
-            reached: period_ns,
-            of,
-            unit: "ns".to_owned(),
-        });
-    }
     shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     shares
 }
@@ -119,53 +169,75 @@ fn kernel_bytes(point: &PointFacts) -> f64 {
     }
 }
 
-/// The activities that take time, each as a share of the period. They overlap.
-fn activities(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<(&'static str, f64)> {
-    let mut activities = vec![(
-        "host calls",
-        median(&figures.host_ns).unwrap_or_default() / period_ns,
-    )];
+/// The activities that take time, each with its share of the period. They overlap.
+pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity> {
+    let Some(period_ns) = median(&figures.period_ns) else {
+        return Vec::new();
+    };
+    let host_ns = median(&figures.host_ns).unwrap_or_default();
+    let mut activities = vec![Activity {
+        name: "host calls",
+        share: host_ns / period_ns,
+        reached: Some((host_ns, period_ns, "ns".to_owned())),
+    }];
     for share in &figures.shares {
         let name = match share.limit.as_str() {
             "upload" => "upload link",
             "download" => "download link",
             "arithmetic" => "arithmetic",
             "host memory" => "host memory",
-            // Part of the host's calls.
+            "device memory" => "device memory",
+            // Part of the host's calls, in records of earlier versions.
             _ => continue,
         };
-        activities.push((name, share.share));
+        activities.push(Activity {
+            name,
+            share: share.share,
+            reached: Some((share.reached, share.of, share.unit.clone())),
+        });
     }
-    if let Some(stages) = &figures.stages {
-        activities.push(("uploads", stages.upload_ns / period_ns));
-        activities.push(("kernels", stages.kernels_ns / period_ns));
-        activities.push(("downloads", stages.download_ns / period_ns));
-        // What a single slot waits for: its stages do not overlap each other.
+    // A limit that is exceeded does not apply: small batches stay in the processor's caches.
+    activities.retain(|it| it.share.is_finite() && it.share < 1.05);
+    if let Some(stages) = figures.stages.filter(|_| has_valid_stages(figures)) {
         let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
-        activities.push((
-            "the stages of a slot in sequence",
-            sum / (period_ns * facts.point.slots as f64),
-        ));
+        let stages = [
+            ("uploads", stages.upload_ns),
+            ("kernels", stages.kernels_ns),
+            ("downloads", stages.download_ns),
+            // What a slot waits for, since the stages of one batch do not overlap.
+            (
+                "the stages of a slot in sequence",
+                sum / point.slots.max(1) as f64,
+            ),
+        ];
+        activities.extend(stages.map(|(name, ns)| Activity {
+            name,
+            share: ns / period_ns,
+            reached: None,
+        }));
     }
-    activities.retain(|(_, share)| share.is_finite());
+    activities.retain(|it| it.share.is_finite());
+    for activity in &mut activities {
+        activity.share = activity.share.clamp(0.0, 1.0);
+    }
     activities
 }
 
-fn warnings(figures: &Figures, facts: &Facts<'_>, explained: bool, share: f64) -> Vec<String> {
+fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
     let mut warnings = Vec::new();
-    let spins = facts.point.front != "engine";
-    if spins && figures.busy < BUSY_MIN {
+    if spins(point) && figures.busy < BUSY_MIN {
         warnings.push(format!(
             "the submitting thread spins, but was not running {} of the time: it slept, or other \
              programs took its core",
             percent(1.0 - figures.busy)
         ));
     }
-    // Only some fronts report their stages.
-    if figures.stages.is_some() && !explained {
+    let explained = activities(figures, point).into_iter().map(|it| it.share);
+    let explained = explained.fold(0.0, f64::max);
+    if has_valid_stages(figures) && explained < EXPLAINED_MIN {
         warnings.push(format!(
             "no measured activity accounts for more than {} of the time",
-            percent(share)
+            percent(explained)
         ));
     }
     warnings.extend(spread_warning(&figures.period_ns));
@@ -235,7 +307,6 @@ mod tests {
         };
         let limits = Limits {
             upload_bytes_per_s: Some(50e9),
-            graph_launch_ns: Some(1_500.0),
             ..Limits::default()
         };
         let facts = Facts {
@@ -252,7 +323,7 @@ mod tests {
         let judged = judged(figures());
         assert_eq!(judged.bound, "upload link, 80%");
         let limits: Vec<&str> = judged.shares.iter().map(|share| &*share.limit).collect();
-        assert_eq!(limits, ["upload", "launches"]);
+        assert_eq!(limits, ["upload"]);
         assert_eq!(judged.shares[0].reached, 40e9);
         assert!(judged.flags.is_empty(), "{:?}", judged.flags);
     }
@@ -271,6 +342,52 @@ mod tests {
             ..figures()
         };
         assert_eq!(judged(of_slots).bound, "kernels, 100%");
+    }
+
+    #[test]
+    fn stages_of_batches_that_timestamps_slow_explain_nothing() {
+        let stages = |overlap: f64| Stages {
+            upload_ns: 5_000.0,
+            kernels_ns: 30_000.0,
+            download_ns: 1_000.0,
+            overlap,
+            ..Stages::default()
+        };
+        let of_overlap = |overlap| Figures {
+            amounts: Amounts::default(),
+            host_ns: vec![6_500.0; 3],
+            stages: Some(stages(overlap)),
+            ..figures()
+        };
+        // A batch takes 10 us; sampled 10 us, and then 18 us.
+        assert_eq!(judged(of_overlap(3.6)).bound, "kernels, 100%");
+        let slowed = judged(of_overlap(2.0));
+        assert_eq!(slowed.bound, "host calls, 65%");
+        assert_eq!(sampling_slowdown(&slowed), Some(1.8));
+        let unknown = judged(Figures {
+            host_ns: vec![1_000.0; 3],
+            ..of_overlap(2.0)
+        });
+        assert_eq!(
+            (&*unknown.bound, &*unknown.flags),
+            ("not determined", &[][..])
+        );
+    }
+
+    #[test]
+    fn no_share_exceeds_the_whole() {
+        let mut judged = judged(figures());
+        let cached = Share {
+            limit: "host memory".to_owned(),
+            share: 3.2,
+            ..judged.shares[0].clone()
+        };
+        judged.shares.push(cached);
+        judged.host_ns = vec![10_200.0; 3];
+        let activities = activities(&judged, &PointFacts::default());
+        let names: Vec<&str> = activities.iter().map(|it| it.name).collect();
+        assert_eq!(names, ["host calls", "upload link"]);
+        assert_eq!(activities[0].share, 1.0);
     }
 
     #[test]

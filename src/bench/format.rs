@@ -64,12 +64,12 @@ pub(crate) fn bytes_per_s_tick(value: f64) -> String {
     scaled(value, 1e3, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"], short)
 }
 
-/// `9.70 us`, from nanoseconds.
+/// `9.70 µs`, from nanoseconds.
 pub(crate) fn time(ns: f64) -> String {
     if ns.is_finite() && ns.abs() >= 0.9995e9 {
         return format!("{} s", digits(ns / 1e9));
     }
-    scaled(ns, 1e3, &["ns", "us", "ms"], digits)
+    scaled(ns, 1e3, &["ns", "µs", "ms"], digits)
 }
 
 /// As [`time`], for a tick.
@@ -77,7 +77,7 @@ pub(crate) fn time_tick(ns: f64) -> String {
     if ns.is_finite() && ns.abs() >= 0.9995e9 {
         return format!("{} s", short(ns / 1e9));
     }
-    scaled(ns, 1e3, &["ns", "us", "ms"], short)
+    scaled(ns, 1e3, &["ns", "µs", "ms"], short)
 }
 
 /// `103 k/s`, `1.20 M/s`.
@@ -119,12 +119,6 @@ pub(crate) fn whole(value: u64) -> String {
 pub(crate) fn fma_per_s(value: f64) -> String {
     const UNITS: [&str; 5] = ["FMA/s", "kFMA/s", "MFMA/s", "GFMA/s", "TFMA/s"];
     scaled(value, 1e3, &UNITS, digits)
-}
-
-/// As [`fma_per_s`], for a tick.
-pub(crate) fn fma_per_s_tick(value: f64) -> String {
-    const UNITS: [&str; 5] = ["FMA/s", "kFMA/s", "MFMA/s", "GFMA/s", "TFMA/s"];
-    scaled(value, 1e3, &UNITS, short)
 }
 
 /// A plain number, for a tick.
@@ -229,10 +223,10 @@ mod tests {
 
     #[test]
     fn figures_keep_three_digits_and_take_the_unit_that_fits() {
-        assert_eq!(time(9_700.0), "9.70 us");
-        assert_eq!(time(999.7), "1.00 us");
+        assert_eq!(time(9_700.0), "9.70 µs");
+        assert_eq!(time(999.7), "1.00 µs");
         assert_eq!(time(61e9), "61.0 s");
-        assert_eq!(time_tick(20_000.0), "20 us");
+        assert_eq!(time_tick(20_000.0), "20 µs");
         assert_eq!(bytes(16_384.0), "16 KiB");
         assert_eq!(bytes(1_572_864.0), "1.5 MiB");
         assert_eq!(bytes_per_s(55.3e9), "55.3 GB/s");

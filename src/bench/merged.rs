@@ -186,8 +186,18 @@ pub(crate) fn full_title(facts: &PointFacts, points: &[MergedPoint]) -> String {
 /// The settings in which a point differs from another, in words; empty if there are none.
 pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
     let pairs = parts(facts).into_iter().zip(parts(from));
-    let differing = pairs.filter(|(part, other)| part != other);
-    let words: Vec<String> = differing.map(|(part, _)| part).collect();
+    let differing = pairs.enumerate();
+    let differing = differing.filter(|(_, (part, other))| part != other);
+    // Stream launches have no graph.
+    let is_of_graphs = |place: usize| place == BUILD || place == SCOPE;
+    let differing = differing.filter(|(place, _)| facts.mode != "stream" || !is_of_graphs(*place));
+    // Batches of another size also download another size.
+    let is_size = |place: usize| place == SIZE || place == DOWNLOAD;
+    let mut sized = false;
+    let words: Vec<String> = differing
+        .filter(|(place, _)| !is_size(*place) || !std::mem::replace(&mut sized, true))
+        .map(|(_, (part, _))| part)
+        .collect();
     words.join(", ")
 }
 
@@ -232,6 +242,7 @@ fn parts(facts: &PointFacts) -> Parts {
 }
 
 // Indices into [`Parts`].
+const SIZE: usize = 1;
 const MODE: usize = 2;
 const BUILD: usize = 4;
 const SCOPE: usize = 5;

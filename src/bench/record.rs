@@ -279,7 +279,7 @@ pub struct CoreSeconds {
 /// A share of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// The limit: `upload`, `download`, `device memory`, `host memory`, `launches` or `arithmetic`.
+    /// The limit: `upload`, `download`, `host memory` or `arithmetic`.
     pub limit: String,
     /// The share, 0 to 1.
     pub share: f64,
@@ -287,7 +287,7 @@ pub struct Share {
     pub reached: f64,
     /// The limit's value.
     pub of: f64,
-    /// The unit of `reached` and `of`: `B/s`, `FMA/s` or `ns`.
+    /// The unit of `reached` and `of`: `B/s` or `FMA/s`.
     pub unit: String,
 }
 

@@ -151,6 +151,12 @@ impl Change {
         })
     }
 
+    /// The same ratio, without a conclusion.
+    pub(crate) fn unclear(self) -> Self {
+        let finding = Finding::Unclear;
+        Change { finding, ..self }
+    }
+
     /// What the interval from `low` to `high` is.
     pub(crate) fn interval_name(&self) -> &'static str {
         if self.is_99 { "99% interval" } else { "range" }

@@ -55,7 +55,7 @@ pub(super) enum Command {
     Validate(Box<ValidateArgs>),
     /// Measure latency and throughput, and write a report.
     Bench(Box<BenchArgs>),
-    /// Print the graph of a batch in Graphviz's DOT: tapeloop graph | dot -Tsvg.
+    /// Draw the graph of a batch: tapeloop graph --format svg > graph.svg.
     Graph(Box<GraphArgs>),
     /// Check what a run needs on this machine, and print what is missing.
     Doctor(DoctorArgs),
@@ -199,6 +199,13 @@ pub(super) struct FeaturesArgs {
     pub(super) markdown: bool,
 }
 
+/// How `tapeloop graph` draws.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum GraphFormat {
+    Dot,
+    Svg,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct GraphArgs {
     /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
@@ -206,6 +213,15 @@ pub(super) struct GraphArgs {
     /// Bucket, from 0, the smallest; the default is that of an ordinary batch.
     #[arg(long, value_name = "N")]
     pub(super) bucket: Option<usize>,
+    /// Format to print: svg, by stages; or dot, with every edge, for Graphviz.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_enum,
+        default_value = "dot",
+        hide_possible_values = true
+    )]
+    pub(super) format: GraphFormat,
     #[command(flatten)]
     features: FeatureArgs,
     #[command(flatten)]

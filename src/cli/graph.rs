@@ -1,5 +1,6 @@
 //! `tapeloop graph`.
 
+use super::args::GraphFormat;
 use super::config::Config;
 use super::exit_codes::GOOD;
 use super::plan::{cuda_options, engine_config, thread_pool};
@@ -9,15 +10,19 @@ use crate::error::Result;
 use crate::features::Features;
 use crate::pipeline;
 
-/// Prints the graph of a bucket's batches in Graphviz's DOT, and returns the exit code.
+/// Prints the graph of a bucket's batches as `format` says, and returns the exit code.
 ///
 /// # Errors
 /// The config is wrong, the backend cannot be used, or there is no such bucket.
-pub(super) fn graph(config: &Config, bucket: Option<usize>) -> Result<u8> {
+pub(super) fn graph(config: &Config, bucket: Option<usize>, format: GraphFormat) -> Result<u8> {
     let workload = Features::new(config.features.clone())?;
     let pool = thread_pool(config.threads)?;
     let backend = select_with(config.backend, &pool, &cuda_options(config))?.backend;
     let engine = engine_config(config);
-    say(&pipeline::dot(&workload, &backend, &engine, bucket)?);
+    let draw = match format {
+        GraphFormat::Dot => pipeline::dot::<Features>,
+        GraphFormat::Svg => pipeline::graph_svg::<Features>,
+    };
+    say(&draw(&workload, &backend, &engine, bucket)?);
     Ok(GOOD)
 }

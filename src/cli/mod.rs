@@ -102,8 +102,8 @@ fn command(cli: Cli) -> Result<u8> {
 
 /// `tapeloop graph`.
 fn graph(args: GraphArgs) -> Result<u8> {
-    let bucket = args.bucket;
-    graph::graph(&args.resolve()?, bucket)
+    let (bucket, format) = (args.bucket, args.format);
+    graph::graph(&args.resolve()?, bucket, format)
 }
 
 /// `tapeloop features`.

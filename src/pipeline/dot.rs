@@ -1,8 +1,8 @@
-//! A drawing of what an engine would replay.
+//! Drawings of what an engine would replay.
 
 use super::config::EngineConfig;
 use super::recorded::record_buckets;
-use crate::backend::Backend;
+use crate::backend::{Backend, DeviceSlot};
 use crate::error::{Error, Result};
 use crate::replay::{Choices, Executor, Policy};
 use crate::workload::Workload;
@@ -23,6 +23,29 @@ pub fn dot<W: Workload>(
     backend: &Arc<dyn Backend>,
     config: &EngineConfig,
     bucket: Option<usize>,
+) -> Result<String> {
+    drawn(workload, backend, config, bucket, Executor::dot)
+}
+
+/// Draws the same as an SVG file of page width, by stages. See [`Executor::svg`].
+///
+/// # Errors
+/// As [`dot`].
+pub fn graph_svg<W: Workload>(
+    workload: &W,
+    backend: &Arc<dyn Backend>,
+    config: &EngineConfig,
+    bucket: Option<usize>,
+) -> Result<String> {
+    drawn(workload, backend, config, bucket, Executor::svg)
+}
+
+fn drawn<W: Workload>(
+    workload: &W,
+    backend: &Arc<dyn Backend>,
+    config: &EngineConfig,
+    bucket: Option<usize>,
+    draw: fn(&mut Executor, &mut dyn DeviceSlot, usize) -> Result<String>,
 ) -> Result<String> {
     config.check()?;
     let (buckets, _) = record_buckets(workload, &config.buckets, backend.device())?;
@@ -47,5 +70,5 @@ pub fn dot<W: Workload>(
         &policy,
         &Choices::default(),
     )?;
-    executor.dot(device_slot, bucket)
+    draw(&mut executor, device_slot, bucket)
 }

@@ -50,7 +50,7 @@ pub use build::Shrunk;
 pub use caller_driven::{Delivery, Pipeline, Refused};
 pub use config::{Close, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
 pub use counters::Counters;
-pub use dot::dot;
+pub use dot::{dot, graph_svg};
 pub use engine::Engine;
 pub use fit_buckets::fit_buckets;
 pub use ordered_map::OrderedMap;

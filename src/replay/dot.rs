@@ -6,16 +6,16 @@ use crate::backend::Op;
 use crate::record::{BufferId, Command, Recording};
 
 /// One operation in the drawing.
-struct Node<'a> {
-    command: usize,
-    op: &'a Op,
+pub(super) struct Node<'a> {
+    pub(super) command: usize,
+    pub(super) op: &'a Op,
     /// Whether it is in the graph, or among the launches in its place; otherwise it is a copy
     /// next to them.
-    in_body: bool,
+    pub(super) in_body: bool,
 }
 
 /// An edge, by the indices of its nodes.
-type Edge = (usize, usize);
+pub(super) type Edge = (usize, usize);
 
 /// Draws a ready batch. `held` are the operations of its graph as the device holds them, empty
 /// without a graph; `is_line` says whether each operation runs after the one before it.
@@ -61,7 +61,8 @@ pub(super) fn draw(
     text
 }
 
-fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
+/// The operations of a ready batch, those of the body first.
+pub(super) fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
     let around = |(command, op)| Node {
         command,
         op,
@@ -79,7 +80,7 @@ fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
 
 /// The edges of an explicit graph. With `is_line` each operation of the body comes after the one
 /// before it instead. The nodes of the body are listed first.
-fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
+pub(super) fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&node| nodes[node].command);
     let commands: Vec<usize> = order.iter().map(|&node| nodes[node].command).collect();
@@ -163,7 +164,7 @@ fn shared(bindings: &Bindings, from: usize, to: usize) -> String {
     lines.join("\n")
 }
 
-fn size_text(bytes: usize) -> String {
+pub(super) fn size_text(bytes: usize) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),

@@ -5,11 +5,11 @@ use super::autotune::{Choices, Chosen};
 use super::batch::Batch;
 use super::bindings::refuse_workload;
 use super::declared_memory::{DeclaredMemory, check_apart};
-use super::ready_batch::fence_all;
+use super::ready_batch::{ReadyBatch, fence_all};
 use super::ready_buckets::{BucketState, ReadyBuckets};
 use super::shadow_check::{run_twice, runs_once};
-use super::{Bindings, Buckets, Build, Policy, Replay, Rung, Updates, Verify, dot};
-use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Streams};
+use super::{Bindings, Buckets, Build, Policy, Replay, Rung, Updates, Verify, dot, stage_drawing};
+use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op, Streams};
 use crate::error::{Context, Error, Result};
 use crate::workload::Extent;
 use std::sync::Arc;
@@ -428,6 +428,25 @@ impl Executor {
     /// # Errors
     /// As [`Executor::new`].
     pub fn dot(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
+        self.drawn(slot, bucket, dot::draw)
+    }
+
+    /// Draws the same operations as an SVG file of page width, by stages: uploads, memsets, kernels
+    /// in steps, and downloads. A kernel names those that it waits for. Buffers are named where they
+    /// are copied; [`Self::dot`] has them at each edge.
+    ///
+    /// # Errors
+    /// As [`Self::dot`].
+    pub fn svg(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
+        self.drawn(slot, bucket, stage_drawing::draw)
+    }
+
+    fn drawn(
+        &mut self,
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        draw: fn(&ReadyBatch, &[Op], &Bindings, &str, bool) -> String,
+    ) -> Result<String> {
         self.buckets.make_ready_to_draw(slot, bucket)?;
         let state = &self.buckets.states[bucket];
         let (Some(ready), Some(bindings)) = (&state.ready, &state.bindings) else {
@@ -449,6 +468,6 @@ impl Executor {
             None => ", not chosen yet",
         };
         let title = format!("bucket {bucket} of {capacity}: {way}{open}");
-        Ok(dot::draw(ready, &held, bindings, &title, is_line))
+        Ok(draw(ready, &held, bindings, &title, is_line))
     }
 }

@@ -22,6 +22,7 @@ mod ready_batch;
 mod ready_buckets;
 mod replay_counts;
 mod shadow_check;
+mod stage_drawing;
 mod submit;
 pub mod timed;
 mod update_ladder;

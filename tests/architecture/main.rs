@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workload", &["error", "record"]),
     ("backend", &["error", "record"]),
     ("memory", &["error", "record", "backend"]),
-    ("replay", &["error", "record", "workload", "backend"]),
+    ("replay", &["error", "record", "workload", "backend", "svg"]),
     (
         "pipeline",
         &["error", "record", "workload", "backend", "replay", "svg"],

@@ -16,3 +16,4 @@ mod points;
 mod references;
 mod report;
 mod screenshot;
+mod verdict;

@@ -196,6 +196,7 @@ fn number(line: &str) -> u32 {
 
 fn check(page: &str, drawings: u32) {
     let Some(chromium) = chromium() else { return };
+    let page = &page.replace("<details", "<details open");
     let folder = tempfile::tempdir().unwrap();
     for view in &VIEWS {
         let found = looks(&chromium, folder.path(), page, view);

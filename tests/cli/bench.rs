@@ -202,6 +202,8 @@ fn runs_are_compared_with_a_verdict_and_an_exit_code() {
         let record::Outcome::Measured(figures) = &mut record.outcome else {
             panic!("refused")
         };
+        // Whatever took the cores from this test.
+        figures.busy = 1.0;
         let even = figures.period_ns[0];
         figures.period_ns = (0..9)
             .map(|n| even * (1.0 + 0.001 * f64::from(n)))
@@ -225,6 +227,21 @@ fn runs_are_compared_with_a_verdict_and_an_exit_code() {
         "{}",
         text(&output.stdout)
     );
+    // The same while other programs take the core.
+    for record in &mut slower {
+        let record::Outcome::Measured(figures) = &mut record.outcome else {
+            panic!("refused")
+        };
+        figures.busy = 0.5;
+    }
+    let noisy = folder.path().join("noisy.jsonl");
+    record::append(&noisy, &slower).unwrap();
+    let args = ["bench", "--compare", str_of(&even), str_of(&noisy)];
+    let output = tapeloop(args).output().unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("unclear") && said.contains("the new run is noisy here"));
+    assert!(!said.contains("SLOWER"), "{said}");
 }
 
 #[test]

@@ -181,6 +181,41 @@ fn temporary_files_of_a_killed_run_do_not_stop_the_next_one() {
 }
 
 #[test]
+fn the_graph_is_drawn_by_stages_within_the_width_of_a_page() {
+    let graph = |more: &[&str]| {
+        let start = ["graph", "--backend", "cpu", "--format", "svg"];
+        let output = tapeloop(start.iter().chain(more)).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        text(&output.stdout)
+    };
+    let all = graph(&[]);
+    let places: Vec<usize> = [">Upload<", ">Clear<", ">Kernels<", ">step 2<", ">Download<"]
+        .iter()
+        .map(|part| all.find(part).unwrap_or_else(|| panic!("{part}")))
+        .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(all.contains(" torsions<") && all.contains(", after "));
+    let number = |line: &str, name: &str| -> Option<f64> {
+        let (_, rest) = line.split_once(&format!(" {name}=\""))?;
+        rest.split('"').next()?.parse().ok()
+    };
+    for line in all.lines().filter(|line| line.starts_with("<rect")) {
+        let right = number(line, "x").unwrap() + number(line, "width").unwrap();
+        assert!(right <= 960.0, "{line}");
+    }
+    // Captured operations run one after the other.
+    let line = graph(&["--features", "rg", "--set", "build=capture"]);
+    assert!(!line.contains(", after ") && !line.contains(">step 1<"));
+    let wrong = tapeloop(["graph", "--format", "png"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        text(&wrong.stderr).contains("png"),
+        "{}",
+        text(&wrong.stderr)
+    );
+}
+
+#[test]
 fn the_graph_of_a_bucket_is_drawn_with_its_kernels_and_buffers() {
     let graph = |more: &[&str]| {
         let start = ["graph", "--backend", "cpu", "--features", "rg"];

@@ -361,6 +361,28 @@ fn a_drawing_has_a_hundred_residues_per_line_and_a_track_for_each_column() {
 }
 
 #[test]
+fn a_drawing_has_groups_legends_in_each_block_and_no_empty_tracks() {
+    let folder = tempfile::tempdir().unwrap();
+    let svg = folder.path().join("drawn.svg");
+    let input = format!("{SAMPLES}/1bd2.pdb.gz");
+    let features = "contact_number,torsions,dssp,plddt";
+    paint_well(&[&input, "--svg", str_of(&svg), "--features", features]);
+    let drawn = fs::read_to_string(&svg).unwrap();
+    let count = |word: &str| drawn.matches(word).count();
+    let blocks = models(Path::new(&input))[0].residues.len().div_ceil(100);
+    for each_block in [">Packing<", ">Backbone<", ">Hydrogen bonds<", " kcal/mol<"] {
+        assert!(count(each_block) >= blocks, "{each_block}");
+    }
+    assert_eq!(count(">Packing<"), blocks);
+    assert_eq!(count(">-180 to 180 degrees<") % blocks, 0);
+    // A crystal structure has no pLDDT: named once, and not drawn.
+    assert_eq!((count("No values: plddt"), count(">plddt<")), (1, 0));
+    // Missing values are hatched, which the lowest value is not.
+    assert!(count("<path class=\"null\"") > 0 && count("<path class=\"v0\"") > 0);
+    assert!(drawn.contains(".null { fill: url(#null) }") && drawn.contains("<pattern id=\"null\""));
+}
+
+#[test]
 fn chains_and_interfaces_have_the_same_colours_in_a_drawing() {
     let folder = tempfile::tempdir().unwrap();
     let svg = folder.path().join("drawn.svg");

@@ -26,13 +26,15 @@ impl Compared {
             let (low, high) = (format::change(low), format::change(high));
             format!("{low} to {high}")
         });
+        let details = interval.into_iter().chain(self.reason.clone());
+        let details: Vec<String> = details.collect();
         [
             self.verdict.word().to_owned(),
             self.name.clone(),
             time(self.old_ns),
             time(self.new_ns),
             change(self.ratio),
-            interval.unwrap_or_else(|| self.reason.clone().unwrap_or_default()),
+            details.join(", "),
             change(self.ratio_corrected),
         ]
     }

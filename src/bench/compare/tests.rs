@@ -67,6 +67,42 @@ fn a_shift_is_told_if_it_stands_out_of_the_noise() {
 }
 
 #[test]
+fn noisy_against_quiet_is_unclear_and_passes() {
+    // Twice as slow in each repetition, but half of them differ by half.
+    let noisy = [2e4, 3e4, 2.1e4, 3.1e4, 2.2e4, 3.2e4, 2e4, 3e4];
+    let [quiet, noisy] = [around(1e4, 0.01), noisy.to_vec()].map(|it| record("graph", it));
+    let idle = |share: f64| {
+        let mut record = record("graph", around(2e4, 0.01));
+        record.point.front = "ring".to_owned();
+        if let Outcome::Measured(figures) = &mut record.outcome {
+            figures.busy = share;
+        }
+        record
+    };
+    let mut on_ring = quiet.clone();
+    on_ring.point.front = "ring".to_owned();
+    let runs = [
+        (&quiet, &noisy, "the new run is noisy here"),
+        (&noisy, &quiet, "the old run is noisy here"),
+        (&noisy, &noisy, "both runs are noisy here"),
+        (&on_ring, &idle(0.5), "the new run is noisy here"),
+    ];
+    for (old, new, reason) in runs {
+        let compared = compare(from_ref(old), from_ref(new), Machines::Same).unwrap();
+        assert_eq!(compared.points[0].verdict, Verdict::Unclear);
+        assert_eq!(compared.points[0].reason.as_deref(), Some(reason));
+        assert_eq!(compared.exit_code(), 0);
+        assert!(compared.to_string().contains(reason), "{compared}");
+    }
+    // The same run with the thread on its core.
+    let compared = compare(&[on_ring], &[idle(1.0)], Machines::Same).unwrap();
+    assert_eq!(
+        (compared.points[0].verdict, compared.exit_code()),
+        (Verdict::Slower, 1)
+    );
+}
+
+#[test]
 fn only_a_worse_point_fails_the_gate() {
     let of = |median| record("graph", around(median, 0.01));
     let code = |old, new| compare(&[old], &[new], Machines::Same).unwrap().exit_code();
@@ -219,7 +255,7 @@ fn the_table_is_aligned_and_ends_in_words() {
     );
     assert_eq!(
         lines[4],
-        "SLOWER  launch graph   10.0 us  11.0 us  +10.0%  +8.9% to +11.1%"
+        "SLOWER  launch graph   10.0 µs  11.0 µs  +10.0%  +8.9% to +11.1%"
     );
     assert_eq!(
         lines[7],

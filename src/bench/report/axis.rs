@@ -40,6 +40,16 @@ impl Ruler {
 }
 
 impl Axis {
+    /// The title, with the scale if it is not linear.
+    pub(super) fn label(&self) -> String {
+        match self.scale {
+            Scale::Linear => self.title.to_owned(),
+            Scale::Decades | Scale::Doublings | Scale::Tail => {
+                format!("{} (log scale)", self.title)
+            }
+        }
+    }
+
     /// The position of a value on the scale; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
@@ -186,9 +196,9 @@ mod tests {
             ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB"]
         );
         let time = axis(Scale::Decades, format::time_tick);
-        assert_eq!(texts(&time, &[8e3, 3e6], 5), ["10 us", "100 us", "1 ms"]);
+        assert_eq!(texts(&time, &[8e3, 3e6], 5), ["10 µs", "100 µs", "1 ms"]);
         let linear = axis(Scale::Linear, format::time_tick);
-        assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 us", "40 us", "60 us"]);
+        assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 µs", "40 µs", "60 µs"]);
         let tail = axis(Scale::Tail, share);
         assert_eq!(
             texts(&tail, &[0.5, 0.99999], 4),

@@ -2,7 +2,7 @@
 
 use super::charts::Section;
 use super::style;
-use super::verdict::Words;
+use super::verdict::{Words, is_noisy_run};
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, full_title};
 use crate::bench::record::{Limits, Outcome, Record, Run};
@@ -34,20 +34,30 @@ pub(super) fn page(content: &Content<'_>) -> Markup {
                     (refused(content.points))
                     p.kicker { "tapeloop bench, " (run.device) ", " (format::date(run.started_unix_s)) }
                     h1 { (capital(&content.words.headline)) }
-                    @if !content.words.says.is_empty() {
-                        ul.says { @for says in &content.words.says { li { (says) } } }
-                    }
-                    (warnings(content.points))
-                    (machine(run))
-                    (limits(&run.limits))
+                    (trust(content))
+                    (claims(content))
+                    (workloads(content.points))
+                    (contents(content))
                     @for section in &content.sections {
-                        h2 { (section.title) }
-                        @for figure in &section.figures { (figure.markup()) }
+                        section id=(section.id) {
+                            h2 { (section.title) }
+                            @for figure in &section.figures { (figure.markup()) }
+                            @if !section.more.is_empty() {
+                                details.more {
+                                    summary { (many(section.more.len(), "more chart")) ": the other workloads" }
+                                    @for figure in &section.more { (figure.markup()) }
+                                }
+                            }
+                        }
                     }
                     (notes(content.points))
-                    h2 { "All points" }
+                    h2 id="machine-section" { "Machine and limits" }
+                    (machine(run))
+                    (limits(&run.limits))
+                    h2 id="points-section" { "All points" }
                     p { "One row per record; charts merge records of the same point. "
-                        "Times and rates are medians of the repetitions." }
+                        "Times and rates are medians of the repetitions. "
+                        span.cue { "The tables are wider than the page: scroll them sideways." } }
                     (super::tables::tables(content.records))
                 }
             }
@@ -71,14 +81,13 @@ fn refused(points: &[MergedPoint]) -> Markup {
     }
 }
 
-/// The warnings, folded, each with the points that it is about.
-fn warnings(points: &[MergedPoint]) -> Markup {
+/// How far to trust the run in one line, and the warnings folded behind it, each with the points
+/// that it is about.
+fn trust(content: &Content<'_>) -> Markup {
+    let points = content.points;
     let mut warnings: Vec<(&str, Vec<String>)> = Vec::new();
-    let mut noisy = 0;
     for point in points {
-        let of_point = point.figures().map_or(&[][..], |figures| &figures.flags);
-        noisy += usize::from(!of_point.is_empty());
-        for warning in of_point {
+        for warning in point.figures().map_or(&[][..], |figures| &figures.flags) {
             let title = full_title(&point.facts, points);
             match warnings.iter_mut().find(|(known, _)| known == warning) {
                 Some((_, titles)) => titles.push(title),
@@ -86,17 +95,82 @@ fn warnings(points: &[MergedPoint]) -> Markup {
             }
         }
     }
-    let verb = if noisy == 1 { "is" } else { "are" };
+    let trust = &content.words.trust;
     html! {
-        @if noisy > 0 {
-            details.box.flagged {
-                summary { (noisy) " of " (many(points.len(), "measurement")) " " (verb) " noisy" }
+        @if warnings.is_empty() {
+            p.trust { (trust) "." }
+        } @else {
+            details.trust.flagged[is_noisy_run(points)] {
+                summary { (trust) "; " (many(warnings.len(), "warning")) }
                 ul {
                     @for (warning, titles) in &warnings {
                         li { (capital(warning)) " (" (titles.join("; ")) ")" }
                     }
                 }
             }
+        }
+    }
+}
+
+/// What the figures show, each sentence with a link to its chart.
+fn claims(content: &Content<'_>) -> Markup {
+    let figures = || {
+        let sections = content.sections.iter();
+        sections.flat_map(|section| section.figures.iter().chain(&section.more))
+    };
+    html! {
+        @if !content.words.claims.is_empty() {
+            ul.says {
+                @for claim in &content.words.claims {
+                    li {
+                        (claim.words)
+                        @if figures().any(|figure| figure.id == claim.figure) {
+                            " " a href={ "#" (claim.figure) } { "chart" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What each synthetic workload of the run does, and the words for its settings.
+fn workloads(points: &[MergedPoint]) -> Markup {
+    const KNOWN: [(&str, &str); 4] = [
+        ("launch", "many small kernels"),
+        ("copy", "large copies and few kernels"),
+        ("compute", "one long kernel"),
+        ("features", "features of protein structures"),
+    ];
+    let is_there = |name: &str| points.iter().any(|point| point.facts.workload == name);
+    let there: Vec<_> = KNOWN.iter().filter(|(name, _)| is_there(name)).collect();
+    html! {
+        @if !there.is_empty() {
+            p.trust {
+                "Workloads: "
+                @for (place, (name, about)) in there.iter().enumerate() {
+                    @if place > 0 { "; " }
+                    b { (name) } ", " (about)
+                }
+                ". A batch is uploaded, computed and downloaded. A graph replays all of it with one call; "
+                "stream launches call the driver for each kernel and copy. "
+                "Slots are batches in flight at the same time."
+            }
+        }
+    }
+}
+
+/// The table of contents.
+fn contents(content: &Content<'_>) -> Markup {
+    let sections = content.sections.iter();
+    let sections = sections.map(|section| (section.id, section.title));
+    let last = [
+        ("machine-section", "Machine and limits"),
+        ("points-section", "All points"),
+    ];
+    html! {
+        nav aria-label="Contents" {
+            ol { @for (id, title) in sections.chain(last) { li { a href={ "#" (id) } { (title) } } } }
         }
     }
 }
@@ -144,7 +218,7 @@ fn machine(run: &Run) -> Markup {
     ];
     html! {
         section.box id="machine" {
-            h2 { "Machine" }
+            h3 { "Machine" }
             dl { @for (name, value) in &facts { div { dt { (name) } dd { (value) } } } }
             @if !run.config.is_empty() {
                 details { summary { "The config as resolved" } pre { (run.config) } }
@@ -192,7 +266,7 @@ fn limits(limits: &Limits) -> Markup {
     html! {
         @if !known.is_empty() {
             section.box id="limits" {
-                h2 { "Limits, as measured in this run" }
+                h3 { "Limits, as measured in this run" }
                 dl { @for (name, value) in &known { div { dt { (name) } dd { (value) } } } }
             }
         }

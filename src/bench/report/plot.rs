@@ -33,6 +33,14 @@ pub(super) struct Plot {
     pub(super) lines: Vec<Line>,
     /// Two lines between which the chart is shaded.
     pub(super) shaded: Option<(usize, usize)>,
+    pub(super) gap: Option<Gap>,
+}
+
+/// The distance between two lines at one place, with its text.
+pub(super) struct Gap {
+    pub(super) lines: (usize, usize),
+    pub(super) x: f64,
+    pub(super) text: String,
 }
 
 /// A line of more points is a curve: only its last point has a marker.
@@ -95,6 +103,9 @@ impl Plot {
                 around.extend(frame.along(&self.lines[other]).into_iter().rev());
                 svg.polygon(format_args!("{} shade", Ink::Sky), &around);
             }
+            if let Some(gap) = &self.gap {
+                self.gap(&mut svg, &frame, gap);
+            }
             for line in &self.lines {
                 draw(&mut svg, &frame, line);
             }
@@ -103,6 +114,24 @@ impl Plot {
             }
         }
         svg.element(size, Some(label))
+    }
+
+    /// Draws a line between two lines, with its text to the right.
+    fn gap(&self, svg: &mut Svg, frame: &Frame, gap: &Gap) {
+        let at = |line: usize| {
+            let mut dots = self.lines.get(line)?.dots.iter();
+            let dot = dots.find(|dot| dot.x == gap.x)?;
+            frame.at(dot.x, dot.y)
+        };
+        if let (Some(one), Some(other)) = (at(gap.lines.0), at(gap.lines.1)) {
+            svg.line(format_args!("{} dashed", Ink::Text), &[one, other]);
+            let middle = (one.0 + 8.0, (one.1 + other.1) / 2.0);
+            svg.text(
+                format_args!("{} strong", Ink::Text),
+                (middle.0, middle.1 + 4.4),
+                &gap.text,
+            );
+        }
     }
 
     fn frame(&self, room: Room, (width, height): (f64, f64)) -> Option<Frame> {
@@ -149,9 +178,9 @@ impl Plot {
             text(svg, Ink::Quiet, (left - 8.0, y), Stand::Left, tick);
         }
         svg.line(Ink::Quiet, &[(left, bottom), (right, bottom)]);
-        text(svg, Ink::Text, (2.0, 13.0), Stand::Right, self.y.title);
+        text(svg, Ink::Text, (2.0, 13.0), Stand::Right, &self.y.label());
         let under = ((left + right) / 2.0, size.1 - 9.0);
-        text(svg, Ink::Text, under, Stand::Middle, self.x.title);
+        text(svg, Ink::Text, under, Stand::Middle, &self.x.label());
     }
 
     /// Writes names to the right, with their signs, each next to the end of its line or as near as

@@ -111,7 +111,7 @@ impl Rows {
             text(svg, Ink::Quiet, under, Stand::Middle, tick);
         }
         let under = ((frame.left + frame.right) / 2.0, height - 9.0);
-        text(svg, Ink::Text, under, Stand::Middle, self.axis.title);
+        text(svg, Ink::Text, under, Stand::Middle, &self.axis.label());
         let rule = self.rule.and_then(|rule| frame.at(rule));
         let mut y = 4.0;
         for row in &self.rows {

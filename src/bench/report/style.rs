@@ -127,7 +127,7 @@ pub(super) fn sheet() -> String {
 
 const PAGE: &str = "\
 :root { color-scheme: light dark; --ink: #1b2430; --quiet: #5a6570; --ground: #ffffff;
-  --panel: #f6f8fa; --edge: #d9dfe5; --link: #0064a0;
+  --panel: #f6f8fa; --edge: #d9dfe5; --link: #0064a0; --shade: #00000038;
   --red: #a31515; --red-ground: #fdeeee; --red-edge: #e2a3a3;
   --amber: #7a4b00; --amber-ground: #fff6e3; --amber-edge: #e3c27e }
 * { box-sizing: border-box }
@@ -143,13 +143,20 @@ ul.says { margin-top: 0; margin-bottom: 24px; padding-left: 20px }
 ul.says li { margin: 4px 0 }
 .box { border: 1px solid var(--edge); background: var(--panel); border-radius: 8px;
   padding: 14px 18px; margin-top: 16px; margin-bottom: 16px }
-.box h2 { font-size: 17px; margin: 0 0 6px }
+.box h2, .box h3 { font-size: 17px; margin: 0 0 6px }
 .box ul { margin: 0; padding-left: 20px }
 .refused { background: var(--red-ground); border-color: var(--red-edge) }
 .refused h2 { color: var(--red) }
-.flagged { background: var(--amber-ground); border-color: var(--amber-edge) }
-.flagged summary { color: var(--amber); font-weight: 600 }
-.flagged ul { margin-top: 8px }
+.trust { margin: 0 0 14px; color: var(--quiet) }
+.trust ul { margin: 8px 0 0; padding-left: 20px }
+.trust summary { color: inherit }
+.trust.flagged summary { color: var(--amber); font-weight: 600 }
+nav { border-top: 1px solid var(--edge); border-bottom: 1px solid var(--edge); font-size: 14px }
+nav ol { display: flex; flex-wrap: wrap; gap: 2px 20px; margin: 10px 0; padding: 0; list-style: none }
+a { color: var(--link) }
+nav a { text-decoration: none }
+section { scroll-margin-top: 8px }
+.more { margin-top: 28px }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 10px 24px;
   margin: 0 }
 dl div { min-width: 0 }
@@ -168,7 +175,10 @@ svg .on-bar { font-size: 11.5px }
 .legend li { display: flex; align-items: center; gap: 6px }
 .narrow, .legend.narrow { display: none }
 .legend svg { width: 28px; height: 14px; flex: none }
-.scroll { overflow-x: auto; border: 1px solid var(--edge); border-radius: 8px; margin: 8px 0 20px }
+.cue { color: var(--quiet) }
+.scroll { overflow-x: auto; border: 1px solid var(--edge); border-radius: 8px; margin: 8px 0 20px;
+  background: linear-gradient(to right, transparent, var(--ground) 60%) 100% 0 / 60px 100% no-repeat local,
+    linear-gradient(to right, transparent, var(--shade)) 100% 0 / 22px 100% no-repeat scroll }
 table { border-collapse: separate; border-spacing: 0; font-size: 13.5px; line-height: 1.35; width: 100%;
   font-variant-numeric: tabular-nums }
 th, td { padding: 6px 12px; text-align: right; white-space: nowrap; vertical-align: top }
@@ -191,6 +201,6 @@ tr.refused-point td:nth-child(n) { color: var(--red); background: var(--red-grou
 
 const DARK: &str = "\
 :root { --ink: #e4e9ef; --quiet: #9aa6b3; --ground: #12171d; --panel: #181f27; --edge: #2e3944;
-  --link: #6cb6ee; --red: #ff9c8c; --red-ground: #2c1719; --red-edge: #6e3636;
+  --link: #6cb6ee; --shade: #ffffff40; --red: #ff9c8c; --red-ground: #2c1719; --red-edge: #6e3636;
   --amber: #f2c063; --amber-ground: #2a2112; --amber-edge: #665020 }
 ";

@@ -1,8 +1,9 @@
 //! All points in tables, by workload and by the setting that is varied.
 
 use super::sweeps::against;
+use crate::bench::diagnosis::bound_words;
 use crate::bench::format::{self, capital};
-use crate::bench::merged::{names, workload};
+use crate::bench::merged::{difference, title, workload};
 use crate::bench::record::{Figures, Latency, Outcome, PointFacts, Record};
 use crate::bench::statistics::{Spread, median};
 use maud::{Markup, html};
@@ -10,7 +11,11 @@ use maud::{Markup, html};
 /// The text of a cell, and the small text under it.
 type Cell = (String, String);
 
-type Column = (&'static str, &'static str, fn(&Figures) -> Cell);
+type Column = (
+    &'static str,
+    &'static str,
+    fn(&Figures, &PointFacts) -> Cell,
+);
 
 fn one(text: String) -> Cell {
     (text, String::new())
@@ -55,11 +60,9 @@ fn stage(figures: &Figures, ns: fn(&crate::bench::record::Stages) -> f64) -> Cel
     stages.map_or_else(nothing, |stages| one(format::time(ns(stages))))
 }
 
-fn largest_share(figures: &Figures) -> Cell {
-    let share = figures.shares.first();
-    share.map_or_else(nothing, |share| {
-        (format::percent(share.share), share.limit.clone())
-    })
+/// Records of earlier versions write microseconds as `us`.
+fn micro(text: &str) -> String {
+    text.replace(" us", " µs")
 }
 
 fn cores(figures: &Figures) -> Cell {
@@ -73,43 +76,45 @@ fn cores(figures: &Figures) -> Cell {
 }
 
 const COLUMNS: [Column; 20] = [
-    ("batches", "per second", |f| rate(f, 1.0, format::per_s)),
-    ("structures", "per second", |f| {
+    ("time per batch", "median and range", |f, _| period(f)),
+    ("batches", "per second", |f, _| rate(f, 1.0, format::per_s)),
+    ("structures", "per second", |f, _| {
         rate(f, f.amounts.structures, format::per_s)
     }),
-    ("atoms", "per second", |f| {
+    ("atoms", "per second", |f, _| {
         rate(f, f.amounts.atoms, format::per_s)
     }),
-    ("up", "", |f| {
+    ("bound by", "", |f, facts| one(bound_words(f, facts))),
+    ("up", "", |f, _| {
         rate(f, f.amounts.upload_bytes, format::bytes_per_s)
     }),
-    ("down", "", |f| {
+    ("down", "", |f, _| {
         rate(f, f.amounts.download_bytes, format::bytes_per_s)
     }),
-    ("time per batch", "range", period),
-    ("latency", "p50", |f| latency(f, |l| l.p50_ns)),
-    ("latency", "p90", |f| latency(f, |l| l.p90_ns)),
-    ("latency", "p99", |f| latency(f, |l| l.p99_ns)),
-    ("latency", "maximum", |f| latency(f, |l| l.max_ns)),
-    ("host", "per batch", host),
-    ("upload", "on the device", |f| stage(f, |s| s.upload_ns)),
-    ("kernels", "on the device", |f| stage(f, |s| s.kernels_ns)),
-    ("download", "on the device", |f| stage(f, |s| s.download_ns)),
-    ("overlap", "stages at once", |f| {
+    ("latency", "p50", |f, _| latency(f, |l| l.p50_ns)),
+    ("latency", "p90", |f, _| latency(f, |l| l.p90_ns)),
+    ("latency", "p99", |f, _| latency(f, |l| l.p99_ns)),
+    ("latency", "maximum", |f, _| latency(f, |l| l.max_ns)),
+    ("host", "per batch", |f, _| host(f)),
+    ("upload", "sampled", |f, _| stage(f, |s| s.upload_ns)),
+    ("kernels", "sampled", |f, _| stage(f, |s| s.kernels_ns)),
+    ("download", "sampled", |f, _| stage(f, |s| s.download_ns)),
+    ("overlap", "stages at once", |f, _| {
         f.stages
             .map_or_else(nothing, |s| one(format::digits(s.overlap)))
     }),
-    ("calls", "per batch", |f| match f.calls > 0.0 {
+    ("calls", "per batch", |f, _| match f.calls > 0.0 {
         true => one(format::digits(f.calls)),
         false => nothing(),
     }),
-    ("processor", "cores busy", |f| match f.busy > 0.0 {
+    ("processor", "cores busy", |f, _| match f.busy > 0.0 {
         true => one(format::digits(f.busy)),
         false => nothing(),
     }),
-    ("processor", "s per million atoms", cores),
-    ("largest share", "of a limit", largest_share),
-    ("bound by", "", |f| (f.bound.clone(), f.chosen.join("; "))),
+    ("processor", "s per million atoms", |f, _| cores(f)),
+    ("mode auto", "chose", |f, _| {
+        one(micro(&f.chosen.join("; ")))
+    }),
 ];
 
 /// The records by key, in the order of the first record of each.
@@ -133,32 +138,49 @@ pub(super) fn tables(records: &[&Record]) -> Markup {
     html! {
         @for (name, group) in groups(records, |record| &record.point.workload) {
             section id={ "table-" (name) } {
-                h3 { (capital(&workload(name))) }
-                @for (axis, group) in groups(&group, |record| &record.point.axis) {
-                    (table(axis, &group))
+                h3 { (capital(&workload(name))) @if let Some(base) = base(&group) { ": " (about(base)) } }
+                @for (axis, group_of_axis) in groups(&group, |record| &record.point.axis) {
+                    (table(axis, &group_of_axis, base(&group)))
                 }
             }
         }
     }
 }
 
-fn table(axis: &str, records: &[&Record]) -> Markup {
-    let facts: Vec<&PointFacts> = records.iter().map(|record| &record.point).collect();
-    let alone = |facts: &PointFacts| {
-        let title = crate::bench::merged::title(facts);
-        let short = title.split_once(", ");
-        short.map_or_else(String::new, |(_, short)| short.to_owned())
-    };
-    let names = names(&facts, "");
-    let names = names
-        .into_iter()
-        .zip(&facts)
-        .map(|(name, facts)| match name.as_str() {
-            "" => alone(facts),
-            _ => name,
-        });
+/// The base point of a workload, or its first.
+fn base<'a>(records: &[&'a Record]) -> Option<&'a PointFacts> {
+    let mut points = records.iter().map(|record| &record.point);
+    let base = points.clone().find(|facts| facts.axis == "base");
+    base.or_else(|| points.next())
+}
+
+/// The settings that all points of a workload have, unless their row says otherwise.
+fn about(base: &PointFacts) -> String {
+    let title = title(base);
+    let settings = title.split_once(", ").map_or("", |(_, settings)| settings);
+    let slots = format!("{} slots", base.slots);
+    let all = [settings, &slots, &base.front];
+    let all: Vec<&str> = all.into_iter().filter(|it| !it.is_empty()).collect();
+    format!("{}, unless a row differs", all.join(", "))
+}
+
+/// Names a row by the settings in which it differs from the base point.
+fn row_name(facts: &PointFacts, base: Option<&PointFacts>) -> String {
+    let differs = base.map(|base| difference(facts, base));
+    match differs.as_deref() {
+        None | Some("") => "base point".to_owned(),
+        Some(differs) => differs.to_owned(),
+    }
+}
+
+fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
+    let names = records.iter().map(|record| row_name(&record.point, base));
     let figures = || records.iter().filter_map(|record| record.figures());
-    let says = |column: &&Column| figures().any(|figures| !column.2(figures).0.is_empty());
+    let with_facts = || {
+        let records = records.iter();
+        records.filter_map(|record| Some((record.figures()?, &record.point)))
+    };
+    let says = |column: &&Column| with_facts().any(|(f, facts)| !column.2(f, facts).0.is_empty());
     let columns: Vec<&Column> = COLUMNS.iter().filter(says).collect();
     let programs = super::sweeps::programs(figures());
     html! {
@@ -187,8 +209,7 @@ fn table(axis: &str, records: &[&Record]) -> Markup {
 
 fn heading(axis: &str) -> String {
     match axis {
-        "base" => "base point".to_owned(),
-        "" => "point".to_owned(),
+        "base" | "" => "point".to_owned(),
         axis => axis.replace('_', " "),
     }
 }
@@ -205,7 +226,7 @@ fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> M
             tr {
                 td { (name) }
                 @for (.., cell) in columns {
-                    @let (text, small) = cell(figures);
+                    @let (text, small) = cell(figures, &record.point);
                     td { (text) @if !small.is_empty() { small { (small) } } }
                 }
                 @for program in programs {

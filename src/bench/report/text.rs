@@ -2,6 +2,7 @@
 
 use super::sweeps::against;
 use super::verdict::words;
+use crate::bench::diagnosis::{bound_words, is_noisy};
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{difference, full_title, last_run, merge, title};
 use crate::bench::record::{Figures, Outcome, PointFacts, Record};
@@ -54,7 +55,7 @@ pub fn text(records: &[Record]) -> Result<String> {
                         .iter()
                         .map(|flag| format!("! {title}: {flag}")),
                 );
-                rows.push(row(name, figures));
+                rows.push(row(name, figures, &point.facts));
             }
             Outcome::Refused(reason) => refused.push(format!("REFUSED {name}: {reason}")),
         }
@@ -65,13 +66,15 @@ pub fn text(records: &[Record]) -> Result<String> {
     if more > 0 {
         warnings.push(format!("! {more} more warnings are in the report"));
     }
-    for line in said.says.into_iter().chain(refused).chain(warnings) {
+    let claims = said.claims.into_iter().map(|claim| claim.words);
+    let claims = std::iter::once(format!("{}.", said.trust)).chain(claims);
+    for line in claims.chain(refused).chain(warnings) {
         text += &format!("\n{line}");
     }
     Ok(text + "\n")
 }
 
-fn row(name: String, figures: &Figures) -> [String; 7] {
+fn row(name: String, figures: &Figures, facts: &PointFacts) -> [String; 7] {
     let period = Spread::of(&figures.period_ns);
     let references = figures.references.iter().filter_map(|reference| {
         let change = against(figures, reference)?;
@@ -85,7 +88,7 @@ fn row(name: String, figures: &Figures) -> [String; 7] {
         0 => String::new(),
         _ => format::time(ns as f64),
     };
-    let noisy = if figures.flags.is_empty() { "" } else { " !" };
+    let noisy = if is_noisy(figures, facts) { " !" } else { "" };
     [
         name + noisy,
         period.map_or_else(
@@ -95,7 +98,7 @@ fn row(name: String, figures: &Figures) -> [String; 7] {
         period.map_or_else(String::new, |period| format::per_s(period.rate(1.0).median)),
         latency(figures.closed.p50_ns),
         latency(figures.closed.p99_ns),
-        figures.bound.clone(),
+        bound_words(figures, facts),
         references.collect::<Vec<_>>().join(", "),
     ]
 }

@@ -1,56 +1,137 @@
 //! The run's results in sentences: only what its figures support.
 
-use super::sweeps::{Sweep, against, by_size, launch_slopes, pairs};
+use super::sweeps::{against, launch_slopes, pairs, program, programs};
+use crate::bench::diagnosis::{bound, is_noisy};
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, bases, is_of_files, size, title, workload};
-use crate::bench::record::{Figures, PointFacts, Run, Share};
+use crate::bench::record::{Figures, PointFacts, Run};
 use crate::bench::statistics::{Change, Finding, median};
 
+/// The results in words.
 pub(super) struct Words {
     pub(super) headline: String,
-    pub(super) says: Vec<String>,
+    /// How far to trust the run, in a sentence.
+    pub(super) trust: String,
+    pub(super) claims: Vec<Claim>,
 }
 
-/// The smallest share of a limit that bounds a point.
-const BOUND: f64 = 0.5;
+/// A sentence, and the id of the chart that shows it.
+pub(super) struct Claim {
+    pub(super) words: String,
+    pub(super) figure: String,
+}
+
+/// The share of noisy points from which a run is too noisy for a headline.
+const NOISY_MAX: f64 = 0.5;
+
+/// A ratio beyond this is a difference even between noisy points.
+const NOISE: f64 = 1.2;
+
+type Pair<'a> = (&'a MergedPoint, &'a MergedPoint);
 
 pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
-    let sweeps = by_size(points);
-    let replay = replay(run, points);
-    let bound: Vec<(String, String)> = copy_bound(&sweeps);
-    let mut says = Vec::new();
-    // The first sentence of each kind makes the headline.
-    let headline = match (replay.first(), bound.first()) {
-        (Some((one, replay)), Some((other, bound))) if one == other => {
-            format!("{replay}; {bound}")
+    let pairs = pairs(points);
+    let chosen = chosen(&pairs);
+    let mut chosen = chosen.iter().filter_map(|pair| compared(run, points, pair));
+    let first = chosen.next();
+    let headline = match &first {
+        Some(first) => {
+            let is_faster = first.finding == Finding::More;
+            let more = is_faster.then(|| equal_at(&first.name, &pairs));
+            format!("{}{}", first.headline(), more.flatten().unwrap_or_default())
         }
-        (Some((_, replay)), Some((name, bound))) => format!("{replay}; {name}: {bound}"),
-        (Some((_, replay)), None) => replay.clone(),
-        (None, Some((name, bound))) => format!("{name}: {bound}"),
-        (None, None) => plain(points),
+        None => plain(points),
     };
-    let more = replay.iter().skip(1);
-    says.extend(more.map(|(_, words)| capital(&format!("{words}."))));
-    let rest = bound.iter().skip(1);
-    let rest: Vec<String> = rest
-        .map(|(name, words)| format!("{name}: {words}"))
-        .collect();
-    if !rest.is_empty() {
-        says.push(capital(&format!("{}.", rest.join("; "))));
+    let mut claims = Vec::new();
+    let mut claim = |words: String, figure: &str| {
+        let (words, figure) = (capital(&words), figure.to_owned());
+        claims.push(Claim { words, figure });
+    };
+    chosen.for_each(|one| claim(one.claim(), "replay"));
+    if run.backend == "cpu" && first.is_some() {
+        let words = "On the CPU a graph makes the same calls as stream launches.";
+        claim(words.to_owned(), "");
     }
-    if run.backend == "cpu" && !replay.is_empty() {
-        says.push("On the CPU a graph makes the same calls as stream launches.".to_owned());
+    if let Some((graph, stream)) = launch_slopes(points) {
+        let words = format!(
+            "Each additional kernel costs {} per batch with stream launches, {} with graph replay.",
+            format::time(stream),
+            format::time(graph.max(0.0))
+        );
+        claim(words, "launches-launch");
     }
-    says.extend(launches(points));
-    says.extend(latency(points));
-    says.extend(bounds(points));
-    says.extend(others(points));
-    says.extend(files(points));
-    Words { headline, says }
+    if let Some(words) = fronts(points) {
+        let has_ring = words.contains("ring");
+        let figure = if has_ring {
+            "fronts"
+        } else {
+            "throughput-features"
+        };
+        claim(words + ".", figure);
+    }
+    if let Some((words, figure)) = latency(points) {
+        claim(words, &figure);
+    }
+    if let Some(words) = bounds(points) {
+        claim(words, "shares");
+    }
+    if let Some(words) = others(points) {
+        claim(words, "ratios");
+    }
+    for (words, threads) in files(points) {
+        claim(words, &format!("files-{threads}"));
+    }
+    Words {
+        headline,
+        trust: trust(points, first.as_ref()),
+        claims,
+    }
 }
 
-/// The highest rate of a whole run, of all features if there is one.
-fn whole_runs(points: &[MergedPoint]) -> Option<String> {
+/// Whether half of a run's points are noisy.
+pub(super) fn is_noisy_run(points: &[MergedPoint]) -> bool {
+    let noisy = noisy(points);
+    noisy > 0 && noisy as f64 >= NOISY_MAX * measured(points) as f64
+}
+
+fn measured(points: &[MergedPoint]) -> usize {
+    points.iter().filter_map(MergedPoint::figures).count()
+}
+
+/// The number of noisy points.
+fn noisy(points: &[MergedPoint]) -> usize {
+    let of_point = |point: &&MergedPoint| {
+        point
+            .figures()
+            .is_some_and(|figures| is_noisy(figures, &point.facts))
+    };
+    points.iter().filter(of_point).count()
+}
+
+/// How far to trust the run: how many points are noisy, and how certain the headline is.
+fn trust(points: &[MergedPoint], headline: Option<&Compared>) -> String {
+    let all = measured(points);
+    let noisy = noisy(points);
+    let steady = match (all, noisy) {
+        (0, _) => return "Nothing was measured".to_owned(),
+        (1, 0) => "The measurement is steady".to_owned(),
+        (1, _) => "The measurement is noisy".to_owned(),
+        (all, 0) => format!("All {all} measurements are steady"),
+        (all, noisy) => {
+            let verb = if noisy == 1 { "is" } else { "are" };
+            format!("{noisy} of {all} measurements {verb} noisy")
+        }
+    };
+    match headline {
+        Some(Compared { interval, .. }) if !interval.is_empty() => {
+            format!("{steady}; the speedup of replay in the headline has a {interval}")
+        }
+        _ => steady,
+    }
+}
+
+/// The rate of a whole run, of all features if there is one, and its name.
+fn whole_run(points: &[MergedPoint]) -> Option<String> {
     let of_files = points.iter().filter(|point| is_of_files(&point.facts));
     let rates = of_files.filter_map(|point| {
         let is_all = point.facts.workload.starts_with("all_files");
@@ -58,95 +139,163 @@ fn whole_runs(points: &[MergedPoint]) -> Option<String> {
         Some((is_all, rate, &point.facts))
     });
     let (_, rate, facts) = rates.max_by(|a, b| (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)))?;
-    let name = capital(&workload(&facts.workload));
+    let name = workload(&facts.workload);
     Some(format!("{name}: {} atoms/s", format::count(rate)))
 }
 
-/// The rate of a whole run, or else of the first base point, for runs that compare nothing.
+/// What is reached, for runs that compare nothing: by a whole run, else by the fronts, else by the
+/// first base point.
 fn plain(points: &[MergedPoint]) -> String {
-    if let Some(words) = whole_runs(points) {
-        return words;
-    }
-    let best = bases(points).into_iter().find_map(|base| {
-        let period = base.period()?;
-        let rate = format::count(period.rate(1.0).median);
-        Some(format!("{}: {rate} batches/s", title(&base.facts)))
-    });
-    best.unwrap_or_else(|| "no point has figures".to_owned())
-}
-
-/// A point's kernels and size.
-fn what(facts: &PointFacts) -> String {
-    let kernels = match facts.kernels {
-        0 => String::new(),
-        1 => "1 kernel, ".to_owned(),
-        many => format!("{many} kernels, "),
+    let base = || {
+        bases(points).into_iter().find_map(|base| {
+            let rate = format::count(base.period()?.rate(1.0).median);
+            Some(format!("{}: {rate} batches/s", title(&base.facts)))
+        })
     };
-    format!("{kernels}{}", size(facts))
+    let none = || "no point has figures".to_owned();
+    let reached = whole_run(points).or_else(|| fronts(points));
+    reached.or_else(base).unwrap_or_else(none)
 }
 
-/// Graph replay against stream launches: at the base point of each workload, or at its first pair
-/// of points. The launch-bound workload comes first.
-fn replay(run: &Run, points: &[MergedPoint]) -> Vec<(String, String)> {
-    let pairs = pairs(points);
-    let mut chosen: Vec<&(&MergedPoint, &MergedPoint)> = Vec::new();
-    for pair in &pairs {
+/// `12 small kernels with 16 KiB batches`.
+fn what(facts: &PointFacts) -> String {
+    let small = if facts.workload == "launch" {
+        "small "
+    } else {
+        ""
+    };
+    let kernels = match facts.kernels {
+        0 => workload(&facts.workload),
+        1 => format!("1 {small}kernel"),
+        many => format!("{many} {small}kernels"),
+    };
+    let batches = match (facts.unit.as_str(), facts.upload_bytes) {
+        ("elements", 1..) => format!("{} batches", size(facts)),
+        _ => format!("batches of {}", size(facts)),
+    };
+    format!("{kernels} with {batches}")
+}
+
+/// The pair of each workload that stands for it: the one of its base point, or its first. The
+/// launch-bound workload comes first.
+fn chosen<'a>(pairs: &[Pair<'a>]) -> Vec<Pair<'a>> {
+    let mut chosen: Vec<Pair<'a>> = Vec::new();
+    for pair in pairs {
         let workload = &pair.0.facts.workload;
-        let base = |pair: &&(&MergedPoint, &MergedPoint)| pair.0.is_base() || pair.1.is_base();
-        let group = || {
-            pairs
-                .iter()
-                .filter(|pair| pair.0.facts.workload == *workload)
-        };
+        let mut group = pairs
+            .iter()
+            .filter(|pair| pair.0.facts.workload == *workload);
         if chosen.iter().all(|pair| pair.0.facts.workload != *workload) {
-            chosen.extend(group().find(base).or_else(|| group().next()));
+            let base = group.find(|pair| pair.0.is_base() || pair.1.is_base());
+            chosen.push(*base.unwrap_or(pair));
         }
     }
     chosen.sort_by_key(|pair| pair.0.facts.workload != "launch");
-    let sentence = |pair: &&(&MergedPoint, &MergedPoint)| {
-        let (graph, stream) = (pair.0.figures()?, pair.1.figures()?);
-        let change = Change::of(&graph.period_ns, &stream.period_ns)?;
-        let name = workload(&pair.0.facts.workload);
-        let of = match name.as_str() {
-            "launch" => String::new(),
-            name => format!("{name}: "),
-        };
-        let words = compared(run, &change, &what(&pair.0.facts));
-        Some((name, of + &words))
-    };
-    chosen.iter().filter_map(sentence).collect()
+    chosen
 }
 
-/// How replay compares with launches, as a sentence without its end; `what` is the batch.
-fn compared(run: &Run, change: &Change, what: &str) -> String {
-    let times = format::factor(change.ratio);
-    let interval = interval(change);
-    let of_batch = match (interval.as_str(), change.finding) {
-        ("", _) => format!("({what} per batch)"),
-        (interval, Finding::Same | Finding::Less | Finding::More) => {
-            format!("({what} per batch; {interval})")
-        }
-        (interval, Finding::Unclear) => format!("({what} per batch): {interval}"),
+/// Graph replay compared with stream launches.
+struct Compared {
+    /// The workload.
+    name: String,
+    /// Its kernels and batches.
+    what: String,
+    times: String,
+    /// The uncertainty of the ratio; empty if it is not written.
+    interval: String,
+    /// Whether no difference is expected, as on the CPU.
+    is_expected: bool,
+    finding: Finding,
+}
+
+fn compared(run: &Run, points: &[MergedPoint], pair: &Pair<'_>) -> Option<Compared> {
+    let change = replay_change(pair)?;
+    let facts = &pair.0.facts;
+    let finding = match change.finding {
+        _ if is_noisy_run(points) => Finding::Unclear,
+        finding => finding,
     };
-    match change.finding {
-        Finding::More => {
-            format!("graph replay is {times} times as fast as stream launches {of_batch}")
-        }
-        Finding::Less => {
-            format!("graph replay is only {times} times as fast as stream launches {of_batch}")
-        }
-        Finding::Same => {
-            let expected = if run.backend == "cpu" {
-                ", as expected on the CPU"
-            } else {
-                ""
-            };
-            format!("graph replay is as fast as stream launches{expected} {of_batch}")
-        }
-        Finding::Unclear => {
-            format!("no conclusion on graph replay against stream launches {of_batch}")
+    Some(Compared {
+        name: facts.workload.clone(),
+        what: what(facts),
+        times: format::factor(change.ratio),
+        interval: interval(&change),
+        is_expected: run.backend == "cpu",
+        finding,
+    })
+}
+
+impl Compared {
+    /// The comparison as a headline, with both sides.
+    fn headline(&self) -> String {
+        let Compared { what, times, .. } = self;
+        let than = "as stream launches";
+        match self.finding {
+            Finding::More => format!("graph replay runs {what} {times} times as fast {than}"),
+            Finding::Less => format!("graph replay runs {what} only {times} times as fast {than}"),
+            Finding::Same if self.is_expected => {
+                format!("graph replay runs {what} as fast {than}, as expected on the CPU")
+            }
+            Finding::Same => format!("graph replay runs {what} as fast {than}"),
+            Finding::Unclear => {
+                format!("too noisy to compare graph replay with stream launches: {what}")
+            }
         }
     }
+
+    /// The comparison as a claim below the headline.
+    fn claim(&self) -> String {
+        let times = &self.times;
+        let words = match self.finding {
+            Finding::More => format!("graph replay is {times} times as fast as stream launches"),
+            Finding::Less => {
+                format!("graph replay is only {times} times as fast as stream launches")
+            }
+            Finding::Same => "both are equally fast".to_owned(),
+            Finding::Unclear => "too noisy to compare".to_owned(),
+        };
+        let name = workload(&self.name);
+        let within = in_brackets(&self.interval);
+        format!("{name}, {}: {words}{within}.", self.what)
+    }
+}
+
+/// How many times as fast graph replay is as stream launches. The finding is unclear if either is
+/// noisy.
+pub(super) fn replay_change((graph, stream): &Pair<'_>) -> Option<Change> {
+    let (replayed, launched) = (graph.figures()?, stream.figures()?);
+    let change = Change::of(&replayed.period_ns, &launched.period_ns)?;
+    let noisy = is_noisy(replayed, &graph.facts) || is_noisy(launched, &stream.facts);
+    // A difference that exceeds the noise stands.
+    let apart = change.low > NOISE || change.high < 1.0 / NOISE;
+    Some(match noisy && !apart {
+        true => change.unclear(),
+        false => change,
+    })
+}
+
+/// Where replay stops to be faster: the sizes, up to the largest, at which copies bound and both
+/// ways are equally fast.
+fn equal_at(name: &str, pairs: &[Pair<'_>]) -> Option<String> {
+    let of_workload = pairs.iter().filter(|pair| pair.0.facts.workload == name);
+    let base = of_workload.clone().find(|pair| pair.0.is_base())?;
+    let alike = |pair: &&Pair<'_>| {
+        let (one, other) = (&pair.0.facts, &base.0.facts);
+        one.kernels == other.kernels && one.slots == other.slots
+    };
+    let mut sizes: Vec<&Pair<'_>> = of_workload.filter(alike).collect();
+    sizes.sort_by_key(|pair| pair.0.facts.batch);
+    let is_equal = |pair: &&&Pair<'_>| {
+        let same = replay_change(pair).is_some_and(|change| change.finding == Finding::Same);
+        let figures = pair.0.figures();
+        let bound = figures.and_then(|figures| bound(figures, &pair.0.facts));
+        same && bound.is_some_and(|bound| bound.is_copying())
+    };
+    let equal = sizes.iter().rev().take_while(is_equal).count();
+    let first = sizes.get(sizes.len() - equal)?;
+    let at = if equal == 1 { "at" } else { "from" };
+    let words = "the link to the GPU is the limit and both are equally fast";
+    Some(format!("; {at} {} {words}", size(&first.0.facts)))
 }
 
 /// The interval of a ratio, unless its ends are the same in writing.
@@ -154,83 +303,53 @@ pub(super) fn interval(change: &Change) -> String {
     let (low, high) = (format::factor(change.low), format::factor(change.high));
     match low == high {
         true => String::new(),
-        false => format!("{} {low} to {high}", change.interval_name()),
+        false => format!("{} of {low} to {high}", change.interval_name()),
     }
 }
 
-/// `3.1 times as fast as gemmi (99% interval 3.0 to 3.2)`.
-fn as_fast_as(change: &Change, program: &str) -> String {
-    let interval = interval(change);
-    let within = match interval.as_str() {
+fn in_brackets(text: &str) -> String {
+    match text {
         "" => String::new(),
-        interval => format!(" ({interval})"),
-    };
+        text => format!(" ({text})"),
+    }
+}
+
+/// `3.1 times as fast as gemmi (99% interval of 3.0 to 3.2)`.
+fn as_fast_as(change: &Change, program: &str) -> String {
+    let within = in_brackets(&interval(change));
     let times = format::factor(change.ratio);
     match change.finding {
         Finding::More | Finding::Less => format!("{times} times as fast as {program}{within}"),
         Finding::Same => format!("not significantly different from {program}{within}"),
-        Finding::Unclear => format!("no faster or slower than {program} with confidence{within}"),
+        Finding::Unclear => format!("too noisy to compare with {program}{within}"),
     }
 }
 
-/// The largest share of a limit.
-fn largest(figures: &Figures) -> Option<&Share> {
-    let shares = figures
-        .shares
-        .iter()
-        .filter(|share| share.share.is_finite());
-    shares.max_by(|one, other| one.share.total_cmp(&other.share))
-}
-
-fn is_copy_bound(figures: &Figures) -> Option<bool> {
-    let share = largest(figures)?;
-    let copies = ["upload", "download"].contains(&share.limit.as_str());
-    Some(copies && share.share >= BOUND)
-}
-
-/// The size from which copies bound, for the first sweep of each workload.
-fn copy_bound(sweeps: &[Sweep<'_>]) -> Vec<(String, String)> {
-    let mut said: Vec<(String, String)> = Vec::new();
-    for sweep in sweeps.iter().filter(|sweep| sweep.facts.mode != "stream") {
-        let name = workload(&sweep.facts.workload);
-        if said.iter().any(|(known, _)| *known == name) {
-            continue;
-        }
-        let bound: Option<Vec<bool>> = sweep
-            .points
-            .iter()
-            .map(|(.., figures)| is_copy_bound(figures))
-            .collect();
-        let Some(bound) = bound else { continue };
-        let size = |place: usize| size(&sweep.points[place].1.facts);
-        // All sizes from there on are bound.
-        let free = bound
-            .iter()
-            .rposition(|bound| !bound)
-            .map_or(0, |last| last + 1);
-        let words = match free {
-            0 => format!("copy-bound at every size measured, from {}", size(0)),
-            all if all == bound.len() => format!("not copy-bound up to {}", size(all - 1)),
-            from => format!("copy-bound from {}", size(from)),
-        };
-        said.push((name, words));
+/// What whole runs and the fronts reach with features of structures. The ring alone does less
+/// work: its batches are packed beforehand.
+fn fronts(points: &[MergedPoint]) -> Option<String> {
+    let rate = |front: &str| {
+        let is_front = |facts: &PointFacts| facts.workload == "features" && facts.front == front;
+        let mut of_front = points.iter().filter(|point| is_front(&point.facts));
+        let point = of_front.find(|point| point.is_base() || point.facts.axis == "front")?;
+        let rate = point.period()?.rate(point.figures()?.amounts.atoms).median;
+        (rate > 0.0).then(|| format!("{} atoms/s", format::count(rate)))
+    };
+    let mut says: Vec<String> = whole_run(points).into_iter().collect();
+    let known = [("engine", "Engine"), ("pipeline", "Pipeline")];
+    let known = known.into_iter().filter_map(|(front, name)| {
+        rate(front).map(|rate| format!("{name} {rate} from structures in memory"))
+    });
+    says.extend(known);
+    if says.is_empty() {
+        return None;
     }
-    // The launch-bound workload comes first.
-    said.sort_by_key(|(name, _)| name != "launch");
-    said
+    says.extend(rate("ring").map(|rate| format!("the ring alone {rate} from packed batches")));
+    Some(format!("features of structures: {}", says.join("; ")))
 }
 
-fn launches(points: &[MergedPoint]) -> Option<String> {
-    let (graph, stream) = launch_slopes(points)?;
-    Some(format!(
-        "Each additional kernel costs {} per batch with stream launches, {} with graph replay.",
-        format::time(stream),
-        format::time(graph.max(0.0))
-    ))
-}
-
-/// The latencies of the first base point that has any.
-fn latency(points: &[MergedPoint]) -> Option<String> {
+/// The latencies of the first base point that has any, and the chart that shows them.
+fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
     let base = bases(points).into_iter().find(|base| {
         base.figures()
             .is_some_and(|figures| figures.closed.count > 0)
@@ -238,7 +357,7 @@ fn latency(points: &[MergedPoint]) -> Option<String> {
     let figures = base.figures()?;
     let closed = format!(
         "{}: median latency {}, p99 {}",
-        capital(&title(&base.facts)),
+        title(&base.facts),
         format::time(figures.closed.p50_ns as f64),
         format::time(figures.closed.p99_ns as f64),
     );
@@ -246,53 +365,55 @@ fn latency(points: &[MergedPoint]) -> Option<String> {
     let open = open.map(|open| {
         let p99 = format::time(open.latency.p99_ns as f64);
         format!(
-            "; p99 {p99} when batches arrive at random at {} of that rate",
+            " with every slot in use; p99 {p99} when batches arrive at random at {} of that rate",
             format::percent(open.load)
         )
     });
-    Some(format!("{closed}{}.", open.unwrap_or_default()))
+    let figure = match open {
+        Some(_) => format!("load-{}", base.facts.workload),
+        None => "latency-closed".to_owned(),
+    };
+    Some((format!("{closed}{}.", open.unwrap_or_default()), figure))
 }
 
-/// The largest share of a limit at each base point.
+/// What bounds each base point.
 fn bounds(points: &[MergedPoint]) -> Option<String> {
     let mut seen: Vec<&str> = Vec::new();
     let mut says: Vec<String> = Vec::new();
     for base in bases(points) {
         let name = base.facts.workload.as_str();
-        let share = base.figures().and_then(largest);
-        if let (Some(share), false) = (share, seen.contains(&name)) {
+        if is_of_files(&base.facts) || seen.contains(&name) {
+            continue;
+        }
+        let bound = base.figures().and_then(|it| bound(it, &base.facts));
+        if let Some(bound) = bound {
             seen.push(name);
-            let percent = format::percent(share.share);
-            says.push(format!("{} {percent} of {}", workload(name), share.limit));
+            let share = format::percent(bound.share);
+            says.push(format!("{} by {}, {share}", workload(name), bound.name));
         }
     }
-    (!says.is_empty()).then(|| {
-        format!(
-            "Largest share of a limit at the base points: {}.",
-            says.join("; ")
-        )
-    })
+    (!says.is_empty()).then(|| format!("What bounds each workload: {}.", says.join("; ")))
 }
 
-/// Work on files compared with the fastest other program: a sentence for each work.
-fn files(points: &[MergedPoint]) -> Vec<String> {
-    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+/// Work on files compared with the fastest other program: a sentence for each work, and the
+/// threads of its first point.
+fn files(points: &[MergedPoint]) -> Vec<(String, usize)> {
+    let mut said: Vec<(String, usize, Vec<String>)> = Vec::new();
     for point in points.iter().filter(|point| is_of_files(&point.facts)) {
         let name = capital(&workload(&point.facts.workload));
         let Some(words) = against_the_fastest(point) else {
             continue;
         };
-        match said.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, all)) => all.push(words),
-            None => said.push((name, vec![words])),
+        match said.iter_mut().find(|(known, ..)| *known == name) {
+            Some((.., all)) => all.push(words),
+            None => said.push((name, point.facts.threads, vec![words])),
         }
     }
     let said = said.into_iter();
-    said.map(|(name, words)| {
-        format!(
-            "{name}, compared with the fastest other program: {}.",
-            words.join("; ")
-        )
+    said.map(|(name, threads, words)| {
+        let words = words.join("; ");
+        let words = format!("{name}, compared with the fastest other program: {words}.");
+        (words, threads)
     })
     .collect()
 }
@@ -310,56 +431,49 @@ fn against_the_fastest(point: &MergedPoint) -> Option<String> {
     })
 }
 
-/// Other programs over all points that they measured. Leaves out files, and stream launches if
-/// there are graphs, since those are only the baseline.
-fn others(points: &[MergedPoint]) -> Vec<String> {
-    let mut names: Vec<(&str, Vec<Change>, bool)> = Vec::new();
+/// Other programs, each compared at all points that it measured. Leaves out files, and stream
+/// launches if there are graphs, since those are only the baseline.
+pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<Change>)> {
     let replayed = points.iter().any(|point| point.facts.mode != "stream");
     let points = points
         .iter()
         .filter(|point| !(is_of_files(&point.facts) || replayed && point.facts.mode == "stream"));
-    for figures in points.filter_map(MergedPoint::figures) {
-        for reference in &figures.references {
-            let Some(change) = against(figures, reference) else {
-                continue;
-            };
-            let wrong = reference.agrees == Some(false);
-            match names.iter_mut().find(|(name, ..)| *name == reference.name) {
-                Some((_, changes, any)) => {
-                    changes.push(change);
-                    *any |= wrong;
-                }
-                None => names.push((&reference.name, vec![change], wrong)),
-            }
-        }
-    }
-    let sentence = |(name, changes, wrong): &(&str, Vec<Change>, bool)| {
-        let finding = |finding| {
-            changes
-                .iter()
-                .filter(|change| change.finding == finding)
-                .count()
-        };
-        let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
-        let ratio = median(&ratios)?;
-        let wrong = if *wrong { " Its outputs differ." } else { "" };
-        let words = match changes.as_slice() {
-            [one] => format!("tapeloop is {}", as_fast_as(one, name)),
-            many => {
-                let slower = match finding(Finding::Less) {
-                    0 => String::new(),
-                    slower => format!(", slower at {slower}"),
-                };
-                format!(
-                    "tapeloop is faster than {name} at {} of {} points{slower}; the median is {} \
-                     times as fast",
-                    finding(Finding::More),
-                    many.len(),
-                    format::factor(ratio)
-                )
-            }
-        };
-        Some(format!("{}.{wrong}", capital(&words)))
+    let figures: Vec<&Figures> = points.filter_map(MergedPoint::figures).collect();
+    let compared = |name: &str| {
+        let each = figures
+            .iter()
+            .filter_map(|figures| against(figures, program(figures, name)?));
+        each.collect()
     };
-    names.iter().filter_map(sentence).collect()
+    let names = programs(figures.iter().copied()).into_iter();
+    names.map(|name| (name, compared(name))).collect()
+}
+
+/// A sentence about the other programs.
+fn others(points: &[MergedPoint]) -> Option<String> {
+    let differs = |name: &str| {
+        let mut figures = points.iter().filter_map(MergedPoint::figures);
+        figures.any(|it| program(it, name).is_some_and(|it| it.agrees == Some(false)))
+    };
+    let words = |(name, changes): (&str, Vec<Change>)| {
+        let wrong = if differs(name) {
+            "; its outputs differ"
+        } else {
+            ""
+        };
+        if let [one] = changes.as_slice() {
+            return Some(as_fast_as(one, name) + wrong);
+        }
+        let finding = |finding| changes.iter().filter(|it| it.finding == finding).count();
+        let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
+        Some(format!(
+            "{} times as fast as {name} (median of {} points: faster at {}, slower at {}{wrong})",
+            format::factor(median(&ratios)?),
+            changes.len(),
+            finding(Finding::More),
+            finding(Finding::Less),
+        ))
+    };
+    let all: Vec<String> = by_program(points).into_iter().filter_map(words).collect();
+    (!all.is_empty()).then(|| format!("at the same work tapeloop is {}.", all.join("; ")))
 }

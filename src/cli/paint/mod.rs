@@ -63,7 +63,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let svg = target(&args.svg, "the drawing")?;
     let plan = Plan::new(config)?;
     let mut painter = Painter {
-        columns: plan.config.features.columns(TableName::Residues),
+        columns: columns(&plan.config.features),
         column: column.zip(output),
         svg,
         outputs,
@@ -92,6 +92,19 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         annotations.matches().log();
     }
     Ok(exit_codes::of_inputs(painter.painted, painter.rejected))
+}
+
+/// The residue columns that are computed, in their order in the table.
+fn columns(features: &FeatureConfig) -> Vec<(FeatureName, ColumnDecl)> {
+    let chosen = FeatureName::ALL.iter().copied();
+    let chosen = chosen.filter(|name| features.features.contains(name));
+    let of_feature = |name| {
+        let columns = features.columns_of(name).into_iter();
+        columns.map(move |column| (name, column))
+    };
+    let all = chosen.flat_map(of_feature);
+    all.filter(|(_, column)| column.table == TableName::Residues)
+        .collect()
 }
 
 /// Finds the feature that has the residue column `name`, and chooses it: in addition to the other
@@ -131,8 +144,8 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
 
 /// Takes results in order, and paints a file after its last model.
 struct Painter {
-    /// The residue columns that are computed.
-    columns: Vec<ColumnDecl>,
+    /// The residue columns that are computed, and their features.
+    columns: Vec<(FeatureName, ColumnDecl)>,
     /// The column that is painted, and its target.
     column: Option<(String, Target)>,
     svg: Option<Target>,
@@ -211,7 +224,7 @@ impl Painter {
                 .columns
                 .iter()
                 .zip(table.columns(TableName::Residues))
-                .map(|(decl, column)| Track::new(decl, column, structure))
+                .map(|((feature, decl), column)| Track::new(*feature, decl, column, structure))
                 .collect();
             // `1abc.pdb` and `1abc.cif` have the same stem.
             let names = [OsStr::new(name), &file].map(|name| {
@@ -229,7 +242,10 @@ impl Painter {
             let (text, format) = text_of(source, std::fs::read(&path)?, &self.limits)?;
             let to = target.place(&path, &[file], &mut self.outputs)?;
             target::check_format(&to, format)?;
-            let at = self.columns.iter().position(|column| column.name == *name);
+            let at = self
+                .columns
+                .iter()
+                .position(|(_, column)| column.name == *name);
             let at = at.expect("the column is one of the computed ones");
             let values = |(structure, table): (Structure, FeatureTable)| Model {
                 values: values::numbers(table.column(TableName::Residues, at)),
@@ -238,7 +254,7 @@ impl Painter {
             let models: Vec<Model> = models.into_iter().map(values).collect();
             let fields = BFactorFields::find(&text, format, self.limits)?;
             let painted = text::paint(&text, format, &fields, &models, self.null);
-            let column = &self.columns[at];
+            let (_, column) = &self.columns[at];
             products.push(Product {
                 path: to,
                 about: about(&painted, column, &models),

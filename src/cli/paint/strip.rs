@@ -1,13 +1,14 @@
 //! A structure's features along its sequence, as a drawing.
 //!
-//! A line of the drawing has up to [`PER_LINE`] residues, and under them a track a column. Colours
-//! are classes of a style sheet ([`style`]), so that one file is readable on light and on dark
-//! ground.
+//! The sequence is cut into blocks of equal length, of up to [`PER_BLOCK`] residues. Below the
+//! residues of a block is a track for each column, under the heading of its group. Columns that are
+//! null or equal at all residues are named in the header instead. Colours are classes of a style
+//! sheet ([`style`]), so that one file is readable on light and on dark ground.
 
 mod style;
 
 use super::values::{numbers, range, words};
-use crate::features::{Column, ColumnDecl, ColumnKind};
+use crate::features::{Column, ColumnDecl, ColumnKind, FeatureName};
 use crate::structure::Structure;
 use crate::svg::{Ink, Svg};
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use style::{STEPS, WORDS};
 
-const PER_LINE: usize = 100;
+const PER_BLOCK: usize = 100;
 /// The header takes as much room as this many.
 const CELLS_MIN: usize = 45;
 
@@ -25,7 +26,10 @@ const TRACK: f64 = 13.0;
 const TRACK_STEP: f64 = 16.0;
 const MARGIN: f64 = 16.0;
 const HEADER: f64 = 66.0;
-/// Above the tracks of a line: its chains and its sequence.
+/// The height of a line of notes, and of the heading of a group of tracks.
+const NOTE: f64 = 16.0;
+const HEADING: f64 = 19.0;
+/// Above the tracks of a block: its chains and its sequence.
 const ABOVE: f64 = 32.0;
 /// Below them: residue numbers, and room.
 const BELOW: f64 = 44.0;
@@ -40,7 +44,8 @@ const HALF_TURN: f64 = 180.0;
 /// A column along the sequence.
 pub(super) struct Track {
     name: String,
-    unit: &'static str,
+    group: &'static str,
+    unit: String,
     values: Vec<Option<f64>>,
     range: Option<(f64, f64)>,
     /// What the numbers stand for, none where they are numbers.
@@ -50,7 +55,12 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub(super) fn new(decl: &ColumnDecl, column: Column<'_>, structure: &Structure) -> Self {
+    pub(super) fn new(
+        feature: FeatureName,
+        decl: &ColumnDecl,
+        column: Column<'_>,
+        structure: &Structure,
+    ) -> Self {
         let words = match decl.kind {
             ColumnKind::Chain => {
                 let chains = structure.chains.iter();
@@ -61,7 +71,8 @@ impl Track {
         let values = numbers(column);
         Track {
             name: decl.name.clone(),
-            unit: decl.unit,
+            group: group(feature, &decl.name),
+            unit: unit(decl.unit),
             range: range(values.iter().copied()),
             values,
             words,
@@ -88,6 +99,21 @@ impl Track {
         Some(format!("v{}", step.min(STEPS - 1)))
     }
 
+    /// The value that all residues have, if a structure of several has the same at each.
+    fn constant(&self) -> Option<f64> {
+        let (min, max) = self.range?;
+        let same = min == max && self.values.len() > 1 && !self.values.contains(&None);
+        same.then_some(min)
+    }
+
+    /// A value with its unit, or its word.
+    fn text(&self, value: f64) -> String {
+        match self.words.get(value as usize) {
+            Some(word) => word.clone(),
+            None => with_unit(&short(value), &self.unit),
+        }
+    }
+
     /// Whether values are on a circle, where -180 is 180.
     fn is_angle(&self) -> bool {
         self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
@@ -109,6 +135,59 @@ impl Track {
     }
 }
 
+/// The heading under which the columns of a feature are drawn.
+fn group(feature: FeatureName, column: &str) -> &'static str {
+    match feature {
+        FeatureName::ContactNumber | FeatureName::Wcn | FeatureName::HseA | FeatureName::HseB => {
+            "Packing"
+        }
+        FeatureName::Torsions | FeatureName::CaGeometry => "Backbone",
+        FeatureName::Dssp if column.starts_with("hb_") => "Hydrogen bonds",
+        FeatureName::Dssp => "Secondary structure",
+        FeatureName::Sasa | FeatureName::Rsa => "Solvent accessibility",
+        FeatureName::Iface => "Interface",
+        FeatureName::Protrusion => "Protrusion",
+        FeatureName::ContactOrder | FeatureName::Centrality => "Contact graph",
+        FeatureName::Cluster => "Clusters",
+        FeatureName::Smooth => "Smoothed",
+        FeatureName::BFactor | FeatureName::Plddt => "B factors",
+        _ => "Other features",
+    }
+}
+
+/// A unit with its signs: `A^2` as `Å²`.
+fn unit(unit: &str) -> String {
+    unit.replace("A^2", "Å²")
+        .replace("A^3", "Å³")
+        .replace('A', "Å")
+}
+
+fn with_unit(value: &str, unit: &str) -> String {
+    match unit {
+        "" => value.to_owned(),
+        unit => format!("{value} {unit}"),
+    }
+}
+
+/// What the header says about columns that are not drawn.
+fn notes(tracks: &[Track]) -> Vec<(&'static str, String)> {
+    let empty = tracks.iter().filter(|track| track.range.is_none());
+    let empty: Vec<&str> = empty.map(|track| track.name.as_str()).collect();
+    let constant = tracks.iter().filter_map(|track| {
+        let value = track.constant()?;
+        Some(format!("{} {}", track.name, track.text(value)))
+    });
+    let constant: Vec<String> = constant.collect();
+    let notes = [
+        ("No values:", empty.join(", ")),
+        ("The same at each residue:", constant.join(", ")),
+    ];
+    notes
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .collect()
+}
+
 /// The class of a word or a chain, by its index.
 fn colour_class(index: usize) -> String {
     WORDS[index % WORDS.len()].to_string()
@@ -117,13 +196,26 @@ fn colour_class(index: usize) -> String {
 /// Draws a structure's tracks.
 pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> String {
     let residues = structure.residues.len();
-    let cells = residues.min(PER_LINE);
+    let blocks = residues.div_ceil(PER_BLOCK);
+    let cells = residues.div_ceil(blocks.max(1));
+    let notes = notes(tracks);
+    let is_drawn = |track: &&Track| track.range.is_some() && track.constant().is_none();
+    let drawn: Vec<&Track> = tracks.iter().filter(is_drawn).collect();
+    let mut groups: Vec<(&str, Vec<&Track>)> = Vec::new();
+    for track in drawn {
+        match groups.iter_mut().find(|(name, _)| *name == track.group) {
+            Some((_, group)) => group.push(track),
+            None => groups.push((track.group, vec![track])),
+        }
+    }
     let longest = tracks.iter().map(|track| track.name.len()).max();
     let left = MARGIN + (longest.unwrap_or(0) as f64 * LETTER).floor() + 10.0;
-    let tracks_height = tracks.len() as f64 * TRACK_STEP;
-    let line_height = ABOVE + tracks_height + BELOW;
+    let tracks_height: f64 = groups
+        .iter()
+        .map(|(_, group)| HEADING + group.len() as f64 * TRACK_STEP)
+        .sum();
+    let block_height = ABOVE + tracks_height + BELOW;
     let width = left + cells.max(CELLS_MIN) as f64 * CELL + LEGEND;
-    let height = HEADER + residues.div_ceil(PER_LINE) as f64 * line_height;
     let mut drawing = Drawing {
         structure,
         left,
@@ -133,28 +225,36 @@ pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> Strin
         svg: Svg::default(),
     };
     drawing.header(name);
-    for (line, first) in (0..residues).step_by(PER_LINE).enumerate() {
-        let rows = first..residues.min(first + PER_LINE);
-        let top = HEADER + line as f64 * line_height;
+    let header = HEADER + drawing.notes(&notes, width);
+    for block in 0..blocks {
+        let first = block * cells;
+        let rows = first..residues.min(first + cells);
+        let top = header + block as f64 * block_height;
         drawing.chains(&rows, top);
         drawing.sequence(&rows, top + 26.0);
-        for (at, track) in tracks.iter().enumerate() {
-            let y = top + ABOVE + at as f64 * TRACK_STEP;
-            drawing.track(track, &rows, y);
-            if line == 0 {
-                drawing.legend(track, left + cells as f64 * CELL + 12.0, y);
+        let mut y = top + ABOVE;
+        for (heading, group) in &groups {
+            drawing.svg.text("text strong", (MARGIN, y + 13.0), heading);
+            y += HEADING;
+            for track in group {
+                drawing.track(track, &rows, y);
+                drawing.legend(track, left + rows.len() as f64 * CELL + 12.0, y);
+                y += TRACK_STEP;
             }
         }
         let bottom = top + ABOVE + tracks_height;
         drawing.boundaries(&rows, top, bottom);
         drawing.numbers(&rows, bottom);
     }
-    drawing.svg.file((width, height), name, &style::rules(), "")
+    let size = (width, header + blocks as f64 * block_height);
+    drawing
+        .svg
+        .file(size, name, &style::rules(), style::PATTERNS)
 }
 
 struct Drawing<'a> {
     structure: &'a Structure,
-    /// The x of the first residue of a line.
+    /// The x of the first residue of a block.
     left: f64,
     /// Whether a track colours residues by chain.
     names_chains: bool,
@@ -191,12 +291,33 @@ impl Drawing<'_> {
         let x = x + 26.0 + STEPS as f64 * 6.0;
         self.quiet(x + 6.0, 46.0, "high");
         self.svg
-            .rect("quiet null", (x + 52.0, 42.0), (2.0 * CELL, 1.0));
+            .rect("null", (x + 52.0, 36.0), (2.0 * CELL, TRACK - 1.0));
         self.quiet(x + 76.0, 46.0, "no value");
         self.vertical("text chain", x + 144.0, 35.0, 50.0);
         self.quiet(x + 152.0, 46.0, "chain");
         self.vertical("text break", x + 204.0, 35.0, 50.0);
         self.quiet(x + 212.0, 46.0, "break");
+    }
+
+    /// Writes what is not drawn, in lines that fit `width`, and returns their height.
+    fn notes(&mut self, notes: &[(&str, String)], width: f64) -> f64 {
+        let letters = ((width - 2.0 * MARGIN) / LETTER) as usize;
+        let mut height = 0.0;
+        for (about, names) in notes {
+            let mut line = (*about).to_owned();
+            for name in names.split_inclusive(", ") {
+                if line.chars().count() + name.chars().count() > letters {
+                    self.quiet(MARGIN, HEADER + height, line.trim_end());
+                    height += NOTE;
+                    line = "   ".to_owned();
+                }
+                line.push(' ');
+                line.push_str(name.trim_end());
+            }
+            self.quiet(MARGIN, HEADER + height, &line);
+            height += NOTE;
+        }
+        if height > 0.0 { height + NOTE } else { height }
     }
 
     /// Draws the chains above the residues, each with its name, and with its colour if a track
@@ -242,7 +363,7 @@ impl Drawing<'_> {
             let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
             let (class, y, height) = match &stretch[0] {
                 Some(class) => (class.as_str(), y, TRACK),
-                None => ("quiet null", y + (TRACK / 2.0).floor(), 1.0),
+                None => ("null", y, TRACK),
             };
             let path = paths.entry(class).or_default();
             // Writing to a string cannot fail.
@@ -257,7 +378,6 @@ impl Drawing<'_> {
     /// Writes what the colours of a track mean.
     fn legend(&mut self, track: &Track, x: f64, y: f64) {
         let Some((min, max)) = track.range else {
-            self.quiet(x, y + 10.0, "no values");
             return;
         };
         if track.is_angle() {
@@ -270,14 +390,11 @@ impl Drawing<'_> {
             return;
         }
         if track.words.is_empty() {
-            let unit = match track.unit {
-                "" => String::new(),
-                unit => format!(" {unit}"),
-            };
             let range = if min == max {
-                format!("{}{unit} throughout", short(min))
+                format!("{} throughout", with_unit(&short(min), &track.unit))
             } else {
-                format!("{} to {}{unit}", short(min), short(max))
+                let range = format!("{} to {}", short(min), short(max));
+                with_unit(&range, &track.unit)
             };
             self.quiet(x, y + 10.0, &range);
             return;
@@ -311,7 +428,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Writes residue numbers: the first of a line and of a chain, and every tenth.
+    /// Writes residue numbers: the first of a block and of a chain, and every tenth.
     fn numbers(&mut self, rows: &Range<usize>, bottom: f64) {
         let structure = self.structure;
         let mut free = 0.0;

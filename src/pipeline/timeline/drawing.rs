@@ -131,7 +131,12 @@ impl Timeline {
         let note = "A gap in filling is time without input. Kernels reach from a batch's last \
                     upload to its last kernel. Numbers are those of batches.";
         draw.svg.text(Ink::Quiet, (LEFT, end + 18.0), note);
-        file(draw.svg, end + 34.0, &sentence)
+        if !is_timed {
+            return file(draw.svg, end + 34.0, &sentence);
+        }
+        let note = "Timestamps slow the sampled batches by microseconds each; the other batches have none.";
+        draw.svg.text(Ink::Quiet, (LEFT, end + 36.0), note);
+        file(draw.svg, end + 52.0, &sentence)
     }
 
     fn rows(&self) -> Vec<Row> {

@@ -31,8 +31,8 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
             closed.push((base, measured));
             continue;
         }
-        figures.extend(distribution(base, measured));
         figures.extend(load(base, points));
+        figures.extend(distribution(base, measured));
     }
     figures.extend(closed_loops(&closed));
     figures
@@ -64,13 +64,14 @@ fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
 fn distributions(lines: Vec<Line>) -> Plot {
     Plot {
         x: Axis {
-            title: "share of the batches that are at least as fast",
+            title: "share of batches at least as fast",
             scale: Scale::Tail,
             tick: share,
         },
         y: TIME,
         lines,
         shaded: None,
+        gap: None,
     }
 }
 
@@ -144,7 +145,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
             shape: Shape::Diamond,
             ..look
         };
-        lines.push(of("99%", |latency| latency.p99_ns, look));
+        lines.push(of("p99", |latency| latency.p99_ns, look));
         lines.push(of("median", |latency| latency.p50_ns, hollow));
     }
     let open = &base.figures()?.open;
@@ -166,6 +167,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
         y: TIME,
         lines,
         shaded: None,
+        gap: None,
     };
     let name = &base.facts.workload;
     let title = format!("{}: latency against load", capital(&workload(name)));

@@ -5,13 +5,13 @@ use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use super::super::sweeps::against;
+use super::super::verdict::by_program;
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, bases, is_of_files, title};
-use crate::bench::statistics::Finding;
+use crate::bench::statistics::Spread;
 
-pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
+pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
-    let (mut faster, mut slower, mut total) = (0, 0, 0);
     for base in bases(points)
         .into_iter()
         .filter(|base| !is_of_files(&base.facts))
@@ -24,9 +24,6 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
             let Some(change) = against(figures, reference) else {
                 continue;
             };
-            total += 1;
-            faster += usize::from(change.finding == Finding::More);
-            slower += usize::from(change.finding == Finding::Less);
             let wrong = match reference.agrees {
                 Some(false) => ", outputs differ",
                 _ => "",
@@ -43,13 +40,21 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
             first = false;
         }
     }
-    let rest = total - faster - slower;
-    let mut says = vec![format!("faster than {faster} of {total}")];
-    if slower > 0 {
-        says.push(format!("slower than {slower}"));
-    }
-    if rest > 0 {
-        says.push(format!("not significantly different from {rest}"));
+    let mut first = true;
+    for (name, changes) in by_program(points) {
+        let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
+        if let (Some(all), 2..) = (Spread::of(&ratios), ratios.len()) {
+            rows.push(Row {
+                heading: first.then(|| ("All points: median and range".to_owned(), String::new())),
+                label: name.to_owned(),
+                look: Look::own("graph", &[]),
+                value: all.median,
+                low: all.low,
+                high: all.high,
+                text: format!("{}, {} points", format::times(all.median), ratios.len()),
+            });
+            first = false;
+        }
     }
     let rows = Rows {
         axis: Axis {
@@ -62,18 +67,14 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
         holds: Vec::new(),
         rows,
     };
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    vec![Figure {
+    (!rows.is_empty()).then(|| Figure {
         id: "ratios".to_owned(),
         title: "Speed compared with other programs at the same work".to_owned(),
-        caption: format!(
-            "The base points are {}. To the right of 1x tapeloop is faster. Bars show the 99% \
-             interval of the ratio, or its range if there are few repetitions.",
-            says.join(", ")
-        ),
+        caption: "To the right of 1x tapeloop is faster; a bar that crosses 1x shows no \
+                  significant difference. Bars of the base points show the 99% interval of the \
+                  ratio, or its range if there are few repetitions."
+            .to_owned(),
         legend: Vec::new(),
         drawing: Drawing::Rows(rows),
-    }]
+    })
 }

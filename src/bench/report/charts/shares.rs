@@ -1,51 +1,47 @@
-//! The shares of the limits that the base points reach.
+//! How busy the parts of the machine are at the base points.
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::{Drawing, Figure};
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
+use crate::bench::diagnosis::{Activity, activities, bound};
 use crate::bench::format::{self, capital};
-use crate::bench::merged::{MergedPoint, bases, title, workload};
-use crate::bench::record::Share;
+use crate::bench::merged::{MergedPoint, bases, is_of_files, title};
 use crate::svg::Ink;
 
-pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
+/// Smaller shares are left out.
+const SHARE_MIN: f64 = 0.01;
+
+pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
-    let mut bounds = Vec::new();
-    for base in bases(points) {
+    let synthetic = bases(points).into_iter();
+    for base in synthetic.filter(|base| !is_of_files(&base.facts)) {
         let Some(figures) = base.figures() else {
             continue;
         };
-        let shares = figures
-            .shares
-            .iter()
-            .filter(|share| share.share.is_finite());
-        for (place, share) in shares.enumerate() {
+        let bound = bound(figures, &base.facts);
+        let mut activities = activities(figures, &base.facts);
+        // Stages overlap the limits, and include the time in which batches wait for each other.
+        let name = bound.as_ref().map(|it| it.name);
+        activities.retain(|it| it.reached.is_some() || name == Some(it.name));
+        activities.retain(|it| it.share >= SHARE_MIN);
+        activities.sort_by(|one, other| other.share.total_cmp(&one.share));
+        for (place, activity) in activities.iter().enumerate() {
+            let is_bound = Some(activity.name) == name;
             rows.push(Row {
-                heading: (place == 0).then(|| heading(base, &figures.bound)),
-                label: share.limit.clone(),
-                look: Look::solid(if place == 0 { Ink::Blue } else { Ink::Sky }),
-                value: share.share,
-                low: share.share,
-                high: share.share,
-                text: text(share),
+                heading: (place == 0).then(|| heading(base, bound.as_ref())),
+                label: activity.name.to_owned(),
+                look: Look::solid(if is_bound { Ink::Blue } else { Ink::Sky }),
+                value: activity.share,
+                low: activity.share,
+                high: activity.share,
+                text: text(activity),
             });
-            let named = |known: &(String, String)| known.0 == base.facts.workload;
-            if place == 0 && !bounds.iter().any(named) {
-                let limit = &share.limit;
-                let percent = format::percent(share.share);
-                let workload = base.facts.workload.clone();
-                bounds.push((workload, format!("{percent} of {limit}")));
-            }
         }
     }
-    let says = bounds
-        .iter()
-        .map(|(name, share)| format!("{} {share}", workload(name)));
-    let says: Vec<String> = says.collect();
     let rows = Rows {
         axis: Axis {
-            title: "share of the limit measured in this run",
+            title: "share of the time of a batch, or of the limit",
             scale: Scale::Linear,
             tick: format::percent_tick,
         },
@@ -54,34 +50,33 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
         holds: vec![1.0],
         rows,
     };
-    let figure = Figure {
+    (!rows.is_empty()).then(|| Figure {
         id: "shares".to_owned(),
-        title: "How close the base points come to the machine's limits".to_owned(),
-        caption: format!("Largest shares: {}.", says.join("; ")),
+        title: "How busy the parts of the machine are".to_owned(),
+        caption: "The darker bar is what bounds the workload. Times are of a batch, in the loop \
+                  without timestamps. Rates are compared with the limits as measured in this run."
+            .to_owned(),
         legend: Vec::new(),
         drawing: Drawing::Rows(rows),
-    };
-    match &figure.drawing {
-        Drawing::Rows(rows) if rows.is_empty() => Vec::new(),
-        _ => vec![figure],
-    }
+    })
 }
 
-fn heading(base: &MergedPoint, bound: &str) -> (String, String) {
-    let bound = match bound {
-        "" => String::new(),
-        bound => format!(": {bound}"),
-    };
-    (capital(&title(&base.facts)), bound)
+fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {
+    let bound = bound.map_or("not determined", |bound| bound.name);
+    (capital(&title(&base.facts)), format!(": bound by {bound}"))
 }
 
-fn text(share: &Share) -> String {
-    let value = |value: f64| match share.unit.as_str() {
+/// The share, and what it is of: `94%: 52.1 of 55.3 GB/s`.
+fn text(activity: &Activity) -> String {
+    let percent = format::percent(activity.share);
+    let Some((reached, of, unit)) = &activity.reached else {
+        return format!("{percent} of the time, in sampled batches");
+    };
+    let value = |value: f64| match unit.as_str() {
         "B/s" => format::bytes_per_s(value),
         "FMA/s" => format::fma_per_s(value),
         "ns" => format::time(value),
         unit => format!("{} {unit}", format::digits(value)),
     };
-    let (reached, of) = (value(share.reached), value(share.of));
-    format!("{}: {reached} of {of}", format::percent(share.share))
+    format!("{percent}: {} of {}", value(*reached), value(*of))
 }

@@ -2,13 +2,14 @@
 
 use super::super::axis::{Axis, Scale};
 use super::super::figure::Figure;
-use super::super::plot::{Dot, Line, Plot};
+use super::super::plot::{Dot, Gap, Line, Plot};
 use super::super::style::Look;
 use super::super::sweeps::{Sweep, by_size, program, programs, workloads};
+use super::super::verdict::replay_change;
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, names, size, workload};
 use crate::bench::record::{Figures, Limits, PointFacts};
-use crate::bench::statistics::Spread;
+use crate::bench::statistics::{Finding, Spread};
 
 /// What the throughput of a workload counts.
 struct Measure {
@@ -76,6 +77,7 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         });
     }
     let caption = caption(&measure, first, &lines);
+    let gap = gap(sweeps);
     // Programs in the mode of the first line: graphs and launches do not make one line.
     let beside = first.points.iter().map(|(.., figures)| *figures);
     for (place, program) in programs(beside).into_iter().enumerate() {
@@ -109,12 +111,37 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
         y: measure.axis,
         lines,
         shaded: None,
+        gap,
     };
     let title = format!(
         "{}: throughput against batch size",
         capital(&workload(name))
     );
     Figure::plot(format!("throughput-{name}"), title, caption, plot)
+}
+
+/// The smallest ratio whose text has room between the lines.
+const GAP_MIN: f64 = 2.0;
+
+/// How many times as fast the first sweep, of graphs, is as the one of stream launches, at the
+/// base point.
+fn gap(sweeps: &[&Sweep<'_>]) -> Option<Gap> {
+    let place = |mode: &str| sweeps.iter().position(|sweep| sweep.facts.mode == mode);
+    let (graph, stream) = (place("graph")?, place("stream")?);
+    let (key, base, _) = sweeps[graph]
+        .points
+        .iter()
+        .find(|(_, it, _)| it.is_base())?;
+    let (_, launched, _) = sweeps[stream]
+        .points
+        .iter()
+        .find(|(known, ..)| known == key)?;
+    let change = replay_change(&(base, launched))?;
+    (change.finding == Finding::More && change.ratio >= GAP_MIN).then(|| Gap {
+        lines: (graph, stream),
+        x: *key as f64,
+        text: format!("{} times", format::factor(change.ratio)),
+    })
 }
 
 fn without_size(facts: &PointFacts) -> PointFacts {

@@ -44,25 +44,24 @@ fn caption(point: &MergedPoint, figures: &Figures) -> String {
     batches.sort_unstable();
     batches.dedup();
     let end = figures.spans.iter().map(|span| span.end_ns).max();
-    let stages = figures.stages.map(|stages| {
-        let parts = [
-            ("uploads", stages.upload_ns),
-            ("kernels", stages.kernels_ns),
-            ("downloads", stages.download_ns),
-        ];
-        let longest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let (name, ns) = longest.unwrap_or(("", 0.0));
+    let (count, end) = (batches.len(), end.unwrap_or(0) as f64);
+    let slowed = point.period().map(|period| {
         format!(
-            " On average {} stages are busy at once; the longest stage is the {name}, {} per batch.",
-            format::digits(stages.overlap),
-            format::time(ns),
+            " These batches are sampled: timestamps slow them, to {} each instead of the {} of the \
+             other charts.",
+            format::time(end / count as f64),
+            format::time(period.median)
         )
     });
+    let overlap = figures.stages.map(|stages| {
+        let busy = format::digits(stages.overlap);
+        format!(" On average {busy} stages are busy at once.")
+    });
     format!(
-        "{}: {} batches in {}, numbered.{}",
+        "{}: {count} batches, numbered, in {}.{}{}",
         capital(&title(&point.facts)),
-        batches.len(),
-        format::time(end.unwrap_or(0) as f64),
-        stages.unwrap_or_default(),
+        format::time(end),
+        slowed.unwrap_or_default(),
+        overlap.unwrap_or_default(),
     )
 }

@@ -18,6 +18,11 @@ pub(super) const WORDS: [Ink; 8] = [
     Ink::Yellow,
 ];
 
+/// The hatching of cells without a value, which no value has.
+pub(super) const PATTERNS: &str = "\
+    <defs><pattern id=\"null\" class=\"quiet\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\" \
+    patternTransform=\"rotate(45)\"><line class=\"null-line\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"5\"/></pattern></defs>\n";
+
 type Rgb = [f64; 3];
 
 /// The colours that depend on the ground.
@@ -37,7 +42,7 @@ const LIGHT: Ground = Ground {
     bar: "#d5dce4",
     other_bar: "#bcc7d3",
     scale: [
-        [228.0, 238.0, 246.0],
+        [204.0, 222.0, 240.0],
         [134.0, 189.0, 217.0],
         [38.0, 118.0, 180.0],
         [8.0, 36.0, 84.0],
@@ -55,7 +60,7 @@ const DARK: Ground = Ground {
     bar: "#33404d",
     other_bar: "#47586a",
     scale: [
-        [30.0, 44.0, 60.0],
+        [40.0, 62.0, 88.0],
         [40.0, 98.0, 146.0],
         [108.0, 182.0, 222.0],
         [238.0, 248.0, 255.0],
@@ -74,7 +79,8 @@ pub(super) fn rules() -> String {
         text { font: 11px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace }\n\
         .name { font-size: 16px; font-weight: bold }\n\
         .small { font-size: 10px }\n\
-        .null { opacity: 0.6 }\n\
+        .null { fill: url(#null) }\n\
+        .null-line { stroke: currentColor; stroke-width: 1.2 }\n\
         .chain, .break { stroke-width: 1.5 }\n\
         .break { stroke-dasharray: 2 2 }\n";
     SHAPES.to_owned() + &colours(&LIGHT) + &on_dark(&colours(&DARK))

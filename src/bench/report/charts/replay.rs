@@ -1,0 +1,82 @@
+//! How many times as fast graph replay is as stream launches, wherever both were measured.
+
+use super::super::axis::{Axis, Scale};
+use super::super::figure::{Drawing, Figure};
+use super::super::rows::{Row, Rows};
+use super::super::style::Look;
+use super::super::sweeps::pairs;
+use super::super::verdict::replay_change;
+use crate::bench::format::{self, capital};
+use crate::bench::merged::{MergedPoint, full_title, workload};
+use crate::bench::record::PointFacts;
+use crate::bench::statistics::Finding;
+use crate::svg::Ink;
+
+pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
+    let mut pairs = pairs(points);
+    let mut workloads: Vec<&str> = Vec::new();
+    for (graph, _) in &pairs {
+        if !workloads.contains(&graph.facts.workload.as_str()) {
+            workloads.push(&graph.facts.workload);
+        }
+    }
+    pairs.sort_by_key(|(graph, _)| {
+        let facts = &graph.facts;
+        let group = workloads.iter().position(|name| *name == facts.workload);
+        (group, facts.kernels, facts.rounds, facts.batch)
+    });
+    let mut rows = Vec::new();
+    for name in workloads {
+        let group = pairs.iter().filter(|pair| pair.0.facts.workload == name);
+        for (place, pair) in group.enumerate() {
+            let Some(change) = replay_change(pair) else {
+                continue;
+            };
+            let (ink, about) = match change.finding {
+                Finding::More => (Ink::Blue, ""),
+                Finding::Less => (Ink::Vermilion, ", slower"),
+                Finding::Same => (Ink::Quiet, ", equal"),
+                Finding::Unclear => (Ink::Quiet, ", too noisy"),
+            };
+            rows.push(Row {
+                heading: (place == 0).then(|| (capital(&workload(name)), String::new())),
+                label: label(&pair.0.facts, points),
+                look: Look {
+                    ink,
+                    ..Look::own("graph", &[])
+                },
+                value: change.ratio,
+                low: change.low,
+                high: change.high,
+                text: format!("{}{about}", format::times(change.ratio)),
+            });
+        }
+    }
+    let rows = Rows {
+        axis: Axis {
+            title: "times as fast as stream launches",
+            scale: Scale::Decades,
+            tick: format::times_tick,
+        },
+        bars: false,
+        rule: Some(1.0),
+        holds: Vec::new(),
+        rows,
+    };
+    (!rows.is_empty()).then(|| Figure {
+        id: "replay".to_owned(),
+        title: "Graph replay compared with stream launches at the same work".to_owned(),
+        caption: "To the right of 1x graph replay is faster. Bars show the 99% interval of the \
+                  ratio, or its range if there are few repetitions."
+            .to_owned(),
+        legend: Vec::new(),
+        drawing: Drawing::Rows(rows),
+    })
+}
+
+/// A point's title without its workload and mode.
+fn label(facts: &PointFacts, points: &[MergedPoint]) -> String {
+    let title = full_title(facts, points);
+    let parts = title.split(", ").skip(1).filter(|part| *part != facts.mode);
+    parts.collect::<Vec<_>>().join(", ")
+}
