@@ -34,11 +34,6 @@ fn printing(folder: &Path) -> Vec<Vec<String>> {
         fixed(&["run", SAMPLE, "-o", "-", "--format", "csv"]),
         run().chain(cpu()).chain(["--json".to_owned()]).collect(),
         run().chain(cpu()).chain(["--dry-run".to_owned()]).collect(),
-        fixed(&["paint", SAMPLE, "--svg"])
-            .into_iter()
-            .chain([out("strip.svg"), "--overwrite".to_owned()])
-            .chain(cpu())
-            .collect(),
         fixed(&["validate", SAMPLE, "--python"])
             .into_iter()
             .chain([str_of(&python(folder)).to_owned()])
@@ -82,7 +77,6 @@ fn what_cannot_be_printed_is_an_error_and_a_closed_pipe_is_none() {
         );
         assert!(!said.contains(error), "{args:?}: {said}");
     }
-    // The run and the drawing are complete all the same.
+    // The run is complete all the same.
     assert_eq!(record(&folder.path().join("run"))["state"], "finished");
-    assert!(folder.path().join("strip.svg").metadata().unwrap().len() > 0);
 }
