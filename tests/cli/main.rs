@@ -20,6 +20,8 @@ mod output;
 mod paint;
 mod printing;
 mod reals;
+#[cfg(target_os = "linux")]
+mod release;
 mod results;
 mod signals;
 mod validate;
