@@ -1,52 +1,94 @@
 #!/bin/sh
-# Makes a release for Linux on the architecture of this machine: an archive, a
-# Debian package, and their SHA-256.
+# Makes a release for Linux: an archive, a Debian package, and their SHA-256.
 #
-#   scripts/build_release.sh FOLDER [PROGRAM]
+#   scripts/build_release.sh FOLDER [ARCHITECTURE [PROGRAM]]
 #
-# Builds the program with the profile dist, or packs PROGRAM, which was built
-# elsewhere. With cargo-zigbuild the program starts on every distribution with
-# glibc 2.17 or newer; without it, on those with the glibc of this machine. The
-# program is not static: it opens the CUDA driver when it starts. The kernels are
-# in it if nvcc is found (NVCC names it); otherwise NVRTC compiles them.
+# ARCHITECTURE is x86_64 or aarch64; the default is this machine's. The script builds the
+# program with the profile dist, or packs PROGRAM, which was built so elsewhere. The program
+# starts on every distribution with glibc 2.17 or newer (2012), as Zig links it. It is not
+# static: it opens the CUDA driver when it starts. It contains the kernels as machine code.
+#
+# Needs Rust with the standard library of the architecture (rustup target add
+# aarch64-unknown-linux-gnu), g++, and Python with venv and pip, which install Zig,
+# cargo-zigbuild and nvcc into target/release-tools; NVCC names another nvcc. To run a
+# program for another architecture, it needs QEMU and that architecture's C library
+# (apt-get install qemu-user-static libc6-arm64-cross).
 set -eu
-if [ $# -lt 1 ]; then
-    sed -n '2,12s/^# \{0,1\}//p' "$0"
+if [ $# -lt 1 ] || [ "$1" = --help ] || [ "$1" = -h ]; then
+    sed -n '2,15s/^# \{0,1\}//p' "$0"
     exit 2
 fi
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
-program=${2:-}
+machine=${2:-$(uname -m)}
+program=${3:-}
 [ -z "$program" ] || program=$(realpath "$program")
 cd "$(dirname "$0")/.."
 
-machine=$(uname -m)
+# The oldest glibc that Rust supports.
+glibc=2.17
+case $machine in
+x86_64) debian=amd64 ;;
+aarch64) debian=arm64 ;;
+*)
+    echo "$machine: there are releases for x86_64 and aarch64" >&2
+    exit 2
+    ;;
+esac
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=tapeloop-$version-$machine-linux
+
 if [ -z "$program" ]; then
-    target=$machine-unknown-linux-gnu
-    if command -v cargo-zigbuild > /dev/null; then
-        cargo zigbuild --locked --profile dist --bin tapeloop --target "$target.2.17"
-    else
-        echo "no cargo-zigbuild: the program needs the glibc of this machine" >&2
-        cargo build --locked --profile dist --bin tapeloop --target "$target"
+    tools=${CARGO_TARGET_DIR:-target}/release-tools
+    if ! command -v cargo-zigbuild > /dev/null; then
+        [ -x "$tools/zig/bin/cargo-zigbuild" ] || {
+            python3 -m venv "$tools/zig"
+            "$tools/zig/bin/pip" install --quiet cargo-zigbuild ziglang
+        }
+        PATH=$(realpath "$tools/zig/bin"):$PATH
+        export PATH
     fi
+    if [ -z "${NVCC:-}" ]; then
+        NVCC=$tools/cuda/nvidia/cu13/bin/nvcc
+        [ -x "$NVCC" ] || python3 -m pip install --quiet --target "$tools/cuda" \
+            nvidia-cuda-nvcc==13.0.* nvidia-cuda-crt==13.0.* nvidia-cuda-runtime==13.0.* \
+            nvidia-cuda-cccl==13.0.* nvidia-nvvm==13.0.*
+        NVCC=$(realpath "$NVCC")
+        export NVCC
+    fi
+    target=$machine-unknown-linux-gnu
+    TAPELOOP_COMMIT=$(git describe --always --dirty 2> /dev/null || true)
+    [ -z "$TAPELOOP_COMMIT" ] || export TAPELOOP_COMMIT
+    cargo zigbuild --locked --profile dist --bin tapeloop --target "$target.$glibc"
     program=${CARGO_TARGET_DIR:-target}/$target/dist/tapeloop
 fi
+needed=$(scripts/check_glibc.sh "$program" "$glibc")
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 root=$stage/$name
 mkdir -p "$root/man" "$root/completions"
-strip -o "$root/tapeloop" "$program"
+cp "$program" "$root/tapeloop"
 chmod 755 "$root/tapeloop"
-"$root/tapeloop" man "$root/man"
+emulator=
+if [ "$machine" != "$(uname -m)" ]; then
+    emulator=qemu-$machine-static
+    # Where Debian has the C library of another architecture.
+    export QEMU_LD_PREFIX="${QEMU_LD_PREFIX:-/usr/$machine-linux-gnu}"
+fi
+case $($emulator "$root/tapeloop" doctor --backend cpu) in
+*"compiled in by nvcc"*) ;;
+*)
+    echo "$program: has no kernels: build it with nvcc" >&2
+    exit 1
+    ;;
+esac
+$emulator "$root/tapeloop" man "$root/man"
 for shell in bash zsh fish; do
-    "$root/tapeloop" completions $shell > "$root/completions/tapeloop.$shell"
+    $emulator "$root/tapeloop" completions $shell > "$root/completions/tapeloop.$shell"
 done
-cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/CONFIG.md "$root"
-glibc=$(objdump -T "$root/tapeloop" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
-glibc=${glibc#GLIBC_}
+cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT docs/CONFIG.md samples/1ubi.pdb "$root"
+chmod -R u=rwX,go=rX "$root"
 
 # The same program gives the same bytes.
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -57,9 +99,9 @@ made=$name.tar.gz
 if command -v dpkg-deb > /dev/null; then
     package=$stage/package
     share=$package/usr/share
-    mkdir -p "$package/DEBIAN" "$package/usr/bin" "$share/man/man1" "$share/doc/tapeloop" \
-        "$share/bash-completion/completions" "$share/zsh/vendor-completions" \
-        "$share/fish/vendor_completions.d"
+    mkdir -p "$package/DEBIAN" "$package/usr/bin" "$share/man/man1" \
+        "$share/doc/tapeloop/examples" "$share/bash-completion/completions" \
+        "$share/zsh/vendor-completions" "$share/fish/vendor_completions.d"
     cp "$root/tapeloop" "$package/usr/bin/"
     for page in "$root"/man/*.1; do
         gzip -9n < "$page" > "$share/man/man1/$(basename "$page").gz"
@@ -68,25 +110,30 @@ if command -v dpkg-deb > /dev/null; then
     cp "$root/completions/tapeloop.zsh" "$share/zsh/vendor-completions/_tapeloop"
     cp "$root/completions/tapeloop.fish" "$share/fish/vendor_completions.d/"
     cp README.md docs/CONFIG.md "$share/doc/tapeloop/"
+    cp samples/1ubi.pdb "$share/doc/tapeloop/examples/"
     cat LICENSE-MIT LICENSE-APACHE > "$share/doc/tapeloop/copyright"
-    cat > "$package/DEBIAN/control" <<CONTROL
+    cat > "$package/DEBIAN/control" << CONTROL
 Package: tapeloop
 Version: $version
-Architecture: $(dpkg --print-architecture)
+Architecture: $debian
 Maintainer: The tapeloop developers <tapeloop@localhost>
+Installed-Size: $(du -sk "$package/usr" | cut -f 1)
 Section: science
 Priority: optional
-Depends: libc6 (>= $glibc), libgcc-s1
+Depends: libc6 (>= $needed)
 Suggests: nvidia-driver
 Description: per-residue features of protein structures, on a GPU or the CPU
  Streams PDB and mmCIF files into tables of contact numbers, solvent-accessible
  areas, secondary structure, torsions and more.
 CONTROL
+    chmod -R u=rwX,go=rX "$package"
     find "$package" -exec touch -h -d "@$epoch" {} +
-    deb=tapeloop_${version}_$(dpkg --print-architecture).deb
+    deb=tapeloop_${version}_$debian.deb
     SOURCE_DATE_EPOCH=$epoch dpkg-deb --root-owner-group -Zxz --build "$package" \
         "$folder/$deb" > /dev/null
     made="$made $deb"
 fi
-(cd "$folder" && sha256sum $made > SHA256SUMS)
-echo "$folder/$name.tar.gz: needs glibc $glibc or newer"
+(cd "$folder" && sha256sum $made > "SHA256SUMS-$machine")
+for file in $made; do
+    echo "$folder/$file: $(du -h "$folder/$file" | cut -f 1), needs glibc $needed or newer"
+done

@@ -95,8 +95,8 @@ pub(super) struct RunArgs {
     /// in .toml is the config file.
     #[arg(value_name = "INPUT", value_parser = path_text())]
     paths: Vec<String>,
-    /// Inputs, as without the option.
-    #[arg(short, long, value_name = "PATH", num_args = 1.., value_parser = path_text())]
+    /// More inputs: -i FILE FOLDER is the same as FILE FOLDER. May be repeated.
+    #[arg(short, long, value_name = "INPUT", num_args = 1.., value_parser = path_text())]
     input: Vec<String>,
     /// Members of archives to read, by their names: "*.cif.gz".
     #[arg(long, value_name = "GLOB")]
@@ -127,7 +127,7 @@ pub(super) struct ShownArgs {
     /// Print what the run would do, its memory and the resolved config, and stop.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Rejected inputs up to which the exit code is 0, and not 3.
+    /// End with exit code 0 although up to N inputs were rejected; with more it is 3.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(super) max_rejects: u64,
     /// Print no progress and no summary; errors, and why nothing was computed, are printed.
@@ -236,19 +236,21 @@ pub(super) struct GraphArgs {
 pub(super) struct BenchArgs {
     /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
     file: Option<PathBuf>,
-    /// Structures for the workload features; without any the workload is skipped.
-    #[arg(short, long, value_name = "PATH", value_parser = path_text())]
+    /// Structure file, folder, glob or @list for the workloads features and files, which are
+    /// skipped without any. May be repeated.
+    #[arg(short, long, value_name = "INPUT", value_parser = path_text())]
     input: Vec<String>,
     /// Folder for the history, bench.jsonl, and the report, report.html.
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<String>,
-    /// Workloads, separated by commas: launch, copy, compute, features.
+    /// Workloads, separated by commas: launch, copy, compute, features, files. The default is all.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
     /// Settings to vary, separated by commas: mode, slots, batch and others.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     axes: Vec<String>,
-    /// Commands that start other programs to compare with, one a line.
+    /// TOML file that names other programs to compare with and the commands that start them;
+    /// scripts/build_references.sh writes one.
     #[arg(long, value_name = "FILE")]
     references: Option<String>,
     #[command(flatten)]
@@ -287,6 +289,12 @@ pub(super) struct PaintArgs {
     /// Also draw the features along the sequence, into this file or folder.
     #[arg(long, value_name = "PATH")]
     pub(super) svg: Option<PathBuf>,
+    /// Print no line about each file that is written; errors are printed.
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Print that line where standard error is no terminal too.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
     /// B factor of atoms without a value.
     #[arg(
         long,

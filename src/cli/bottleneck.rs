@@ -54,7 +54,8 @@ impl Cores {
     }
 
     /// What bounds the run and what would help, in a sentence.
-    pub(super) fn bound(&self, statistics: &Statistics, on_cpu: bool) -> String {
+    pub(super) fn bound(&self, statistics: &Statistics) -> String {
+        let on_cpu = statistics.on_cpu;
         let busy_share = self.cores(self.all.as_secs_f64()) / self.threads.max(1) as f64;
         if statistics.bound.is_some() && busy_share >= BUSY_SHARE_MIN {
             return self.processors_bound(on_cpu);
@@ -127,10 +128,17 @@ mod tests {
         }
     }
 
+    fn bound_on_cpu(stage: Stage) -> Statistics {
+        Statistics {
+            on_cpu: true,
+            ..bound(stage)
+        }
+    }
+
     #[test]
     fn busy_threads_bound_and_the_largest_work_is_named() {
-        let stage = bound(Stage::Input);
-        let said = cores(2, 6, 9).bound(&stage, false);
+        let (stage, on_cpu) = (bound(Stage::Input), bound_on_cpu(Stage::Input));
+        let said = cores(2, 6, 9).bound(&stage);
         for part in [
             "processor-bound: 0.9 cores were busy with 1 thread set",
             "tables took 67%",
@@ -138,14 +146,14 @@ mod tests {
         ] {
             assert!(said.contains(part), "{said}");
         }
-        let said = cores(2, 1, 10).bound(&stage, true);
+        let said = cores(2, 1, 10).bound(&on_cpu);
         for part in ["engine took 70%", "a GPU"] {
             assert!(said.contains(part), "{said}");
         }
-        assert!(!cores(2, 1, 10).bound(&stage, false).contains("a GPU"));
-        let said = cores(8, 1, 10).bound(&stage, true);
+        assert!(!cores(2, 1, 10).bound(&stage).contains("a GPU"));
+        let said = cores(8, 1, 10).bound(&on_cpu);
         assert!(said.contains("reading took 80%"), "{said}");
-        let said = cores(99, 1, 10).bound(&stage, true);
+        let said = cores(99, 1, 10).bound(&on_cpu);
         assert!(said.contains("reading took 100%"), "{said}");
         assert_eq!(
             cores(2, 6, 9).sentence(),
@@ -166,17 +174,20 @@ mod tests {
             (idle, Stage::Device, "a faster GPU"),
             (idle, Stage::Output, "disk"),
         ] {
-            let said = cores.bound(&bound(stage), false);
+            let said = cores.bound(&bound(stage));
             assert!(said.contains(&format!("{}-bound", stage.name())), "{said}");
             assert!(said.contains(help), "{said}");
         }
+        let said = idle.bound(&bound_on_cpu(Stage::Device));
+        assert!(said.starts_with("compute-bound: batches were"), "{said}");
+        assert!(said.contains("a GPU") && !said.contains("device"), "{said}");
         let none = Statistics::default();
-        assert_eq!(idle.bound(&none, true), none.sentence());
+        assert_eq!(idle.bound(&none), none.sentence());
     }
 
     #[test]
     fn without_a_clock_of_the_process_the_stage_is_named() {
-        let said = cores(0, 0, 0).bound(&bound(Stage::Fill), true);
+        let said = cores(0, 0, 0).bound(&bound_on_cpu(Stage::Fill));
         assert!(said.starts_with("fill-bound"), "{said}");
     }
 }

@@ -1,9 +1,10 @@
 //! The program's log.
 
+use super::terminal::complain;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, layer};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -57,20 +58,32 @@ pub(super) fn start() {
         .with_writer(|| Stderr)
         .with_ansi(!is_plain && io::stderr().is_terminal())
         .with_target(false);
-    let filter = ["TAPELOOP_LOG", "RUST_LOG"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok());
-    let lines = match filter {
-        Some(filter) => lines.with_filter(EnvFilter::new(filter)).boxed(),
+    let lines = match filter() {
+        Some(filter) => lines.with_filter(filter).boxed(),
         None => lines
             .event_format(Plain)
-            .with_filter(EnvFilter::new("warn"))
+            .with_filter(LevelFilter::WARN)
             .boxed(),
     };
     let subscriber = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "nvtx")]
     let subscriber = subscriber.with(ranges());
     subscriber.init();
+}
+
+/// The filter of the first variable that is set: a level, or levels by target, separated by
+/// commas. One that cannot be read is reported.
+fn filter() -> Option<Targets> {
+    let mut names = ["TAPELOOP_LOG", "RUST_LOG"].into_iter();
+    let (name, text) = names.find_map(|name| Some((name, std::env::var(name).ok()?)))?;
+    let filter = text.parse();
+    let report = |_: &_| {
+        let fix = "give a level, as debug, or levels by target, as tapeloop=debug,warn";
+        complain(&format!(
+            "warning: {name}={text:?} is no filter (fix: {fix})"
+        ));
+    };
+    filter.inspect_err(report).ok()
 }
 
 /// A layer of NVTX ranges, if a profiler runs the program: it sets `NVTX_INJECTION64_PATH`.
@@ -80,7 +93,6 @@ fn ranges<S>() -> Option<impl Layer<S>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    use super::terminal::complain;
     use crate::backend::cuda::NvtxLayer;
     use tracing_subscriber::filter::filter_fn;
 

@@ -75,7 +75,8 @@ impl ResultWriter {
         if let Rows::Tables(tables) = &mut rows {
             tables.resume(committed.parts, committed.statistics.clone())?;
         }
-        counters.resume(&committed.counts, &committed.truncated);
+        let endless = committed.endless.as_deref();
+        counters.resume(&committed.counts, &committed.truncated, endless);
         let written = WrittenParts {
             parts: committed.parts,
             counts: committed.counts,
@@ -141,6 +142,7 @@ impl ResultWriter {
                     counts,
                     rejected: self.rejected.clone(),
                     truncated: self.counters.first_truncated(),
+                    endless: self.counters.first_endless(),
                     statistics: tables.statistics(),
                 };
                 let record = self.header.running(&self.written, &self.committed);

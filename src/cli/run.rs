@@ -84,7 +84,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         _ if shown.verbose => outcome.summary(&plan, true),
         Target::Folder(_) if is_terminal => outcome.summary(&plan, false),
         Target::Folder(_) | Target::Stdout => outcome.problems(),
-        Target::Table => outcome.nothing_done(),
+        Target::Table => outcome.problems_of_table(),
     };
     if !text.is_empty() {
         complain(text.trim_end());
@@ -352,6 +352,15 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
         counts.scaled_plddt,
         "",
     );
+    if let Some(first) = counters.first_endless() {
+        let count = counts.truncated - counts.truncated_likely;
+        let more = if count > 1 { ", ..." } else { "" };
+        note(
+            "PDB files without END, whose last line is whole (--strict rejects them)",
+            count,
+            &format!(" ({first}{more})"),
+        );
+    }
     if plan.config.reading.assembly != Assembly::Deposited {
         note(
             "structures without an assembly 1, whose deposited chains were read",

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Truncated structures that the log lists.
+/// Structures from files that may be cut short which a list has.
 const TRUNCATED_LISTED_MAX: usize = 10;
 
 /// The counts of a run.
@@ -26,8 +26,11 @@ pub(super) struct RunCounters {
     scaled_plddt: AtomicU64,
     assemblies: AtomicU64,
     truncated: AtomicU64,
-    /// The first truncated structures: their source, and what is missing.
+    truncated_likely: AtomicU64,
+    /// The first structures whose files are likely cut short: their source, and what is missing.
     first_truncated: Mutex<Vec<String>>,
+    /// The first source whose file ends in a whole line but without END.
+    first_endless: Mutex<Option<String>>,
     rejected: AtomicU64,
     specials_skipped: AtomicU64,
     others_skipped: AtomicU64,
@@ -57,6 +60,8 @@ pub(super) struct RunCounts {
     pub(super) assemblies: u64,
     /// Structures whose files may be cut short.
     pub(super) truncated: u64,
+    /// Those of them for which more than a missing END suggests it.
+    pub(super) truncated_likely: u64,
     /// Rejected files, and models of files.
     pub(super) rejected: u64,
     /// FIFOs, sockets and devices in folders and globs.
@@ -80,7 +85,7 @@ pub(super) struct WrittenParts {
 
 impl RunCounters {
     /// Goes on from the counts of an interrupted run. What is skipped is counted anew.
-    pub(super) fn resume(&self, counts: &RunCounts, truncated: &[String]) {
+    pub(super) fn resume(&self, counts: &RunCounts, truncated: &[String], endless: Option<&str>) {
         let restored = [
             (&self.inputs, counts.inputs),
             (&self.structures, counts.structures),
@@ -90,13 +95,14 @@ impl RunCounters {
             (&self.scaled_plddt, counts.scaled_plddt),
             (&self.assemblies, counts.assemblies),
             (&self.truncated, counts.truncated),
+            (&self.truncated_likely, counts.truncated_likely),
             (&self.rejected, counts.rejected),
         ];
         for (counter, value) in restored {
             counter.store(value, Relaxed);
         }
-        let first = self.first_truncated.lock();
-        *first.unwrap_or_else(PoisonError::into_inner) = truncated.to_vec();
+        *locked(&self.first_truncated) = truncated.to_vec();
+        *locked(&self.first_endless) = endless.map(str::to_owned);
     }
 
     pub(super) fn set_total(&self, inputs: u64) {
@@ -110,12 +116,14 @@ impl RunCounters {
     pub(super) fn add_structure(&self, source: &str, structure: &Structure) {
         if let Some(truncation) = structure.truncation {
             self.truncated.fetch_add(1, Relaxed);
-            let mut first = self
-                .first_truncated
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            if first.len() < TRUNCATED_LISTED_MAX {
-                first.push(format!("{} ({truncation})", printable(source)));
+            if truncation.is_likely() {
+                self.truncated_likely.fetch_add(1, Relaxed);
+                let mut first = locked(&self.first_truncated);
+                if first.len() < TRUNCATED_LISTED_MAX {
+                    first.push(format!("{} ({truncation})", printable(source)));
+                }
+            } else {
+                locked(&self.first_endless).get_or_insert_with(|| printable(source).into_owned());
             }
         }
         self.structures.fetch_add(1, Relaxed);
@@ -130,10 +138,14 @@ impl RunCounters {
         self.assemblies.fetch_add(assembly, Relaxed);
     }
 
-    /// The first structures whose files may be cut short: their source, and what is missing.
+    /// The first structures whose files are likely cut short: their source, and what is missing.
     pub(super) fn first_truncated(&self) -> Vec<String> {
-        let first = self.first_truncated.lock();
-        first.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.first_truncated).clone()
+    }
+
+    /// The first source whose file ends in a whole line but without END.
+    pub(super) fn first_endless(&self) -> Option<String> {
+        locked(&self.first_endless).clone()
     }
 
     pub(super) fn add_rejected(&self) {
@@ -145,7 +157,7 @@ impl RunCounters {
         let others = self.others_skipped.swap(skipped.others, Relaxed);
         if others != skipped.others {
             let names = skipped.first_others.iter().map(|path| shown(path));
-            *self.first_others() = names.collect();
+            *locked(&self.first_others) = names.collect();
         }
     }
 
@@ -153,14 +165,9 @@ impl RunCounters {
         self.names_repeated.store(count, Relaxed);
     }
 
-    fn first_others(&self) -> MutexGuard<'_, Vec<String>> {
-        let first = self.first_others.lock();
-        first.unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The first files that were skipped for their names.
     pub(super) fn first_others_skipped(&self) -> Vec<String> {
-        self.first_others().clone()
+        locked(&self.first_others).clone()
     }
 
     pub(super) fn add_read(&self, time: Duration) {
@@ -183,6 +190,7 @@ impl RunCounters {
             scaled_plddt: self.scaled_plddt.load(Relaxed),
             assemblies: self.assemblies.load(Relaxed),
             truncated: self.truncated.load(Relaxed),
+            truncated_likely: self.truncated_likely.load(Relaxed),
             rejected: self.rejected.load(Relaxed),
             specials_skipped: self.specials_skipped.load(Relaxed),
             others_skipped: self.others_skipped.load(Relaxed),
@@ -191,4 +199,8 @@ impl RunCounters {
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -131,7 +131,7 @@ impl RunHeader {
             "annotations": annotations,
             "stage_seconds": object(stages),
             "core_seconds": object(cores),
-            "bound": outcome.bound(plan),
+            "bound": outcome.bound(),
             "statistics": statistics_json(&outcome.statistics),
             "columns": columns_json(&outcome.columns),
             "memory_bytes": {

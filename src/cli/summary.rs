@@ -48,7 +48,7 @@ pub(super) struct Outcome {
     pub(super) folder: Option<PathBuf>,
     /// Whether the output folder has earlier results, and these are in a folder in it.
     pub(super) keeps_earlier: bool,
-    /// The first PDB files that may be cut short, each with what is missing.
+    /// The first PDB files that are likely cut short, each with what is missing.
     pub(super) truncated: Vec<String>,
     /// What is unusual about the inputs.
     pub(super) notes: Vec<String>,
@@ -91,9 +91,8 @@ impl Outcome {
     }
 
     /// What bounds the run and what would help, in a sentence.
-    pub(super) fn bound(&self, plan: &Plan) -> String {
-        let on_cpu = plan.selected.backend.device().backend == "cpu";
-        self.cores.bound(&self.statistics, on_cpu)
+    pub(super) fn bound(&self) -> String {
+        self.cores.bound(&self.statistics)
     }
 
     /// The key `state` of `run.json`.
@@ -154,7 +153,7 @@ impl Outcome {
             short(self.per_second(counts.atoms)),
         );
         if verbose || self.elapsed >= BOUND_TIME_MIN {
-            let _ = writeln!(text, "{}", self.bound(plan));
+            let _ = writeln!(text, "{}", self.bound());
         }
         if verbose {
             text.push_str(&self.details(plan));
@@ -211,15 +210,7 @@ impl Outcome {
             );
         }
         text.push_str(&warnings(&self.columns, self.counts.structures));
-        let truncated = self.counts.truncated;
-        if truncated > 0 {
-            let _ = writeln!(
-                text,
-                "warning: PDB files that may be cut short, and were read (--strict rejects them): {}",
-                format::whole(truncated)
-            );
-            text.push_str(&first_of(&self.truncated, truncated));
-        }
+        text.push_str(&self.truncations());
         if self.counts.rejected > 0 {
             text.push_str(&self.rejections());
         }
@@ -232,6 +223,26 @@ impl Outcome {
             );
         }
         text
+    }
+
+    /// The number of PDB files that are likely cut short, and the first of them; empty if there are
+    /// none.
+    fn truncations(&self) -> String {
+        let truncated = self.counts.truncated_likely;
+        if truncated == 0 {
+            return String::new();
+        }
+        format!(
+            "warning: PDB files that may be cut short, and were read (--strict rejects them): {}\n{}",
+            format::whole(truncated),
+            first_of(&self.truncated, truncated)
+        )
+    }
+
+    /// What the user should know although a table was asked for: files that are likely cut short,
+    /// and why nothing was computed. The other problems concern tables of many structures.
+    pub(super) fn problems_of_table(&self) -> String {
+        self.truncations() + &self.nothing_done()
     }
 
     /// Why nothing was computed; empty if something was, or if an error ended the run.

@@ -14,7 +14,7 @@ pub(crate) struct RecordedWorkload<W: Workload> {
     pub(crate) workload: W,
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
-    device: DeviceInfo,
+    pub(crate) device: DeviceInfo,
     /// The id of all its recordings.
     pub(crate) id: RecordingId,
     /// The buffers that the host writes, header included, sorted.

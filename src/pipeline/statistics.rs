@@ -128,6 +128,8 @@ pub struct Statistics {
     pub input: StageTime,
     /// Time that a batch of a run waited for the consumer of results while a slot was free.
     pub output: StageTime,
+    /// Whether batches are computed on the CPU backend, so that "the device" is the processor.
+    pub on_cpu: bool,
     /// Slots of all devices.
     pub slots: usize,
     /// The average number of slots in flight.
@@ -198,13 +200,19 @@ impl Statistics {
         let start = match bound {
             Stage::Input => format!("input-bound: {own} of the time no input was ready"),
             Stage::Fill => format!("fill-bound: filling took {own} of the time"),
+            Stage::Device if self.on_cpu => {
+                format!("compute-bound: batches were computed {own} of the time")
+            }
             Stage::Device => format!("device-bound: the device was busy {own} of the time"),
             Stage::Unpack => format!("unpack-bound: unpacking took {own} of the time"),
             Stage::Output => format!("output-bound: {own} of the time results waited to be taken"),
         };
         let named = [
             (Stage::Fill, "filling"),
-            (Stage::Device, "device"),
+            (
+                Stage::Device,
+                if self.on_cpu { "computing" } else { "device" },
+            ),
             (Stage::Unpack, "unpacking"),
         ];
         let others = named.iter().filter(|(stage, _)| *stage != bound);
@@ -439,6 +447,7 @@ fn statistics(
         slots_in_flight: share(without_aside(times.flight.slot_time)),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
+        on_cpu: false,
         bound: None,
         batch_latency: times.latencies,
         item_latency: items.latencies,

@@ -81,8 +81,11 @@ pub enum Assembly {
 /// two rows cannot be recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truncation {
-    /// Neither END nor ENDMDL follows the last atom.
+    /// Neither END nor ENDMDL follows the last atom. The last line is whole: many programs write
+    /// files without END, so this alone is weak evidence.
     NoEnd,
+    /// Neither END nor ENDMDL follows the last atom, and the last line has no line break.
+    LineBrokenOff,
     /// The file has fewer atoms than its MASTER record counts.
     AtomsMissing {
         /// Atoms that the MASTER record counts.
@@ -92,10 +95,21 @@ pub enum Truncation {
     },
 }
 
+impl Truncation {
+    /// Whether more than a missing END suggests that the file is cut short. Such files deserve a
+    /// warning.
+    pub fn is_likely(self) -> bool {
+        self != Truncation::NoEnd
+    }
+}
+
 impl fmt::Display for Truncation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Truncation::NoEnd => f.write_str("neither END nor ENDMDL follows the last atom"),
+            Truncation::LineBrokenOff => f.write_str(
+                "neither END nor ENDMDL follows the last atom, and the last line is broken off",
+            ),
             Truncation::AtomsMissing { master, read } => {
                 write!(f, "MASTER counts {master} atoms, and the file has {read}")
             }

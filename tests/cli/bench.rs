@@ -255,6 +255,21 @@ fn the_points_are_shown_before_they_are_measured() {
 }
 
 #[test]
+fn the_help_names_every_workload_and_what_the_file_of_references_is() {
+    let output = tapeloop(["bench", "--help"]).output().unwrap();
+    let help = text(&output.stdout);
+    let help: Vec<&str> = help.split_whitespace().collect();
+    let help = help.join(" ");
+    for part in [
+        "launch, copy, compute, features, files.",
+        "TOML file that names other programs",
+        "scripts/build_references.sh writes one",
+    ] {
+        assert!(help.contains(part), "{help:?} lacks {part:?}");
+    }
+}
+
+#[test]
 fn mistakes_in_a_benchmark_config_name_the_key() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = |more: &[&str], said: &str| {

@@ -14,6 +14,16 @@ const COMMANDS: &[(&str, i32, &str)] = &[
         0,
         "3 finished with more rejected inputs than --max-rejects",
     ),
+    (
+        "tapeloop run --help | grep -A 1 max-rejects",
+        0,
+        "End with exit code 0 although up to N inputs were rejected",
+    ),
+    (
+        "tapeloop bench --help",
+        0,
+        "launch, copy, compute, features, files",
+    ),
     ("tapeloop --version", 0, "tapeloop "),
     // A file alone.
     (
@@ -107,6 +117,13 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     ),
     ("tapeloop run job.toml && ls from-job", 0, "run.json"),
     ("tapeloop job.toml", 0, ""),
+    ("tapeloop run configs/quickstart.toml", 0, ""),
+    (
+        "tapeloop run configs/quickstart.toml -v 2>&1",
+        0,
+        "PDB files without END, whose last line is whole (--strict rejects them): 1",
+    ),
+    ("tapeloop run samples -o out-samples", 0, ""),
     ("tapeloop run no.toml", 2, "no.toml: No such file"),
     (
         "tapeloop run job.toml other.toml",
@@ -208,6 +225,37 @@ const COMMANDS: &[(&str, i32, &str)] = &[
         "HEADER",
     ),
     (
+        "tapeloop paint 1ubi.pdb sasa -o painted.pdb",
+        2,
+        "the file exists",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb wcn -o wcn.pdb --verbose 2>&1",
+        0,
+        "1ubi.pdb -> wcn.pdb: wcn at ",
+    ),
+    (
+        "head -c 32470 1ubi.pdb > cut.pdb; tapeloop cut.pdb --features rg 2>&1 | grep warning",
+        0,
+        "may be cut short",
+    ),
+    // Windows programs write CRLF, and some a byte order mark; inputs and lists may have both.
+    (
+        r"sed 's/$/\r/' 1ubi.pdb > crlf.pdb; tapeloop crlf.pdb --features rg",
+        0,
+        "crlf: 76 residues in 1 chain, 602 atoms",
+    ),
+    (
+        r"printf '\357\273\2771ubi.pdb\r\n' > list.txt; tapeloop @list.txt --features rg",
+        0,
+        "1ubi: 76 residues",
+    ),
+    (
+        r"(printf '\357\273\277'; sed 's/$/\r/' job.toml) > crlf.toml; tapeloop crlf.toml",
+        0,
+        "",
+    ),
+    (
         "tapeloop paint 1ubi.pdb torsions -o y.pdb",
         2,
         "name one of its columns: phi, psi, omega",
@@ -226,6 +274,14 @@ fn each_first_command_does_the_obvious_thing_or_says_what_to_type() {
         ("1a8o.cif.gz", "structures/1a8o.cif.gz"),
     ] {
         fs::copy(Path::new(SAMPLES).join(name), at(to)).unwrap();
+    }
+    for folder in ["samples", "configs"] {
+        fs::create_dir(at(folder)).unwrap();
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        for file in fs::read_dir(from).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), at(folder).join(file.file_name())).unwrap();
+        }
     }
     for (name, text) in [
         ("structures/notes.txt", "a note"),

@@ -58,8 +58,9 @@ fn pdb_files_that_may_be_cut_short_are_counted_and_named_and_strict_rejects_them
         folder.path().join("out"),
     );
     let lines = whole.lines().filter(|line| line.starts_with("ATOM"));
-    let lines: Vec<String> = lines.take(100).map(|line| format!("{line}\n")).collect();
-    fs::write(&cut, lines.concat()).unwrap();
+    let lines: Vec<&str> = lines.take(100).collect();
+    let cut_text = lines.join("\n");
+    fs::write(&cut, &cut_text).unwrap();
     let sample = format!("{SAMPLES}/1ubi.pdb");
     let args = [
         "-i",
@@ -76,6 +77,12 @@ fn pdb_files_that_may_be_cut_short_are_counted_and_named_and_strict_rejects_them
     assert!(said.contains("cut\\u{1b}[2J.pdb"), "{said}");
     assert!(said.contains("neither END nor ENDMDL"), "{said}");
     assert_eq!(record(&out)["counts"]["truncated"], 1);
+    // The short table alone warns too.
+    let shown = super::tapeloop([str_of(&cut), "--features", "rg"])
+        .output()
+        .unwrap();
+    let said = text(&shown.stderr);
+    assert_eq!(said.matches("may be cut short").count(), 1, "{said}");
     let (output, code) = run(&[&args[..], &["--strict"]].concat());
     assert_eq!(code, 3, "{}", text(&output.stderr));
     let record = record(&out);
@@ -95,6 +102,22 @@ fn pdb_files_that_may_be_cut_short_are_counted_and_named_and_strict_rejects_them
         .as_str()
         .unwrap();
     assert!(reader.contains(r#""strict":true"#), "{reader}");
+}
+
+#[test]
+fn files_without_end_whose_last_line_is_whole_are_noted_in_the_summary_and_not_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let input = format!("{SAMPLES}/3mht.pdb.gz");
+    let args = ["-i", &input, "-o", str_of(&out), "--features", "rg"];
+    assert_eq!(text(&run_well(&args).stderr), "");
+    assert_eq!(record(&out)["counts"]["truncated"], 1);
+    let said = text(&run_well(&[&args[..], &["--verbose"]].concat()).stderr);
+    let note = "note: PDB files without END, whose last line is whole (--strict rejects them): 1";
+    assert!(said.contains(note), "{said}");
+    assert!(!said.contains("warning"), "{said}");
+    let (output, code) = run(&[&args[..], &["--strict", "--overwrite"]].concat());
+    assert_eq!(code, 1, "{}", text(&output.stderr));
 }
 
 /// Rows that repeat names of 256 bytes are written a few at a time.

@@ -22,6 +22,8 @@ mod paint;
 mod printing;
 mod reals;
 mod reduce;
+#[cfg(target_os = "linux")]
+mod release;
 mod results;
 #[cfg(unix)]
 mod resume;

@@ -15,10 +15,12 @@ fn paint(args: &[&str]) -> (Output, i32) {
     (output, code)
 }
 
+/// What the command prints to standard error; standard output is for results.
 fn paint_well(args: &[&str]) -> String {
     let (output, code) = paint(args);
     assert_eq!(code, 0, "{}", text(&output.stderr));
-    text(&output.stdout)
+    assert_eq!(text(&output.stdout), "");
+    text(&output.stderr)
 }
 
 fn paint_badly(args: &[&str], expected_code: i32, parts: &[&str]) {
@@ -128,7 +130,9 @@ fn all_atoms_of_a_residue_get_its_value_and_others_the_value_for_null() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("painted.pdb");
     let input = format!("{SAMPLES}/1ejg.pdb.gz");
-    let said = paint_well(&[&input, "wcn", "-o", str_of(&out), "--null", "7.5"]);
+    let args = [&input, "wcn", "-o", str_of(&out), "--null", "7.5"];
+    assert_eq!(paint_well(&args), "", "silent where no terminal is");
+    let said = paint_well(&[&args[..], &["--overwrite", "--verbose"]].concat());
     assert!(said.contains("1/A^2"), "{said}");
     let text = fs::read_to_string(&out).unwrap();
     let mut of_residue: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -191,6 +195,15 @@ fn models_that_were_not_computed_get_the_value_for_null() {
     let nulls = |structure: &Structure| structure.b_factor.iter().all(|&b_factor| b_factor == -2.0);
     assert!(!nulls(&models[0]));
     assert!(models[1..].iter().all(nulls));
+}
+
+#[test]
+fn values_that_do_not_fit_are_warned_of_without_a_terminal_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (format!("{SAMPLES}/1ubi.pdb"), folder.path().join("x.pdb"));
+    let said = paint_well(&[&input, "wcn", "-o", str_of(&out), "--null", "1e7"]);
+    assert!(said.starts_with("warning: "), "{said}");
+    assert!(said.contains("clamped to -99999 to 999999"), "{said}");
 }
 
 #[test]

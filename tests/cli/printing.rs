@@ -34,11 +34,6 @@ fn printing(folder: &Path) -> Vec<Vec<String>> {
         fixed(&["run", SAMPLE, "-o", "-", "--format", "csv"]),
         run().chain(cpu()).chain(["--json".to_owned()]).collect(),
         run().chain(cpu()).chain(["--dry-run".to_owned()]).collect(),
-        fixed(&["paint", SAMPLE, "--svg"])
-            .into_iter()
-            .chain([out("strip.svg"), "--overwrite".to_owned()])
-            .chain(cpu())
-            .collect(),
         fixed(&["validate", SAMPLE, "--python"])
             .into_iter()
             .chain([str_of(&python(folder)).to_owned()])
@@ -82,7 +77,27 @@ fn what_cannot_be_printed_is_an_error_and_a_closed_pipe_is_none() {
         );
         assert!(!said.contains(error), "{args:?}: {said}");
     }
-    // The run and the drawing are complete all the same.
+    // The run is complete all the same.
     assert_eq!(record(&folder.path().join("run"))["state"], "finished");
-    assert!(folder.path().join("strip.svg").metadata().unwrap().len() > 0);
+}
+
+#[test]
+fn the_log_has_the_levels_that_a_variable_names_and_a_wrong_one_is_reported() {
+    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/broken/text.pdb");
+    let logged = |filter: &str| {
+        let mut command = tapeloop([broken, "--features", "rg"]);
+        command.env("TAPELOOP_LOG", filter);
+        text(&command.output().unwrap().stderr)
+    };
+    for filter in ["debug", "tapeloop=debug,warn"] {
+        let said = logged(filter);
+        assert!(said.contains("DEBUG rejected"), "{said}");
+    }
+    for filter in ["warn", "tapeloop=info", "off"] {
+        let said = logged(filter);
+        assert!(!said.contains("DEBUG"), "{said}");
+    }
+    let said = logged("tapeloop=loud");
+    let expected = "warning: TAPELOOP_LOG=\"tapeloop=loud\" is no filter (fix: give a level";
+    assert!(said.starts_with(expected), "{said}");
 }

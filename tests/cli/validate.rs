@@ -97,11 +97,11 @@ fn temporary_folders_are_removed_and_rejected_inputs_are_printed() {
         .env("TMPDIR", &temporary)
         .output()
         .unwrap();
-    let said = text(&output.stdout);
+    let (said, rejected) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.contains("rejected: 1") && said.contains(broken),
-        "{said}"
+        rejected.contains("rejected: 1") && rejected.contains(broken),
+        "{rejected}"
     );
     assert!(said.contains(str_of(&temporary)), "{said}");
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);

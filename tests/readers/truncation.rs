@@ -47,6 +47,8 @@ fn pdb_files_that_may_be_cut_short_are_marked() {
         (format!("{LINE}{LINE}{}END\n", master(1)), None),
         (format!("{LINE}MASTER\nEND\n"), None),
         (LINE.to_owned(), Some(Truncation::NoEnd)),
+        (LINE.replace('\n', "\r\n"), Some(Truncation::NoEnd)),
+        (LINE.trim_end().to_owned(), Some(Truncation::LineBrokenOff)),
         (format!("{LINE}CONECT    1    2\n"), Some(Truncation::NoEnd)),
         (
             format!("MODEL        1\n{LINE}ENDMDL\nMODEL        2\n{LINE}"),

@@ -68,8 +68,10 @@ pub(in crate::cli) struct Committed {
     pub(in crate::cli) counts: RunCounts,
     /// The first rejected inputs, each with its reason.
     pub(in crate::cli) rejected: Vec<String>,
-    /// The first structures whose files may be cut short.
+    /// The first structures whose files are likely cut short.
     pub(in crate::cli) truncated: Vec<String>,
+    /// The first file without END.
+    pub(in crate::cli) endless: Option<String>,
     pub(in crate::cli) statistics: PartStatistics,
 }
 

@@ -17,7 +17,7 @@ use super::path_text::{path_of, shown};
 use super::plan::Plan;
 use super::reading::rejecting_panics;
 use super::run_counters::RunCounters;
-use super::terminal::{complain, say};
+use super::terminal::complain;
 use super::{exit_codes, reading};
 use crate::error::{Error, Result, printable};
 use crate::features::{
@@ -26,6 +26,7 @@ use crate::features::{
 use crate::structure::{BFactorFields, ReadLimits, Structure, text_of};
 use crate::workload::Completion;
 use std::ffi::OsStr;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use strip::Track;
@@ -69,6 +70,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         outputs,
         limits: plan.config.reading.limits,
         null: args.null,
+        says: !args.quiet && (args.verbose || std::io::stderr().is_terminal()),
         open: None,
         painted: 0,
         rejected: 0,
@@ -152,6 +154,8 @@ struct Painter {
     outputs: Outputs,
     limits: ReadLimits,
     null: f64,
+    /// Whether a line about each written file is printed.
+    says: bool,
     open: Option<Open>,
     painted: u64,
     rejected: u64,
@@ -198,7 +202,11 @@ impl Painter {
         };
         let painted = models
             .and_then(|models| rejecting_panics("painting", || self.products(&source, models)))
-            .and_then(|products| products.iter().try_for_each(|it| it.write(&source)));
+            .and_then(|products| {
+                products
+                    .iter()
+                    .try_for_each(|it| it.write(&source, self.says))
+            });
         match painted {
             Ok(()) => self.painted += 1,
             Err(error) => {
@@ -236,6 +244,7 @@ impl Painter {
                 path: target.place(&path, &names, &mut self.outputs)?,
                 bytes: strip::draw(&printable(name), structure, &tracks).into_bytes(),
                 about: format!("{} tracks", tracks.len()),
+                is_clamped: false,
             });
         }
         if let Some((name, target)) = &self.column {
@@ -258,6 +267,7 @@ impl Painter {
             products.push(Product {
                 path: to,
                 about: about(&painted, column, &models),
+                is_clamped: painted.is_clamped,
                 bytes: painted.text,
             });
         }
@@ -270,14 +280,19 @@ struct Product {
     path: PathBuf,
     bytes: Vec<u8>,
     about: String,
+    /// Whether the file has other values than were computed.
+    is_clamped: bool,
 }
 
 impl Product {
-    /// Writes the file and prints a line about it.
-    fn write(&self, source: &str) -> Result<()> {
+    /// Writes the file. Prints a line about it if `says`, or if values were clamped.
+    fn write(&self, source: &str, says: bool) -> Result<()> {
         target::write(&self.path, &self.bytes)?;
-        let (source, path) = (printable(source), shown(&self.path));
-        say(&format!("{source} -> {path}: {}\n", self.about));
+        let start = if self.is_clamped { "warning: " } else { "" };
+        if says || self.is_clamped {
+            let (source, path) = (printable(source), shown(&self.path));
+            complain(&format!("{start}{source} -> {path}: {}", self.about));
+        }
         Ok(())
     }
 }
@@ -331,6 +346,7 @@ mod tests {
             outputs,
             limits: ReadLimits::default(),
             null: 0.0,
+            says: false,
             open: None,
             painted: 0,
             rejected: 0,

@@ -12,6 +12,8 @@ pub(super) struct Painted {
     pub(super) atoms: usize,
     /// All other atoms, which have the value for null.
     pub(super) null_atoms: usize,
+    /// Whether values did not fit, and the nearest that do were written.
+    pub(super) is_clamped: bool,
     /// What is unusual about the number format.
     pub(super) note: Option<String>,
 }
@@ -58,6 +60,7 @@ pub(super) fn paint(
         text: out.finish(),
         atoms,
         null_atoms: edits.len() - atoms,
+        is_clamped: writing.clamps(range),
         note: writing.note(range),
     }
 }

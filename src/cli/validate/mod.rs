@@ -9,7 +9,7 @@ use super::exit_codes::{FAILED, GOOD, REJECTED};
 use super::path_text::shown;
 use super::plan::Plan;
 use super::run::{Destination, compute};
-use super::terminal::say;
+use super::terminal::{complain, say};
 use crate::bench::format;
 use crate::error::{Error, Result};
 use dump::Dump;
@@ -63,10 +63,8 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     ));
     if counts.rejected > 0 {
         let listed = outcome.first_rejected();
-        say(&format!(
-            "rejected: {}\n{listed}",
-            format::whole(counts.rejected)
-        ));
+        let rejected = format::whole(counts.rejected);
+        complain(&format!("rejected: {rejected}\n{}", listed.trim_end()));
     }
     if !matches!(code, GOOD | REJECTED) {
         return Ok(code);

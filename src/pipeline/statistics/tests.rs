@@ -115,6 +115,21 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
         sentence([5, 2, 60, 3, 0]),
         "input-bound: 93% of the time no input was ready; filling 5%, device 60%, unpacking 3%"
     );
+    let sentence = |shares| {
+        let statistics = Statistics {
+            on_cpu: true,
+            ..of(shares, Threads::Own)
+        };
+        statistics.sentence()
+    };
+    assert_eq!(
+        sentence([23, 75, 97, 10, 0]),
+        "compute-bound: batches were computed 97% of the time; filling 23%, unpacking 10%"
+    );
+    assert_eq!(
+        sentence([5, 2, 60, 3, 0]),
+        "input-bound: 93% of the time no input was ready; filling 5%, computing 60%, unpacking 3%"
+    );
     let none = Meter::new(3).statistics(&Counters::default(), Threads::Own);
     assert_eq!(
         (none.bound, none.sentence()),

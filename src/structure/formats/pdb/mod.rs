@@ -68,6 +68,9 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     }
     let read = reader.table.atoms.len() as u32;
     reader.table.truncation = match reader.master_atoms {
+        _ if reader.in_model && !has_end && text.last() != Some(&b'\n') => {
+            Some(Truncation::LineBrokenOff)
+        }
         _ if reader.in_model && !has_end => Some(Truncation::NoEnd),
         Some(master) if read < master => Some(Truncation::AtomsMissing { master, read }),
         _ => None,
