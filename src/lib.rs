@@ -99,8 +99,8 @@
 //! ```
 //!
 //! [The guide to embedding](guides::embed) explains such a program line by line. The other
-//! guides are for the program: [from a folder to a DataFrame](guides::folder_to_dataframe) and
-//! [read a benchmark report](guides::benchmark_report).
+//! guides are for the program: [from a folder to a DataFrame](guides::folder_to_dataframe), [on a
+//! cluster](guides::cluster) and [read a benchmark report](guides::benchmark_report).
 //!
 //! # Modules, in the order that data takes
 //!
@@ -156,6 +156,8 @@ pub use workload::{Completion, Extent, ReadViews, Sink, Workload, WriteViews};
 pub mod guides {
     #[doc = include_str!("../docs/guides/benchmark-report.md")]
     pub mod benchmark_report {}
+    #[doc = include_str!("../docs/guides/cluster.md")]
+    pub mod cluster {}
     #[doc = include_str!("../docs/guides/embed.md")]
     pub mod embed {}
     #[doc = include_str!("../docs/guides/folder-to-dataframe.md")]

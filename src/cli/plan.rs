@@ -1,9 +1,9 @@
 //! The plan of a run: its threads, its backend and the settings of its engine.
 
 use super::annotations::Annotations;
-use super::config::{Config, Wait, setting_json};
+use super::config::{Config, Reduction, Wait, setting_json};
 use super::inputs::{self, ArchiveOptions};
-use super::tables::{Reduction, rows_bytes};
+use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::bench::format;

@@ -152,6 +152,11 @@ fn the_guide_from_a_folder_to_a_dataframe_runs_as_it_stands() {
 }
 
 #[test]
+fn the_guide_to_clusters_runs_as_it_stands() {
+    follow("cluster.md");
+}
+
+#[test]
 fn the_guide_to_a_benchmark_report_runs_as_it_stands() {
     if !Path::new(ROOT).join("docs/bench").exists() {
         println!("skipped: packaged sources lack docs/bench");

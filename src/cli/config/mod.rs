@@ -7,13 +7,13 @@
 mod bench;
 mod features;
 mod raw;
+mod reduction;
 mod resolver;
 mod suggest;
 mod tables;
 
 use super::inputs::{STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
-use super::tables::Reduction;
 use crate::backend::{Choice, DeviceChoice, Residency, Streams};
 use crate::error::Result;
 use crate::features::FeatureConfig;
@@ -31,9 +31,10 @@ use toml::Value;
 pub(super) use bench::BenchConfig;
 pub(super) use features::setting_json;
 pub(super) use raw::RawConfig;
+pub(super) use reduction::{Reduction, Statistic};
 pub(super) use resolver::range_text;
 pub(super) use suggest::did_you_mean;
-pub(super) use tables::{Compression, TableFormat, TableSettings};
+pub(super) use tables::{Compression, TABLES, TableFormat, TableSettings};
 
 /// The most microseconds that a loop on the device may stay.
 const RESIDENT_US_MAX: i64 = 1_000_000;

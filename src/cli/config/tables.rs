@@ -1,12 +1,19 @@
 //! The keys of the tables.
 
+use super::Reduction;
 use super::resolver::{Resolver, named};
-use crate::cli::tables::{Reduction, folders};
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
 
 /// The level of zstd that is the default of `tables.compression_level`.
 const LEVEL: i64 = 3;
+
+/// The tables, each with its folder.
+pub(in crate::cli) const TABLES: [(TableName, &str); 3] = [
+    (TableName::Residues, "residues"),
+    (TableName::Chains, "chains"),
+    (TableName::Structures, "structures"),
+];
 
 /// How the tables are split into files and row groups, and how these are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +114,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
 /// The tables that are written.
 fn resolve_written(keys: &mut Resolver) -> [bool; 3] {
     const KEY: &str = "tables.written";
-    let all: Vec<&str> = folders().collect();
+    let all = TABLES.map(|(_, folder)| folder);
     let set = keys.texts(KEY).map(|(names, _)| names);
     let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
     let wrong = names.iter().find(|name| !all.contains(&name.as_str()));

@@ -1,7 +1,8 @@
 //! Makes the Arrow array of a column from the rows of a row group.
 
+use super::super::config::Reduction;
 use super::dictionary::Dictionary;
-use super::reduction::{ReducedColumn, Reduction};
+use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use crate::features::{Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, TableName};

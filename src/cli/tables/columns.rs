@@ -1,8 +1,7 @@
 //! The columns of each table: those that identify a row, then those of features.
 
-use super::super::config::ASSEMBLIES;
+use super::super::config::{ASSEMBLIES, Reduction};
 use super::column::Column;
-use super::reduction::Reduction;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
 

@@ -29,13 +29,12 @@ use json_file::JsonLines;
 use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
-pub(super) use reduction::Reduction;
 use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config::{TableFormat, TableSettings};
+use super::config::{Reduction, TABLES, TableFormat, TableSettings};
 use super::core_time::CoreTime;
 use statistics::ValueStatistics;
 pub(super) use statistics::{ColumnStatistics, notes, warnings};
@@ -47,13 +46,6 @@ use text_file::TextFile;
 /// Maximum bytes of text in a row group. Some row groups of each table are in memory at once, and
 /// an Arrow file or CSV repeats the names of a structure in each row.
 const GROUP_TEXT_BYTES_MAX: usize = 32 << 20;
-
-/// The tables, each with its folder.
-const TABLES: [(TableName, &str); 3] = [
-    (TableName::Residues, "residues"),
-    (TableName::Chains, "chains"),
-    (TableName::Structures, "structures"),
-];
 
 /// The tables' folders.
 pub(crate) fn folders() -> impl Iterator<Item = &'static str> {

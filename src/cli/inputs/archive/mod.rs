@@ -201,24 +201,29 @@ impl Archive {
     }
 }
 
-/// The names of the structures in archives, of which up to 2^20 are kept, as hashes.
+/// The names of the last structures in archives, as hashes.
 #[derive(Default)]
 pub(super) struct MemberNames {
-    hashes: HashSet<u64>,
+    recent: HashSet<u64>,
+    older: HashSet<u64>,
     /// Members that have the name of an earlier one.
     pub(super) repeated: u64,
 }
 
 impl MemberNames {
-    const KEPT_MAX: usize = 1 << 20;
+    /// At least so many names are remembered, and at most twice as many.
+    const KEPT: usize = 1 << 17;
 
     pub(super) fn add(&mut self, name: &str) {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
-        if self.hashes.contains(&hash) {
+        if self.recent.contains(&hash) || self.older.contains(&hash) {
             self.repeated += 1;
-        } else if self.hashes.len() < Self::KEPT_MAX {
-            self.hashes.insert(hash);
+            return;
         }
+        if self.recent.len() == Self::KEPT {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(hash);
     }
 }
 

@@ -328,3 +328,17 @@ fn wrong_patterns_are_refused() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("*.cif.gz"), "{error}");
 }
+
+#[test]
+fn a_name_is_repeated_if_it_is_among_the_last_ones() {
+    let mut names = MemberNames::default();
+    let mut add = |number: usize| {
+        let before = names.repeated;
+        names.add(&number.to_string());
+        names.repeated > before
+    };
+    assert!((0..MemberNames::KEPT).all(|number| !add(number)));
+    assert!(add(0) && add(MemberNames::KEPT - 1));
+    assert!((0..2 * MemberNames::KEPT).all(|number| !add(number + MemberNames::KEPT)));
+    assert!(add(2 * MemberNames::KEPT + 1) && !add(0));
+}
