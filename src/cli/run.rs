@@ -277,7 +277,7 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
         false => "",
     };
     note(
-        "skipped files in folders whose names are not those of PDB or mmCIF",
+        "skipped files in folders whose endings are not those of structures",
         counts.others_skipped,
         &format!(" ({}{more})", others.join(", ")),
     );

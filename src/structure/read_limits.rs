@@ -14,7 +14,8 @@ use crate::{Error, ErrorKind, Result};
 pub struct ReadLimits {
     /// Bytes of a file, and of its unpacked text.
     pub text_bytes_max: u32,
-    /// Bytes of text that a byte of gzip data may unpack to. The first 4 MiB of text do not count.
+    /// Bytes of text that a byte of gzip data may unpack to, and bytes that the columns of a
+    /// BinaryCIF file may decode to for each byte of the file. The first 4 MiB do not count.
     pub unpack_ratio_max: u32,
     /// Bytes of a name: an entry, a chain, an entity, a component, an accession.
     pub name_bytes_max: u32,
@@ -66,6 +67,14 @@ impl ReadLimits {
         let by_ratio = (packed as u64).saturating_mul(ratio);
         let by_ratio = by_ratio.saturating_add(UNPACK_FREE_BYTES);
         by_ratio.min(u64::from(self.text_bytes_max))
+    }
+
+    /// The field, and its value, that a bound of [`Self::unpacked_bytes_max`] follows from.
+    pub(super) fn unpacked_bytes_field(&self, bytes_max: u64) -> (&'static str, u32) {
+        match bytes_max < u64::from(self.text_bytes_max) {
+            true => ("unpack_ratio_max", self.unpack_ratio_max),
+            false => ("text_bytes_max", self.text_bytes_max),
+        }
     }
 
     /// Refuses text over the limit.

@@ -81,7 +81,7 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     (
         "tapeloop run structures/ -o out -v 2>&1",
         0,
-        "of PDB or mmCIF: 1 (structures/notes.txt)",
+        "not those of structures: 1 (structures/notes.txt)",
     ),
     ("tapeloop run *.pdb -o all", 3, "junk.pdb: "),
     ("tapeloop run *.pdb -o all --max-rejects 1", 0, ""),
@@ -145,9 +145,9 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     ),
     ("ls new", 2, "new"),
     (
-        "tapeloop run 1ubi.bcif -o binary",
+        "tapeloop run 1ubi.mmtf -o binary",
         1,
-        "this is BinaryCIF, which cannot be read (fix: fetch",
+        "this is MMTF, which cannot be read (fix: fetch",
     ),
     (
         "tapeloop run set.tar.gz -o archive -q",
@@ -230,7 +230,7 @@ fn each_first_command_does_the_obvious_thing_or_says_what_to_type() {
     for (name, text) in [
         ("structures/notes.txt", "a note"),
         ("junk.pdb", "junk"),
-        ("1ubi.bcif", "\u{83}junk"),
+        ("1ubi.mmtf", "\u{83}junk"),
         ("set.tar.gz", "junk"),
         ("job.toml", "input = \"1ubi.pdb\"\noutput = \"from-job\"\n"),
         ("other.toml", ""),
