@@ -67,7 +67,7 @@ pub(super) struct Run {
     /// The UniProt residue that the atom lines themselves name: an index into
     /// [`AtomTable::accessions`] and the position in the sequence.
     pub uniprot: Option<(u32, i32)>,
-    /// Where the run starts in the text.
+    /// Where the run starts: an offset into text, or the row of a binary file.
     pub offset: u32,
     /// Indices into [`AtomTable::atoms`], which the table sets.
     pub atoms: Range<u32>,
@@ -168,6 +168,8 @@ impl Names {
 #[derive(Default)]
 pub(super) struct AtomTable {
     pub limits: ReadLimits,
+    /// Bytes of the file, as packed, which bound what its columns may decode to.
+    pub file_bytes: usize,
     pub entry_id: Option<Arc<str>>,
     /// Model numbers in order of first appearance.
     pub models: Vec<i32>,
@@ -197,8 +199,8 @@ pub(super) struct AtomTable {
 
 impl AtomTable {
     /// Empties the table for the next file, which is read within `limits`, and keeps the memory
-    /// of atoms and runs.
-    pub(super) fn clear(&mut self, limits: ReadLimits) {
+    /// of atoms and runs. `file_bytes` is the size of the file.
+    pub(super) fn clear(&mut self, limits: ReadLimits, file_bytes: usize) {
         let (mut atoms, mut runs) = (
             std::mem::take(&mut self.atoms),
             std::mem::take(&mut self.runs),
@@ -207,6 +209,7 @@ impl AtomTable {
         runs.clear();
         *self = AtomTable {
             limits,
+            file_bytes,
             atoms,
             runs,
             ..AtomTable::default()

@@ -41,20 +41,21 @@ impl BFactorFields {
     /// Finds the B factors of all models in the text of a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the text is malformed or its format has no
-    /// B factors, [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if it exceeds `limits`.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the text is malformed or its format is
+    /// binary, [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if it exceeds `limits`.
     pub fn find(text: &[u8], format: Format, limits: ReadLimits) -> Result<Self> {
         limits.check_text(text.len() as u64)?;
         let mut table = AtomTable::default();
-        table.clear(limits);
+        table.clear(limits, text.len());
         let options = ReadOptions {
             models: Models::All,
             ..ReadOptions::default()
         };
         format.read(text, options, &mut table)?;
         let found = format.b_factors(text).unwrap_or_else(|| {
-            let message = format!("{} files have no B factors", format.name());
-            Err(Error::input(message).fix("give the structure in another format"))
+            let name = format.name();
+            let message = format!("{name} is not text, so B factors cannot be replaced in it");
+            Err(Error::input(message).fix("give the structure as PDB or mmCIF"))
         })?;
         assert_eq!(
             found.atoms.len(),

@@ -61,9 +61,20 @@ pub(super) fn thousandths_to_f32(value: i32) -> f32 {
     (f64::from(value) * 0.001) as f32
 }
 
+/// The powers of ten below 2^64.
+static POWERS_OF_TEN: [u64; 20] = {
+    let mut powers = [1; 20];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
+
 /// A number as decimal digits and a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Decimal {
+pub(super) struct Decimal {
     negative: bool,
     digits: u64,
     exponent: i32,
@@ -72,6 +83,41 @@ struct Decimal {
 }
 
 impl Decimal {
+    /// The number `value` times 10^-`places`.
+    #[inline]
+    pub(super) fn new(value: i64, places: u8) -> Self {
+        Decimal {
+            negative: value < 0,
+            digits: value.unsigned_abs(),
+            exponent: -i32::from(places),
+            inexact: false,
+        }
+    }
+
+    /// The number as a coordinate in 0.001 A, and whether it was rounded.
+    #[inline]
+    pub(super) fn coordinate(self) -> Result<(i32, bool), BadCoordinate> {
+        match self.scaled(3) {
+            Some((value, rounded)) if value.abs() <= LIMIT_MILLI => Ok((value, rounded)),
+            _ => Err(BadCoordinate::TooFar),
+        }
+    }
+
+    /// The float nearest to a number of up to 8 places and 2^53. The float nearest to the quotient
+    /// of two f64 is also the one nearest to the number, which is at least 2^-52 of its value away
+    /// from the middle between two floats, or in the middle.
+    #[inline]
+    pub(super) fn b_factor(self) -> f32 {
+        const POWERS: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
+        let magnitude = self.digits as f64 / POWERS[self.exponent.unsigned_abs() as usize];
+        (if self.negative { -magnitude } else { magnitude }) as f32
+    }
+
+    /// The number as an occupancy in millionths, as [`occupancy`].
+    pub(super) fn occupancy(self) -> i32 {
+        self.scaled(6).map_or(i32::MAX, |(value, _)| value)
+    }
+
     /// Reads `-12.5`, `+.5`, `1e-3` and `12.345(6)`, which has a standard uncertainty as CIF
     /// allows. Returns `None` for anything else, NaN and infinities included.
     fn parse(text: &[u8]) -> Option<Self> {
@@ -136,9 +182,9 @@ impl Decimal {
         let (magnitude, exact) = if self.digits == 0 {
             (0, true)
         } else if power >= 0 {
-            let unit = 10u64.checked_pow(power as u32)?;
+            let unit = *POWERS_OF_TEN.get(power as usize)?;
             (unit.checked_mul(self.digits)?, true)
-        } else if let Some(unit) = 10u64.checked_pow(power.unsigned_abs()) {
+        } else if let Some(&unit) = POWERS_OF_TEN.get(power.unsigned_abs() as usize) {
             let rest = self.digits % unit;
             let up = u64::from(rest >= unit - rest);
             (self.digits / unit + up, rest == 0)
@@ -170,19 +216,16 @@ impl fmt::Display for BadCoordinate {
 }
 
 /// A coordinate in 0.001 A, and whether it was rounded.
-fn milli(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
+pub(super) fn coordinate(text: &[u8]) -> Result<(i32, bool), BadCoordinate> {
     let number = Decimal::parse(text).ok_or(BadCoordinate::NotANumber)?;
-    match number.scaled(3) {
-        Some((value, rounded)) if value.abs() <= LIMIT_MILLI => Ok((value, rounded)),
-        _ => Err(BadCoordinate::TooFar),
-    }
+    number.coordinate()
 }
 
 /// Three coordinates in 0.001 A, and whether one was rounded. The error names the axis.
 pub(super) fn coordinates(texts: [&[u8]; 3]) -> Result<([i32; 3], bool), (usize, BadCoordinate)> {
     let (mut xyz, mut any_rounded) = ([0; 3], false);
     for (axis, text) in texts.into_iter().enumerate() {
-        let (value, rounded) = milli(text).map_err(|bad| (axis, bad))?;
+        let (value, rounded) = coordinate(text).map_err(|bad| (axis, bad))?;
         xyz[axis] = value;
         any_rounded |= rounded;
     }
@@ -193,7 +236,7 @@ pub(super) fn coordinates(texts: [&[u8]; 3]) -> Result<([i32; 3], bool), (usize,
 /// fit becomes the largest that does, because occupancies are only compared.
 pub(super) fn occupancy(text: &[u8]) -> i32 {
     match Decimal::parse(text) {
-        Some(number) => number.scaled(6).map_or(i32::MAX, |(value, _)| value),
+        Some(number) => number.occupancy(),
         None => OCCUPANCY_ONE,
     }
 }
@@ -291,7 +334,11 @@ mod tests {
             let text = format!("{:8.3}", f64::from(value) / 1000.0);
             let columns: [u8; 8] = text.as_bytes().try_into().unwrap();
             assert_eq!(fixed(&columns), Some(value), "{text}");
-            assert_eq!(milli(text.trim().as_bytes()), Ok((value, false)), "{text}");
+            assert_eq!(
+                coordinate(text.trim().as_bytes()),
+                Ok((value, false)),
+                "{text}"
+            );
         }
     }
 
@@ -312,7 +359,7 @@ mod tests {
             ("7.", 7000, false),
             ("+003.1", 3100, false),
         ] {
-            assert_eq!(milli(text.as_bytes()), Ok((value, rounded)), "{text}");
+            assert_eq!(coordinate(text.as_bytes()), Ok((value, rounded)), "{text}");
         }
     }
 
@@ -322,15 +369,19 @@ mod tests {
             "", "-", ".", "nan", "inf", "1.2.3", "1e", "12(3", "1()", "0x1", "1,5", "1 2",
         ] {
             assert_eq!(
-                milli(text.as_bytes()),
+                coordinate(text.as_bytes()),
                 Err(BadCoordinate::NotANumber),
                 "{text}"
             );
         }
         for text in ["100000.001", "-1e6", "1e300", "99999999999999999999999"] {
-            assert_eq!(milli(text.as_bytes()), Err(BadCoordinate::TooFar), "{text}");
+            assert_eq!(
+                coordinate(text.as_bytes()),
+                Err(BadCoordinate::TooFar),
+                "{text}"
+            );
         }
-        assert_eq!(milli(b"-100000"), Ok((-LIMIT_MILLI, false)));
+        assert_eq!(coordinate(b"-100000"), Ok((-LIMIT_MILLI, false)));
     }
 
     #[test]

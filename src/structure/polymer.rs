@@ -27,7 +27,7 @@ use super::model::Structure;
 use super::references::References;
 use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
 use super::structure_builder::{LINK, StructureBuilder, is_within};
-use super::text::at_line;
+use super::text::Place;
 use super::text8::Text8;
 use crate::{Error, Result};
 
@@ -51,11 +51,12 @@ struct Candidate {
 }
 
 impl PolymerSelector {
-    /// The structures of a file, one for each model. `text` is the file's, for errors.
-    pub(super) fn select(
+    /// The structures of a file, one for each model. `place` is where a run of that offset starts,
+    /// for errors.
+    pub(super) fn select<'a>(
         &mut self,
         table: &mut AtomTable,
-        text: &[u8],
+        place: impl Fn(u32) -> Place<'a>,
         options: ReadOptions,
     ) -> Result<Vec<Structure>> {
         // The sort is stable: a model whose lines are scattered keeps their order.
@@ -76,8 +77,7 @@ impl PolymerSelector {
             let residues = self.candidates.residues.iter();
             let mut heads = residues.map(|residue| &runs[residue.head as usize]);
             if let Some(run) = heads.find(|run| run.seq.is_none()) {
-                let message = "a polymer residue has no number";
-                return Err(at_line(text, run.offset as usize, message));
+                return Err(place(run.offset).error("a polymer residue has no number"));
             }
             has_polymer |= self.has_heavy_atoms(model);
             structures.push(self.build(model, &references, options)?);

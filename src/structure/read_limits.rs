@@ -14,7 +14,8 @@ use crate::{Error, ErrorKind, Result};
 pub struct ReadLimits {
     /// Bytes of a file, and of its unpacked text.
     pub text_bytes_max: u32,
-    /// Bytes of text that a byte of packed data may unpack to. The first 4 MiB of text do not count.
+    /// Bytes of text that a byte of packed data may unpack to, and bytes that the columns of a
+    /// BinaryCIF file may decode to for each byte of the file. The first 4 MiB do not count.
     pub unpack_ratio_max: u32,
     /// Bytes of a name: an entry, a chain, an entity, a component, an accession.
     pub name_bytes_max: u32,
@@ -76,10 +77,7 @@ impl ReadLimits {
     pub(super) fn unpacks_too_far(&self, method: &str, packed: usize) -> Error {
         let max = self.unpacked_bytes_max(packed);
         let what = format!("{packed} bytes of {method} data unpack to over {max}");
-        let (field, limit) = match max < u64::from(self.text_bytes_max) {
-            true => ("unpack_ratio_max", self.unpack_ratio_max),
-            false => ("text_bytes_max", self.text_bytes_max),
-        };
+        let (field, limit) = self.unpacked_bytes_field(max);
         exceeded(field, limit, what)
     }
 
@@ -89,6 +87,14 @@ impl ReadLimits {
         let max = self.unpacked_stream_max(packed);
         let what = format!("{packed} bytes of the archive unpack to over {max}");
         exceeded("unpack_ratio_max", self.unpack_ratio_max, what)
+    }
+
+    /// The field, and its value, that a bound of [`Self::unpacked_bytes_max`] follows from.
+    pub(super) fn unpacked_bytes_field(&self, bytes_max: u64) -> (&'static str, u32) {
+        match bytes_max < u64::from(self.text_bytes_max) {
+            true => ("unpack_ratio_max", self.unpack_ratio_max),
+            false => ("text_bytes_max", self.text_bytes_max),
+        }
     }
 
     /// Refuses text over the limit.

@@ -116,8 +116,8 @@ impl Reader {
     }
 
     /// Reads the bytes of a file called `name`. They are unpacked if they start as gzip or zstd
-    /// data does. The format is mmCIF if the text starts with a data block, else the one of the
-    /// name's ending, else the one of the text's first line.
+    /// data does. The format is mmCIF or BinaryCIF if the text starts as theirs does, else the one
+    /// of the name's ending, else the one of the text's first line.
     ///
     /// # Errors
     /// Those of [`Reader`].
@@ -133,21 +133,22 @@ impl Reader {
         share: &mut BudgetShare,
     ) -> Result<Vec<Structure>> {
         let Some(compression) = Compression::of_bytes(bytes) else {
-            return self.read_text(name, bytes);
+            return self.read_text(name, bytes, bytes.len());
         };
         let mut text = std::mem::take(&mut self.text);
         let outcome = compression
             .unpack(bytes, &self.options.limits, &mut text, share)
-            .and_then(|()| self.read_text(name, &text));
+            .and_then(|()| self.read_text(name, &text, bytes.len()));
         self.text = text;
         outcome
     }
 
-    fn read_text(&mut self, name: &str, text: &[u8]) -> Result<Vec<Structure>> {
+    /// Reads the unpacked text of a file of `file_bytes`.
+    fn read_text(&mut self, name: &str, text: &[u8], file_bytes: usize) -> Result<Vec<Structure>> {
         if text.trim_ascii().is_empty() {
             return Err(Error::input("the file is empty"));
         }
-        self.read_bytes(text, format_of(name, text)?)
+        self.read_unpacked(text, format_of(name, text)?, file_bytes)
     }
 
     /// Reads plain text of a known format.
@@ -155,10 +156,19 @@ impl Reader {
     /// # Errors
     /// Those of [`Reader`].
     pub fn read_bytes(&mut self, text: &[u8], format: Format) -> Result<Vec<Structure>> {
+        self.read_unpacked(text, format, text.len())
+    }
+
+    fn read_unpacked(
+        &mut self,
+        text: &[u8],
+        format: Format,
+        file_bytes: usize,
+    ) -> Result<Vec<Structure>> {
         let ReadOptions { limits, strict, .. } = self.options;
         limits.check_text(text.len() as u64)?;
         let table = &mut self.table;
-        table.clear(limits);
+        table.clear(limits, file_bytes);
         format.read(text, self.options, table)?;
         if let (true, Some(truncation)) = (strict, table.truncation) {
             let message = format!("the file may be cut short: {truncation}");
@@ -166,7 +176,9 @@ impl Reader {
                 Error::input(message).fix("fetch the file again, or read it without strict = true")
             );
         }
-        let deposited = self.selector.select(table, text, self.options)?;
+        let deposited =
+            self.selector
+                .select(table, |offset| format.place(text, offset), self.options)?;
         let structures = match table.generators.is_empty() {
             true => deposited,
             false => assembly::build_all(&deposited, &table.generators, &limits)?,

@@ -1,4 +1,6 @@
-//! Quotes from a file's text and line numbers, for messages.
+//! Quotes from a file's text and where they are, for messages.
+
+use std::fmt;
 
 use crate::Error;
 use crate::error::excerpt;
@@ -21,4 +23,41 @@ pub(super) fn at_line(text: &[u8], offset: usize, message: impl std::fmt::Displa
 /// Adds the line that holds the byte at `offset` to an error.
 pub(super) fn on_line(text: &[u8], offset: usize, error: Error) -> Error {
     error.within(format!("line {}", line_of(text, offset)))
+}
+
+/// Where a file holds something.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// The line of text that holds the byte at an offset.
+    Line(&'a [u8], u32),
+    /// A row of an mmCIF category in a binary file, from 0.
+    Row(&'static str, u32),
+}
+
+impl Place<'_> {
+    /// The offset into the text, or the row.
+    pub(super) fn start(self) -> u32 {
+        match self {
+            Place::Line(_, start) | Place::Row(_, start) => start,
+        }
+    }
+
+    /// An input error whose message starts with this place.
+    pub(super) fn error(self, message: impl fmt::Display) -> Error {
+        Error::input(format!("{self}: {message}"))
+    }
+
+    /// Adds this place to an error.
+    pub(super) fn locate(self, error: Error) -> Error {
+        error.within(self.to_string())
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(text, offset) => write!(f, "line {}", line_of(text, *offset as usize)),
+            Place::Row(category, row) => write!(f, "row {} of _{category}", u64::from(*row) + 1),
+        }
+    }
 }

@@ -162,9 +162,9 @@ const COMMANDS: &[(&str, i32, &str)] = &[
     ),
     ("ls new", 2, "new"),
     (
-        "tapeloop run 1ubi.bcif -o binary",
+        "tapeloop run 1ubi.mmtf -o binary",
         1,
-        "this is BinaryCIF, which cannot be read (fix: fetch",
+        "this is MMTF, which cannot be read (fix: fetch",
     ),
     (
         "tapeloop run set.tar.gz -o archive -q",
@@ -286,7 +286,7 @@ fn each_first_command_does_the_obvious_thing_or_says_what_to_type() {
     for (name, text) in [
         ("structures/notes.txt", "a note"),
         ("junk.pdb", "junk"),
-        ("1ubi.bcif", "\u{83}junk"),
+        ("1ubi.mmtf", "\u{83}junk"),
         ("set.tar.gz", "junk"),
         ("job.toml", "input = \"1ubi.pdb\"\noutput = \"from-job\"\n"),
         ("other.toml", ""),

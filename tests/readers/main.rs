@@ -1,6 +1,8 @@
 //! Reading structure files.
 #![cfg(feature = "structure")]
 
+#[path = "../support/message_pack.rs"]
+mod message_pack;
 #[path = "../support/random.rs"]
 mod random;
 #[cfg(unix)]
@@ -8,6 +10,8 @@ mod random;
 mod thread_time;
 
 mod assemblies;
+mod binary_cif;
+mod binary_cif_errors;
 mod damaged_files;
 mod hand_made_files;
 mod limits;

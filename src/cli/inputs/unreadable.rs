@@ -5,8 +5,7 @@ use crate::structure::compression::Compression;
 use std::path::Path;
 
 /// Endings of names, what such files are, and what to do with them.
-const UNREADABLE: [(&[&str], &str, &str); 9] = [
-    (&["bcif"], "BinaryCIF", PDB_OR_MMCIF),
+const UNREADABLE: [(&[&str], &str, &str); 8] = [
     (&["mmtf"], "MMTF", PDB_OR_MMCIF),
     (&["xml"], "PDBML", PDB_OR_MMCIF),
     (
@@ -73,13 +72,11 @@ mod tests {
     #[test]
     fn a_format_that_is_not_read_is_named_by_its_ending() {
         let said = |name: &str| explained(Path::new(name), Error::input("junk")).to_string();
-        assert!(
-            said("a/1ubi.bcif.gz").starts_with("this is BinaryCIF, which cannot be read (fix:")
-        );
+        assert!(said("a/1ubi.mmtf.gz").starts_with("this is MMTF, which cannot be read (fix:"));
         assert!(said("set.TAR.gz").contains("an archive"));
         assert!(said("1ubi.pdb.xz").contains("other than gzip and zstd"));
         assert_eq!(said("1ubi.pdb"), "junk");
         let io = Error::new(ErrorKind::Io, "gone");
-        assert_eq!(explained(Path::new("1ubi.bcif"), io).message(), "gone");
+        assert_eq!(explained(Path::new("1ubi.mmtf"), io).message(), "gone");
     }
 }

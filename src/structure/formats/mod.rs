@@ -1,5 +1,6 @@
 //! The file formats: one row of a table each. `docs/CONTRIBUTING.md` shows how to add one.
 
+mod binary_cif;
 mod mmcif;
 mod pdb;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 use super::ReadOptions;
 use super::atom_table::{AtomTable, FieldsOfAtoms};
 use super::compression::Compression;
+use super::text::Place;
 use crate::Result;
 
 /// What the rest of the program knows of a format.
@@ -24,7 +26,9 @@ struct FormatRow {
     overrides_name: bool,
     /// Reads text into an empty table.
     read: fn(&[u8], ReadOptions, &mut AtomTable) -> Result<()>,
-    /// Where text of this format holds B factors, if programs that colour by B factor read it.
+    /// Where a run of [`Run::offset`](super::atom_table::Run::offset) starts.
+    place: fn(&[u8], u32) -> Place<'_>,
+    /// Where text of this format holds B factors; `None` for a binary format.
     b_factors: Option<BFactorColumn>,
 }
 
@@ -67,6 +71,7 @@ formats! {
         has_first_line: pdb::is_record,
         overrides_name: false,
         read: pdb::read,
+        place: |text, offset| Place::Line(text, offset),
         b_factors: Some(BFactorColumn { find: pdb::b_factor_fields, width: Some(6) }),
     },
     /// mmCIF, of which PDBx and ModelCIF are dictionaries.
@@ -76,7 +81,18 @@ formats! {
         has_first_line: mmcif::starts_data_block,
         overrides_name: true,
         read: mmcif::read,
+        place: |text, offset| Place::Line(text, offset),
         b_factors: Some(BFactorColumn { find: mmcif::b_factor_fields, width: None }),
+    },
+    /// BinaryCIF, the binary form of mmCIF, version 0.3.
+    BinaryCif: FormatRow {
+        name: "BinaryCIF",
+        endings: &["bcif"],
+        has_first_line: binary_cif::starts_file,
+        overrides_name: true,
+        read: binary_cif::read,
+        place: binary_cif::place,
+        b_factors: None,
     },
 }
 
@@ -140,8 +156,13 @@ impl Format {
         Ok(())
     }
 
+    /// Where a run of [`Run::offset`](super::atom_table::Run::offset) starts, for messages.
+    pub(super) fn place(self, text: &[u8], offset: u32) -> Place<'_> {
+        (self.row().place)(text, offset)
+    }
+
     /// Finds the B factors of the atoms that [`Format::read`] reads from all models; `None`
-    /// where the format has no B factors that programs colour by.
+    /// for a binary format.
     pub(super) fn b_factors(self, text: &[u8]) -> Option<Result<FieldsOfAtoms>> {
         self.row()
             .b_factors

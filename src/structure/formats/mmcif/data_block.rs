@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::atom_site;
+use super::atom_rows;
+use super::not_null;
 use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
-use super::rows::{Rows, not_null};
+use super::rows::Rows;
 use crate::Result;
 use crate::structure::assembly::Generators;
 use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME};
 use crate::structure::components;
 use crate::structure::decimal::int;
 use crate::structure::read_limits::{ReadLimits, check};
-use crate::structure::text::on_line;
+use crate::structure::text::Place;
 use crate::structure::text8::text8;
 
 /// The categories that are kept, with their items.
@@ -63,7 +64,7 @@ const OPER_LIST: usize = 9;
 
 /// What is kept of a data block.
 #[derive(Default)]
-pub(super) struct DataBlock<'a> {
+pub(in crate::structure::formats) struct DataBlock<'a> {
     name: &'a [u8],
     pub has_atoms: bool,
     /// The items of an `_atom_site` without a loop, each with the start and end of its value.
@@ -76,7 +77,7 @@ pub(super) struct DataBlock<'a> {
 }
 
 impl<'a> DataBlock<'a> {
-    pub(super) fn new(name: &'a [u8]) -> Self {
+    pub(in crate::structure::formats) fn new(name: &'a [u8]) -> Self {
         DataBlock {
             name,
             ..DataBlock::default()
@@ -93,9 +94,8 @@ impl<'a> DataBlock<'a> {
     ) -> Result<()> {
         let span = span.map(|at| at as u32);
         if tag.eq_ignore_ascii_case(b"_entry.id") {
-            limits.check_name("_entry.id", value)?;
-            self.entry_id = value;
-        } else if atom_site::is_item(tag) {
+            self.set_entry_id(value, limits)?;
+        } else if atom_rows::is_item(tag) {
             self.atom.push((tag, span));
             self.has_atoms = true;
         } else if let Some((category, Some(item))) = find_item(tag) {
@@ -105,6 +105,17 @@ impl<'a> DataBlock<'a> {
             values[item] = value;
             self.offsets[category].resize(1, span[0]);
         }
+        Ok(())
+    }
+
+    /// Keeps the id of the entry.
+    pub(in crate::structure::formats) fn set_entry_id(
+        &mut self,
+        value: &'a [u8],
+        limits: &ReadLimits,
+    ) -> Result<()> {
+        limits.check_name("_entry.id", value)?;
+        self.entry_id = not_null(value);
         Ok(())
     }
 
@@ -120,26 +131,43 @@ impl<'a> DataBlock<'a> {
             while rows.next()? {}
             return Ok(());
         };
-        let items = CATEGORIES[category].1.len();
         let item_of = |tag: &&[u8]| find_item(tag).filter(|(of, _)| *of == category)?.1;
         let columns: Vec<Option<usize>> = tags.iter().map(item_of).collect();
-        let (values, offsets) = (&mut self.values[category], &mut self.offsets[category]);
         while rows.next()? {
-            let row = values.len();
-            values.resize(row + items, b"");
-            offsets.push(rows.edges()[0]);
-            check_rows(category, offsets.len(), limits)?;
-            for (column, item) in columns.iter().enumerate() {
-                if let &Some(item) = item {
-                    let span = rows.value(column);
-                    let value = not_null(&text[span.clone()]);
-                    check_value(category, item, value, limits)
-                        .map_err(|error| on_line(text, span.start, error))?;
-                    values[row + item] = value;
-                }
-            }
+            let values = columns.iter().enumerate().filter_map(|(column, &item)| {
+                let span = rows.value(column);
+                let place = Place::Line(text, span.start as u32);
+                Some((item?, &text[span], place))
+            });
+            self.row(category, rows.edges()[0], values, limits)?;
         }
         Ok(())
+    }
+
+    /// Keeps a row of a category, which starts at `offset`: its values, each after its item and
+    /// before its place.
+    pub(in crate::structure::formats) fn row<'p>(
+        &mut self,
+        category: usize,
+        offset: u32,
+        values: impl Iterator<Item = (usize, &'a [u8], Place<'p>)>,
+        limits: &ReadLimits,
+    ) -> Result<()> {
+        let row = self.values[category].len();
+        self.values[category].resize(row + CATEGORIES[category].1.len(), b"");
+        self.offsets[category].push(offset);
+        check_rows(category, self.offsets[category].len(), limits)?;
+        for (item, value, place) in values {
+            let value = not_null(value);
+            check_value(category, item, value, limits).map_err(|error| place.locate(error))?;
+            self.values[category][row + item] = value;
+        }
+        Ok(())
+    }
+
+    /// The name of a category that is kept, without the underscore.
+    pub(in crate::structure::formats) fn category_name(category: usize) -> &'static str {
+        CATEGORIES[category].0
     }
 
     /// The rows of a category.
@@ -148,25 +176,31 @@ impl<'a> DataBlock<'a> {
         self.values[category].as_chunks::<N>().0.iter().copied()
     }
 
-    /// The rows of a category, each after its start in the text.
-    fn located_table<const N: usize>(&self, category: usize) -> Vec<(u32, [&'a [u8]; N])> {
-        let offsets = self.offsets[category].iter().copied();
-        offsets.zip(self.table::<N>(category)).collect()
+    /// The rows of a category, each after its place.
+    fn located_table<'p, const N: usize>(
+        &self,
+        category: usize,
+        place: impl Fn(&'static str, u32) -> Place<'p>,
+    ) -> Vec<(Place<'p>, [&'a [u8]; N])> {
+        let name = CATEGORIES[category].0;
+        let places = self.offsets[category].iter().map(|&at| place(name, at));
+        places.zip(self.table::<N>(category)).collect()
     }
 
-    /// Adds the generators of assembly 1 to `out`.
-    pub(super) fn generators(
+    /// Adds the generators of assembly 1 to `out`. `place` is where a row of a category starts.
+    pub(in crate::structure::formats) fn generators<'p>(
         &self,
-        text: &[u8],
+        place: impl Fn(&'static str, u32) -> Place<'p>,
         limits: &ReadLimits,
         out: &mut Generators,
     ) -> Result<()> {
-        let rows = self.located_table(ASSEMBLY_GEN);
-        oper_list::generators(text, limits, &rows, &self.located_table(OPER_LIST), out)
+        let generators = self.located_table(ASSEMBLY_GEN, &place);
+        let operators = self.located_table(OPER_LIST, &place);
+        oper_list::generators(limits, &generators, &operators, out)
     }
 
     /// Adds to the table what the categories state about its atoms.
-    pub(super) fn describe_atoms(&self, table: &mut AtomTable) {
+    pub(in crate::structure::formats) fn describe_atoms(&self, table: &mut AtomTable) {
         table.set_entry_id(match self.entry_id {
             b"" => self.name,
             id => id,
@@ -269,7 +303,11 @@ fn check_value(category: usize, item: usize, value: &[u8], limits: &ReadLimits) 
 }
 
 /// Refuses rows of a category beyond its limit.
-fn check_rows(category: usize, count: usize, limits: &ReadLimits) -> Result<()> {
+pub(in crate::structure::formats) fn check_rows(
+    category: usize,
+    count: usize,
+    limits: &ReadLimits,
+) -> Result<()> {
     let (field, max) = match category {
         ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
         _ => ("chains_max", limits.chains_max),
@@ -281,11 +319,20 @@ fn check_rows(category: usize, count: usize, limits: &ReadLimits) -> Result<()> 
 /// The category of a tag if it is kept, and the item if that is kept too.
 fn find_item(tag: &[u8]) -> Option<(usize, Option<usize>)> {
     let dot = tag.iter().position(|&byte| byte == b'.')?;
-    let (category, item) = (&tag[1..dot], &tag[dot + 1..]);
-    let is = |name: &str, text: &[u8]| text.eq_ignore_ascii_case(name.as_bytes());
-    let at = CATEGORIES.iter().position(|(name, _)| is(name, category))?;
-    let items = CATEGORIES[at].1;
-    Some((at, items.iter().position(|name| is(name, item))))
+    let category = find_category(&tag[1..dot])?;
+    Some((category, find_item_of(category, &tag[dot + 1..])))
+}
+
+/// The number of a category that is kept.
+pub(in crate::structure::formats) fn find_category(name: &[u8]) -> Option<usize> {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    CATEGORIES.iter().position(|(known, _)| is(known))
+}
+
+/// The number of an item of a category that is kept.
+pub(in crate::structure::formats) fn find_item_of(category: usize, name: &[u8]) -> Option<usize> {
+    let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+    CATEGORIES[category].1.iter().position(is)
 }
 
 /// The kind that `_chem_comp.type` gives to a component of a polymer.

@@ -1,25 +1,27 @@
 //! The reader for mmCIF files.
 //!
 //! It passes over the text once. The rows of `_atom_site` go straight into the table
-//! ([`atom_site`]). The few categories that describe the atoms may come before or after them, so
-//! they are kept ([`data_block`]) and applied at the end.
+//! ([`atom_rows`]). The few categories that describe the atoms may come before or after them, so
+//! they are kept ([`data_block`]) and applied at the end. What the values mean ([`atom_site`],
+//! [`data_block`]) is shared with BinaryCIF.
 
-mod atom_site;
-mod data_block;
+mod atom_rows;
+pub(super) mod atom_site;
+pub(super) mod data_block;
 mod lexer;
 mod oper_list;
 mod rows;
 
 use std::ops::Range;
 
-use self::atom_site::AtomSite;
+use self::atom_rows::AtomRows;
 use self::data_block::DataBlock;
 use self::lexer::{Lexer, Token, strip_prefix};
 use self::rows::Rows;
 use crate::structure::ReadOptions;
 use crate::structure::atom_table::{AtomTable, BFactorField, FieldsOfAtoms};
 use crate::structure::model::Assembly;
-use crate::structure::text::{at_line, on_line};
+use crate::structure::text::{Place, at_line, on_line};
 use crate::{Error, Result};
 
 /// Whether a line starts a data block.
@@ -65,8 +67,8 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
                 let tags = lexer.tags(span.start)?;
                 content.note(tags[0]);
                 let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
-                if atom_site::is_item(tags[0]) {
-                    AtomSite::new(text, &tags, options.models, table)?.read(&mut rows)?;
+                if atom_rows::is_item(tags[0]) {
+                    AtomRows::new(text, &tags, options.models, table)?.read(&mut rows)?;
                     block.has_atoms = true;
                 } else {
                     block.rows(text, &tags, &mut rows, &limits)?;
@@ -80,7 +82,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if !block.atom.is_empty() {
         let (tags, mut edges): (Vec<_>, Vec<_>) = block.atom.iter().copied().unzip();
         edges.push([0, 0]);
-        let mut atoms = AtomSite::new(text, &tags, options.models, table)?;
+        let mut atoms = AtomRows::new(text, &tags, options.models, table)?;
         atoms.row(edges.as_flattened())?;
     }
     if table.atoms.is_empty() {
@@ -89,7 +91,10 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     block.describe_atoms(table);
     match options.assembly {
         Assembly::Deposited => Ok(()),
-        Assembly::First => block.generators(text, &limits, &mut table.generators),
+        Assembly::First => {
+            let place = |_, offset| Place::Line(text, offset);
+            block.generators(place, &limits, &mut table.generators)
+        }
     }
 }
 
@@ -112,17 +117,17 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
             Token::Data(_) if !fields.atoms.is_empty() || single.is_some() => break,
             Token::Tag(tag) => {
                 let (value, _) = lexer.next()?;
-                if atom_site::is_item(tag) {
+                if atom_rows::is_item(tag) {
                     let known = single.take().and_then(|(_, b_factor)| b_factor);
-                    let own = atom_site::is_b_factor(tag).then_some(value);
+                    let own = atom_rows::is_b_factor(tag).then_some(value);
                     single = Some((lexer.pos(), own.or(known)));
                 }
             }
             Token::Loop => {
                 let tags = lexer.tags(span.start)?;
                 let mut rows = Rows::new(text, lexer.pos(), tags.len(), &mut edges);
-                let is_atoms = atom_site::is_item(tags[0]);
-                let column = tags.iter().position(|tag| atom_site::is_b_factor(tag));
+                let is_atoms = atom_rows::is_item(tags[0]);
+                let column = tags.iter().position(|tag| atom_rows::is_b_factor(tag));
                 if is_atoms && column.is_none() {
                     fields.items_missing_at.push(lexer.pos());
                 }
@@ -149,23 +154,38 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     Ok(fields)
 }
 
+/// `value`, or nothing for the nulls `?` and `.`.
+#[inline]
+pub(super) fn not_null(value: &[u8]) -> &[u8] {
+    match value {
+        b"?" | b"." => b"",
+        _ => value,
+    }
+}
+
 /// What a file without atoms holds, for the error.
 #[derive(Default)]
-struct OtherContent {
+pub(super) struct OtherContent {
     reflections: bool,
     small_molecule: bool,
     components: bool,
 }
 
 impl OtherContent {
+    /// Notes the first tag of a loop, or a tag outside of loops.
     fn note(&mut self, tag: &[u8]) {
-        let is = |prefix: &[u8]| strip_prefix(tag, prefix).is_some();
-        self.reflections |= is(b"_refln.") || is(b"_diffrn_refln.");
-        self.small_molecule |= is(b"_atom_site_");
-        self.components |= is(b"_chem_comp_atom.");
+        self.small_molecule |= strip_prefix(tag, b"_atom_site_").is_some();
+        self.note_category(tag.split(|&byte| byte == b'.').next().unwrap_or_default());
     }
 
-    fn error(&self) -> Error {
+    /// Notes a category, whose name starts with an underscore.
+    pub(super) fn note_category(&mut self, name: &[u8]) {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        self.reflections |= is(b"_refln") || is(b"_diffrn_refln");
+        self.components |= is(b"_chem_comp_atom");
+    }
+
+    pub(super) fn error(&self) -> Error {
         let error = Error::input("no _atom_site category with coordinates");
         if self.small_molecule {
             error.fix("this is a small-molecule CIF; give a macromolecular mmCIF")

@@ -7,17 +7,17 @@ use std::ops::RangeInclusive;
 use crate::structure::assembly::{FIX, Generators, Operator, check_operators};
 use crate::structure::decimal;
 use crate::structure::read_limits::ReadLimits;
-use crate::structure::text::{at_line, on_line, quoted};
+use crate::structure::text::{Place, quoted};
 use crate::{Error, Result};
 
 /// A row of `_pdbx_struct_assembly_gen`: where it starts, then [`GENERATOR_ITEMS`].
-pub(super) type GeneratorRow<'a> = (u32, [&'a [u8]; 3]);
+pub(super) type GeneratorRow<'a> = (Place<'a>, [&'a [u8]; 3]);
 
 /// The items that are read of `_pdbx_struct_assembly_gen`.
 pub(super) const GENERATOR_ITEMS: &[&str] = &["assembly_id", "oper_expression", "asym_id_list"];
 
 /// A row of `_pdbx_struct_oper_list`: where it starts, then [`OPERATOR_ITEMS`].
-pub(super) type OperatorRow<'a> = (u32, [&'a [u8]; 13]);
+pub(super) type OperatorRow<'a> = (Place<'a>, [&'a [u8]; 13]);
 
 /// The items that are read of `_pdbx_struct_oper_list`.
 pub(super) const OPERATOR_ITEMS: &[&str] = &[
@@ -38,24 +38,22 @@ pub(super) const OPERATOR_ITEMS: &[&str] = &[
 
 /// Adds the generators of assembly 1 to `out`, if the file defines it.
 pub(super) fn generators(
-    text: &[u8],
     limits: &ReadLimits,
     generators: &[GeneratorRow],
     operators: &[OperatorRow],
     out: &mut Generators,
 ) -> Result<()> {
     let mut rows = HashMap::new();
-    for (offset, [id, values @ ..]) in operators {
-        rows.entry(*id).or_insert((*offset, values));
+    for (place, [id, values @ ..]) in operators {
+        rows.entry(*id).or_insert((*place, values));
     }
     let mut evaluated = 0;
-    for &(offset, [id, expression, chains]) in generators {
+    for &(place, [id, expression, chains]) in generators {
         if id != b"1" {
             continue;
         }
         let expression = OperatorExpression {
-            text,
-            offset,
+            place,
             expression: &without_blanks(expression),
             operators: &rows,
             limits,
@@ -63,7 +61,7 @@ pub(super) fn generators(
         out.add(expression.evaluate(&mut evaluated)?);
         let chains = without_blanks(chains);
         out.list(chains.split(',').map(Cow::from), limits.chains_max)
-            .map_err(|error| on_line(text, offset as usize, error))?;
+            .map_err(|error| place.locate(error))?;
     }
     Ok(())
 }
@@ -72,12 +70,11 @@ pub(super) fn generators(
 /// parentheses, one behind the other, whose operators are multiplied. Of a product the last
 /// operator is applied first.
 struct OperatorExpression<'a> {
-    text: &'a [u8],
     /// Where the generator starts.
-    offset: u32,
+    place: Place<'a>,
     expression: &'a str,
     /// By id, where the operator's row starts and its numbers.
-    operators: &'a HashMap<&'a [u8], (u32, &'a [&'a [u8]; 12])>,
+    operators: &'a HashMap<&'a [u8], (Place<'a>, &'a [&'a [u8]; 12])>,
     limits: &'a ReadLimits,
 }
 
@@ -119,17 +116,15 @@ impl OperatorExpression<'_> {
 
     fn malformed(&self) -> Error {
         let expression = quoted(self.expression.as_bytes());
-        self.error(
-            self.offset,
-            &format!("oper_expression {expression} is malformed"),
-        )
+        let message = format!("oper_expression {expression} is malformed");
+        self.place.error(message).fix(FIX)
     }
 
     fn find(&self, id: &str) -> Result<Operator> {
         let name = || quoted(id.as_bytes());
-        let Some((offset, values)) = self.operators.get(id.as_bytes()) else {
+        let Some((place, values)) = self.operators.get(id.as_bytes()) else {
             let message = format!("operator {} is not in _pdbx_struct_oper_list", name());
-            return Err(self.error(self.offset, &message));
+            return Err(self.place.error(message).fix(FIX));
         };
         let mut rows = [[f64::NAN; 4]; 3];
         for (value, text) in rows.as_flattened_mut().iter_mut().zip(*values) {
@@ -137,19 +132,14 @@ impl OperatorExpression<'_> {
         }
         Operator::new(rows).ok_or_else(|| {
             let message = format!("operator {} is not a rotation and a shift", name());
-            self.error(*offset, &message)
+            place.error(message).fix(FIX)
         })
     }
 
     /// Counts `more` operators before they are evaluated.
     fn count(&self, evaluated: &mut usize, more: usize) -> Result<()> {
         *evaluated += more;
-        check_operators(*evaluated, self.limits)
-            .map_err(|error| on_line(self.text, self.offset as usize, error))
-    }
-
-    fn error(&self, offset: u32, message: &str) -> Error {
-        at_line(self.text, offset as usize, message).fix(FIX)
+        check_operators(*evaluated, self.limits).map_err(|error| self.place.locate(error))
     }
 }
 

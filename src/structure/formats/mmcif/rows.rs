@@ -155,15 +155,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// `value`, or nothing for the nulls `?` and `.`.
-#[inline]
-pub(super) fn not_null(value: &[u8]) -> &[u8] {
-    match value {
-        b"?" | b"." => b"",
-        _ => value,
-    }
-}
-
 /// Finds where words start and end.
 struct Words<'a> {
     text: &'a [u8],
@@ -245,6 +236,7 @@ fn word_mask(bytes: &[u8; 64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structure::formats::mmcif::not_null;
 
     /// The rows of a loop as [`Lexer`] reads them, and where the loop ends; `None` for an error.
     fn rows_of_lexer(text: &str, columns: usize) -> Option<(Vec<Vec<&[u8]>>, usize)> {
