@@ -83,9 +83,8 @@ impl ReadLimits {
 
     /// The error of a stream that unpacks to more than [`ReadLimits::unpacked_stream_max`].
     #[cfg(feature = "cli")]
-    pub(crate) fn stream_unpacks_too_far(&self, packed: u64) -> Error {
-        let max = self.unpacked_stream_max(packed);
-        let what = format!("{packed} bytes of the archive unpack to over {max}");
+    pub(crate) fn stream_unpacks_too_far(&self) -> Error {
+        let what = "the archive unpacks to too many times its size";
         exceeded("unpack_ratio_max", self.unpack_ratio_max, what)
     }
 

@@ -45,10 +45,12 @@ impl Sources {
         let found = self.digester.as_ref().map(|it| it.digests.first(ranges));
         let found = found.unwrap_or_default();
         let differs = |&at: &usize| found.get(at) != digests.get(at);
-        let Some(range) = (0..digests.len()).find(differs) else {
+        let range = (0..digests.len()).find(differs);
+        let range = range.or((self.next_ordinal < inputs).then_some(0));
+        let Some(range) = range else {
             return Ok(());
         };
-        let size = inputs / ranges;
+        let size = inputs / ranges.max(1);
         let (first, last) = (range as u64 * size + 1, (range as u64 + 1) * size);
         let message = match self.next_ordinal < inputs {
             true => format!(

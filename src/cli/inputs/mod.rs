@@ -89,7 +89,7 @@ pub(super) enum Archives {
 }
 
 enum Level {
-    Archive(Archive),
+    Archive(Box<Archive>),
     Folder(PathBuf, std::vec::IntoIter<Entry>),
     Glob(GlobLevel),
     List(List),
@@ -194,7 +194,7 @@ impl Sources {
                 if let Some(digester) = &mut self.digester {
                     digester.add_file(&path);
                 }
-                self.open.push(Level::Archive(archive));
+                self.open.push(Level::Archive(Box::new(archive)));
                 None
             }
             Err(error) => self.source(path, Some(error)),
@@ -211,7 +211,7 @@ impl Sources {
             .and_then(|piped| Tar::of_pipe(&path, piped, options));
         match opened {
             Ok(Ok(tar)) => {
-                self.open.push(Level::Archive(Archive::Tar(tar)));
+                self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
                 None
             }
             Ok(Err(content)) => {

@@ -75,6 +75,18 @@ pub(in crate::cli) struct Committed {
     pub(in crate::cli) statistics: PartStatistics,
 }
 
+impl Committed {
+    /// Whether the numbers fit each other and the config of `record`.
+    fn is_consistent(&self, record: &Json) -> bool {
+        let config = &record["config"];
+        let per_part = config["tables.inputs_per_part"].as_u64().unwrap_or(0);
+        let tables = config["tables.written"].as_array().map_or(0, Vec::len) as u64;
+        self.parts.checked_mul(per_part) == Some(self.inputs)
+            && self.parts.checked_mul(tables) == Some(self.files)
+            && self.digests.len() as u64 == self.parts
+    }
+}
+
 /// What a folder has of an earlier run.
 pub(in crate::cli) enum Found {
     /// Nothing that a run could go on with.
@@ -127,6 +139,12 @@ pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
             let fix = "start anew with --overwrite";
             Error::usage(message).fix(fix).within(shown(&path))
         })?;
+        if !committed.is_consistent(&record) {
+            let error = Error::usage(format!("{RECORD} contradicts itself"));
+            return Err(error
+                .fix("start anew with --overwrite")
+                .within(shown(&path)));
+        }
         return Ok(Found::Interrupted(Box::new(Interrupted {
             named: named.to_owned(),
             path,

@@ -227,6 +227,11 @@ impl MemberNames {
     }
 }
 
+/// The error of an archive without a file.
+fn empty() -> Error {
+    Error::input("the archive has no file in it").fix("fetch or make it again")
+}
+
 /// The path of a member in an archive at `archive`.
 fn member_path(archive: &Path, name: &[u8]) -> PathBuf {
     let mut name = name;

@@ -116,12 +116,28 @@ fn unpacked(
         inner: packed,
         count: Arc::clone(&count),
     };
-    Ok(Box::new(Unpacked {
+    let unpacked = Unpacked {
         decoder: compression.reader(packed)?,
         packed: count,
         unpacked: 0,
         limits: *limits,
-    }))
+    };
+    Ok(Box::new(Chunks(BufReader::with_capacity(
+        BUFFER_BYTES,
+        unpacked,
+    ))))
+}
+
+/// A stream that is read in chunks of one size, whatever its reader asks for, so that an error comes
+/// at the same place whether bytes are used or skipped. A `BufReader` alone passes long reads on.
+struct Chunks<R>(BufReader<R>);
+
+impl<R: Read> Read for Chunks<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.fill_buf()?.read(buffer)?;
+        self.0.consume(read);
+        Ok(read)
+    }
 }
 
 /// A stream that counts the bytes that were taken from it.
@@ -162,7 +178,7 @@ impl Read for Unpacked {
         self.unpacked += read as u64;
         let packed = self.packed.load(Relaxed);
         match self.unpacked > self.limits.unpacked_stream_max(packed) {
-            true => Err(io::Error::other(self.limits.stream_unpacks_too_far(packed))),
+            true => Err(io::Error::other(self.limits.stream_unpacks_too_far())),
             false => Ok(read),
         }
     }

@@ -1,7 +1,7 @@
 //! tar archives, read as a stream.
 
 use super::stream::{Piped, Stream, read_error};
-use super::{ArchiveOptions, Content, Member, Place, check_name, member_path};
+use super::{ArchiveOptions, Content, Member, Place, check_name, empty, member_path};
 use crate::cli::inputs::folder::Skipped;
 use crate::error::{Error, Result, excerpt};
 use crate::structure::BudgetShare;
@@ -29,6 +29,10 @@ pub(in crate::cli::inputs) struct Tar {
     member: u64,
     padding: u64,
     has_ended: bool,
+    /// Whether a file was found.
+    has_files: bool,
+    /// Why the current member could not be read to its end.
+    broken: Option<Error>,
     options: ArchiveOptions,
 }
 
@@ -61,6 +65,8 @@ impl Tar {
             member: 0,
             padding: 0,
             has_ended: false,
+            has_files: false,
+            broken: None,
             options: options.clone(),
         }
     }
@@ -79,6 +85,10 @@ impl Tar {
             start[0] != 0 && header.verify_checksum().is_ok()
         };
         let Piped { stream, start } = piped;
+        if start.starts_with(b"PK\x03\x04") {
+            let error = Error::input("a ZIP archive cannot be read from a pipe");
+            return Err(error.fix("save it in a file; the list of its members is at its end"));
+        }
         if start.first_chunk().is_some_and(is_tar) {
             return Ok(Ok(Self::new(path, stream, options)));
         }
@@ -121,7 +131,13 @@ impl Tar {
             match step {
                 Step::Skip => {}
                 Step::Member(member) => return Ok(Some(member)),
-                Step::End if self.is_at_end()? => return Ok(None),
+                Step::End if self.is_at_end()? => {
+                    return if self.has_files {
+                        Ok(None)
+                    } else {
+                        Err(empty())
+                    };
+                }
                 // Another archive follows, as in the output of cat(1).
                 Step::End => self.parser = parser(),
                 Step::More(bytes) => {
@@ -148,6 +164,9 @@ impl Tar {
 
     /// Skips what is left of the current member.
     fn end_member(&mut self) -> Result<()> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         let bytes = std::mem::take(&mut self.member) + std::mem::take(&mut self.padding);
         match bytes {
             0 => Ok(()),
@@ -188,6 +207,7 @@ impl Tar {
         };
         let size = entry.size;
         let path = member_path(&self.path, &entry.path);
+        let is_file = !entry.is_dir();
         let is_wanted = !entry.is_dir() && self.options.wants(&self.path, &path, skipped);
         let place = match is_sparse {
             true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
@@ -198,9 +218,11 @@ impl Tar {
         // Only what the parser asked for was read ahead, which is the headers.
         let is_more = consumed < self.ahead.len();
         self.ahead.clear();
-        if is_more {
+        // The largest offset that a file can have; no sum with the padding overflows.
+        if is_more || size > i64::MAX as u64 - BLOCK_BYTES {
             return Err(Error::input("the archive is damaged").fix("fetch or make it again"));
         }
+        self.has_files |= is_file;
         self.member = size;
         self.padding = size.wrapping_neg() % BLOCK_BYTES;
         Ok(match is_wanted {
@@ -223,11 +245,16 @@ impl Tar {
         let mut bytes = Vec::new();
         let stream = self.stream.by_ref().take(size);
         let filled = share.fill(&mut bytes, stream, size, size, damaged);
-        // Nothing can be found behind a member that cannot be read.
-        self.has_ended = filled.is_err() || (bytes.len() as u64) < size;
-        filled?;
-        if self.has_ended {
-            let error = Error::input("the archive ends in this member");
+        let broken = match filled {
+            Ok(_) if bytes.len() as u64 == size => None,
+            Ok(_) => Some(damaged(std::io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = broken {
+            // As if the member had been skipped: the number of inputs may not depend on whether it
+            // is read.
+            self.broken = Some(error);
+            let error = Error::input("the archive cannot be read to the end of this member");
             return Err(error.fix("fetch or make it again"));
         }
         Ok(Content::Bytes {

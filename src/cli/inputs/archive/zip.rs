@@ -1,6 +1,6 @@
 //! ZIP archives: a thread lists the members, and each is read where it is parsed.
 
-use super::{ArchiveOptions, Member, Place, check_name, member_path};
+use super::{ArchiveOptions, Member, Place, check_name, empty, member_path};
 use crate::cli::inputs::folder::Skipped;
 use crate::error::{Error, Result};
 use crate::structure::compression::Compression;
@@ -101,17 +101,31 @@ impl Zip {
 /// Lists the members of an archive of `bytes` bytes.
 fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<Listed>>) {
     let mut entries = archive.entries(buffer);
-    let mut claimed = 0_u64;
+    let (mut claimed, mut count) = (0_u64, 0_u64);
     loop {
         let entry = match entries.next_entry() {
             Ok(Some(entry)) => entry,
-            Ok(None) => return,
+            Ok(None) => {
+                // Without ZIP64 the archive counts up to 65,535.
+                let expected = archive.entries_hint();
+                let error = match count {
+                    0 => empty(),
+                    _ if count as u16 == expected as u16 => return,
+                    _ => Error::input(format!(
+                        "the archive is damaged: it lists {count} members, and should have {expected}"
+                    ))
+                    .fix("fetch or make it again"),
+                };
+                let _ = to.send(Err(error));
+                return;
+            }
             Err(error) => {
                 // Nobody takes it if the run has ended.
                 let _ = to.send(Err(damaged(error)));
                 return;
             }
         };
+        count += 1;
         // Members that share bytes would unpack them any number of times.
         claimed = claimed.saturating_add(entry.compressed_size_hint());
         if claimed > bytes {
