@@ -11,7 +11,7 @@ of strings that hold numbers:
   doubles     ByteArray: numbers as Int32 or Uint32, and as Float64
   fixed       FixedPoint, Delta, RunLength and IntegerPacking, by the number of decimals
   quantized   IntervalQuantization for the coordinates, IntegerPacking without signs
-  compressed  what biotite.structure.io.pdbx.compress chooses
+  compressed  what biotite.structure.io.pdbx.compress chooses, which drops some fifth decimals
 
 Only the categories that tapeloop reads are written, so that the files are small.
 Without --styles the files take turns: each file has one style.
