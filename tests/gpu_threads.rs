@@ -7,10 +7,13 @@
 mod gpu;
 #[path = "support/mix.rs"]
 mod mix;
+#[path = "support/primary_context.rs"]
+mod primary_context;
 
 use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};
 use gpu::*;
 use mix::{Mix, UNIFORMS, items};
+use primary_context::{check, with_primary};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ptr::null_mut;
 use std::sync::mpsc::{Sender, channel};
@@ -32,10 +35,6 @@ fn turn() -> MutexGuard<'static, ()> {
 
 fn threads() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap())
-}
-
-fn check(call: &str, result: CUresult) {
-    assert_eq!(result, CUresult::CUDA_SUCCESS, "{call}");
 }
 
 /// A capture of mode global that another thread, which is not the engine's, has open.
@@ -67,23 +66,6 @@ impl OpenCapture {
 
     fn assert_ends_well(self) {
         check("cuStreamEndCapture", self.finish());
-    }
-}
-
-/// Makes the primary context current on this thread, for `work`.
-fn with_primary<T>(work: impl FnOnce() -> T) -> T {
-    let (mut device, mut context) = (0, null_mut());
-    // SAFETY: both places outlive the calls, and the context is retained until `work`
-    // is done.
-    unsafe {
-        check("cuDeviceGet", sys::cuDeviceGet(&mut device, 0));
-        let retained = sys::cuDevicePrimaryCtxRetain(&mut context, device);
-        check("cuDevicePrimaryCtxRetain", retained);
-        check("cuCtxSetCurrent", sys::cuCtxSetCurrent(context));
-        let done = work();
-        let released = sys::cuDevicePrimaryCtxRelease_v2(device);
-        check("cuDevicePrimaryCtxRelease", released);
-        done
     }
 }
 

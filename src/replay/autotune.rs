@@ -11,7 +11,7 @@ use super::deadline::wait_within;
 use super::graph_retry::is_of_graph;
 use super::ready_batch::{ReadyBatch, fence_all};
 use super::shadow_check::{restore, updated_inputs};
-use super::{Bindings, Buckets, Policy, Replay, Way};
+use super::{Bindings, Buckets, Mode, Policy, Replay, Way};
 use crate::backend::{Backend, DeviceSlot, Queue, Streams};
 use crate::error::{Context, Result};
 use crate::record::BufferId;
@@ -188,6 +188,11 @@ impl Measurement<'_> {
         for way in self.policy.ways() {
             let made = ReadyBatch::make(slot, self.bindings, &self.memory, way, self.policy);
             let ready = match made {
+                // The host launches it, as it does in mode graph.
+                Ok(ready) if way.mode == Mode::Resident && !ready.is_resident => {
+                    ready.discard(slot);
+                    continue;
+                }
                 Ok(ready) => Some(ready),
                 Err(error) if is_of_graph(&error) => {
                     tracing::debug!(%way, %error, "the device refuses the graph");
@@ -297,7 +302,6 @@ fn pick(tried: &[Tried]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Mode;
 
     fn tried(periods_ns: [Option<u64>; 4]) -> Vec<Tried> {
         let policy = Policy::of(Mode::Auto);

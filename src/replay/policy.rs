@@ -288,7 +288,8 @@ impl Policy {
         let scopes = Scope::ALL.iter().copied();
         let scopes = scopes.filter(|scope| self.streams_take(*scope));
         let of = |mode| scopes.clone().map(move |scope| Way { mode, scope });
-        of(Mode::Graph).chain(of(Mode::Stream))
+        let resident = of(Mode::Resident).filter(|way| way.scope == Scope::Batch);
+        of(Mode::Graph).chain(of(Mode::Stream)).chain(resident)
     }
 
     /// Whether kernels may access a buffer of this size in place.

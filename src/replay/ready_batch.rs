@@ -11,7 +11,7 @@ use super::timed::{
 };
 use super::{Bindings, Build, Fallback, Mode, Policy, Replay, Scope, Way};
 use crate::backend::{Allocation, DeviceSlot, GraphId, Op, Queue, Streams};
-use crate::error::{Context, ErrorScope, Result};
+use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
 use crate::workload::Extent;
 
 /// A batch with the graphs that replay it.
@@ -256,8 +256,8 @@ impl ReadyBatch {
     }
 }
 
-/// Makes a graph resident. One that cannot be is launched by the host if the policy has a fallback,
-/// and else dropped. Returns whether it is resident.
+/// Makes a graph resident. One that cannot be is launched by the host if the policy has a fallback
+/// or chooses the mode itself, and else dropped. Returns whether it is resident.
 pub(super) fn make_resident(
     slot: &mut dyn DeviceSlot,
     graph: GraphId,
@@ -265,9 +265,7 @@ pub(super) fn make_resident(
 ) -> Result<bool> {
     match slot.make_resident(graph, policy.residency) {
         Ok(is_resident) => Ok(is_resident),
-        Err(error)
-            if policy.fallback == Fallback::Launches && error.scope() < ErrorScope::Device =>
-        {
+        Err(error) if may_launch(policy, &error) => {
             tracing::warn!(%error, "the graph cannot be resident; the host launches it");
             Ok(false)
         }
@@ -276,6 +274,14 @@ pub(super) fn make_resident(
             Err(error.within("make the graph resident"))
         }
     }
+}
+
+/// Whether the host launches a graph that cannot be resident because of `error`.
+fn may_launch(policy: &Policy, error: &Error) -> bool {
+    let is_allowed = policy.fallback == Fallback::Launches || policy.mode == Mode::Auto;
+    // The device has no room for another loop, or has a time limit for kernels.
+    let has_no_loop = error.kind() == ErrorKind::Unavailable;
+    is_allowed && (has_no_loop || error.scope() < ErrorScope::Device)
 }
 
 /// Sets a fence behind all work of the slot, on whichever queue. Returns the driver calls that

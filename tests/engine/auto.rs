@@ -292,9 +292,9 @@ fn a_graph_that_is_refused_is_no_candidate() {
 #[test]
 fn a_graph_that_is_chosen_and_refused_later_falls_back_as_any_other() {
     let program = Program::new();
-    // Two graphs are tried for each bucket; then that of the first is made again.
+    // Three graphs are tried for each bucket; then that of the first is made again.
     let (sim, inner) = device_with(SimOptions {
-        faults: vec![Fault::Graph { graph: 4 }],
+        faults: vec![Fault::Graph { graph: 6 }],
         ..SimOptions::seeded(3)
     });
     let (_, backend) = priced(inner, slow_calls);

@@ -1,15 +1,19 @@
 //! Buckets and executors: what they refuse, and what they keep.
 
+use crate::forward::{BackendHooks, SlotHooks};
+use crate::scale::{Scale, doubled, vectors};
 use rayon::ThreadPoolBuilder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tapeloop::ErrorKind;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{AllocationView, Backend, DeviceSlot, Space, Streams, cpu::CpuBackend};
-use tapeloop::pipeline::{Ring, Wait};
+use tapeloop::backend::{
+    AllocationView, Backend, DeviceSlot, GraphId, Residency, Space, Streams, cpu::CpuBackend,
+};
+use tapeloop::pipeline::{EngineConfig, Pipeline, Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, Unit};
-use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Policy, Rung, Scope};
+use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Fallback, Mode, Policy, Rung, Scope};
 use tapeloop::workload::Extent;
+use tapeloop::{Error, ErrorKind, Result};
 
 fn cpu() -> Arc<dyn Backend> {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
@@ -270,5 +274,59 @@ fn buffers_of_two_recordings_with_one_index_are_not_borrowed_together() {
             let views = AssertUnwindSafe(|| device_slot.host_mut(&pair).len());
             assert!(catch_unwind(views).is_err(), "{pair:?}");
         }
+    }
+}
+
+/// A device that runs no loops.
+struct NoLoops;
+
+impl BackendHooks for NoLoops {
+    type Slot = Self;
+
+    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> Self {
+        NoLoops
+    }
+}
+
+impl SlotHooks for NoLoops {
+    fn make_resident(&mut self, _: &mut dyn DeviceSlot, _: GraphId, _: Residency) -> Result<bool> {
+        Err(Error::new(ErrorKind::Unavailable, "planted"))
+    }
+}
+
+#[test]
+fn a_graph_without_a_loop_is_launched_where_the_policy_allows_it() {
+    let backends = [NoLoops.around(cpu())];
+    let open = |mode, fallback| {
+        let mut config = EngineConfig::new([64, 8]);
+        config.policy = Policy {
+            fallback,
+            ..Policy::of(mode)
+        };
+        let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+        Pipeline::new(Scale::new(2.0), &backends, pool, &config)
+    };
+    let refused = open(Mode::Resident, Fallback::None).map(|_| ());
+    let error = refused.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(
+        error
+            .to_string()
+            .contains("make the graph resident: planted")
+    );
+    for (mode, fallback) in [
+        (Mode::Resident, Fallback::Launches),
+        (Mode::Auto, Fallback::None),
+    ] {
+        let mut pipeline = open(mode, fallback).unwrap();
+        for vector in vectors(20) {
+            pipeline.submit(vector).map_err(|_| ()).unwrap();
+            let delivery = pipeline.wait().unwrap();
+            assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+        }
+        let chosen = pipeline.chosen();
+        let resident = chosen.iter().flat_map(|chosen| &chosen.tried);
+        let resident = resident.filter(|tried| tried.way.mode == Mode::Resident);
+        assert_eq!(resident.count(), 0);
     }
 }

@@ -46,7 +46,7 @@ fn what_is_chosen_gives_the_results_and_makes_the_calls_of_its_way() {
             policy.streams, policy.transfer
         ));
         let ways = match policy.streams {
-            Streams::PerSlot => 4,
+            Streams::PerSlot => 5,
             Streams::PerStage => 2,
         };
         assert_eq!(chosen.tried.len(), ways);
@@ -63,8 +63,8 @@ fn what_is_chosen_gives_the_results_and_makes_the_calls_of_its_way() {
         };
         // In stream mode there is no graph to build.
         let build = match mode {
-            Mode::Graph => policy.build,
-            _ => Build::Capture,
+            Mode::Stream => Build::Capture,
+            _ => policy.build,
         };
         let mut other = open();
         let fixed = Policy { build, ..fixed };
@@ -78,7 +78,11 @@ fn what_is_chosen_gives_the_results_and_makes_the_calls_of_its_way() {
         }
         let after = backend.driver_calls();
         let given = after.submissions - before.submissions;
-        assert_eq!(given, 100 * wanted.calls as u64);
+        match mode {
+            // A launch of the loop and its event, now and then.
+            Mode::Resident => assert!(given <= 20, "{given} calls"),
+            _ => assert_eq!(given, 100 * wanted.calls as u64),
+        }
         assert_eq!(after.allocations, before.allocations);
         assert_eq!(after.graph_edits, before.graph_edits);
     }

@@ -15,6 +15,9 @@ mod give;
 mod gpu;
 #[path = "../support/mix.rs"]
 mod mix;
+#[cfg(feature = "cuda")]
+#[path = "../support/primary_context.rs"]
+mod primary_context;
 #[path = "../support/random.rs"]
 mod random;
 #[path = "../support/seeds/mod.rs"]

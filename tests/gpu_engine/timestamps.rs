@@ -89,7 +89,12 @@ fn without_timed_batches_nothing_is_timed() {
         let after = backend.driver_calls();
         assert_eq!(after.timings, before.timings, "{policy:?}");
         assert_eq!(after.graph_edits, before.graph_edits, "{policy:?}");
-        assert_eq!(after.submissions - before.submissions, calls, "{policy:?}");
+        let submissions = after.submissions - before.submissions;
+        match policy.mode {
+            // A launch of the loop and its event, now and then.
+            Mode::Resident => assert!(calls == 0 && submissions <= 20, "{submissions} calls"),
+            _ => assert_eq!(submissions, calls, "{policy:?}"),
+        }
         assert_eq!(
             device_slot.timestamps().unwrap(),
             [None; TIMESTAMPS],

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Residency, Space, Streams,
     Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
@@ -99,6 +99,15 @@ pub(crate) trait SlotHooks: Send + 'static {
 
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         inner.launch_graph(graph)
+    }
+
+    fn make_resident(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        graph: GraphId,
+        residency: Residency,
+    ) -> Result<bool> {
+        inner.make_resident(graph, residency)
     }
 
     fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
@@ -248,6 +257,10 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
         self.hooks.launch_graph(&mut *self.inner, graph)
+    }
+
+    fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
+        self.hooks.make_resident(&mut *self.inner, graph, residency)
     }
 
     fn fence(&mut self) -> Result<()> {
