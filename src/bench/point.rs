@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 /// The largest number of points in a run that is not full.
-pub const POINTS_MAX: usize = 80;
+pub const POINTS_MAX: usize = 96;
 
 /// What a batch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,6 +251,17 @@ pub struct Space {
     pub fronts: Vec<Front>,
 }
 
+/// The modes in which each value of an axis is measured, of those that are varied; none for the
+/// base's mode alone.
+fn compared_modes(work: Work, axis: Axis) -> &'static [Mode] {
+    match (work, axis) {
+        (Work::Features, Axis::Batch) => &[Mode::Graph, Mode::Stream, Mode::Resident],
+        (_, Axis::Batch) | (Work::Launch, Axis::Kernels) => &[Mode::Graph, Mode::Stream],
+        (Work::Launch, Axis::Slots | Axis::Front) => &[Mode::Graph, Mode::Resident],
+        _ => &[],
+    }
+}
+
 impl Space {
     /// The default space of a workload, for a GPU or for the CPU, where batches are smaller.
     pub fn of(work: Work, on_device: bool) -> Self {
@@ -284,6 +295,10 @@ impl Space {
         Space {
             modes: match work {
                 Work::Compute => vec![Mode::Graph, Mode::Stream],
+                // On the CPU mode resident is mode graph.
+                Work::Launch | Work::Features if on_device => {
+                    vec![Mode::Graph, Mode::Stream, Mode::Resident, Mode::Auto]
+                }
                 _ => vec![Mode::Graph, Mode::Stream, Mode::Auto],
             },
             builds: match work {
@@ -305,7 +320,7 @@ impl Space {
                 _ => vec![Transfer::Copy, Transfer::Mapped],
             },
             slots: match work {
-                Work::Launch => vec![1, 2, 4, 8],
+                Work::Launch => vec![1, 2, 4, 8, pick(24, 8) as usize],
                 Work::Copy | Work::Features => vec![1, 2, 3],
                 Work::Compute => vec![1, 3],
             },
@@ -342,10 +357,10 @@ impl Space {
         for &axis in axes {
             let first = self.base;
             let mut varied = self.varied(axis, &[first]);
-            // What is compared along these axes is the modes that are ways by themselves.
-            if axis == Axis::Batch || axis == Axis::Kernels && first.work == Work::Launch {
-                let modes = self.modes.iter().filter(|mode| **mode != Mode::Auto);
-                let modes: Vec<Mode> = modes.copied().collect();
+            let compared = compared_modes(first.work, axis);
+            let modes = self.modes.iter().filter(|mode| compared.contains(mode));
+            let modes: Vec<Mode> = modes.copied().collect();
+            if !modes.is_empty() {
                 let in_modes = |point: Point| modes.iter().map(move |mode| point.in_mode(*mode));
                 varied = varied.into_iter().flat_map(in_modes).collect();
             }

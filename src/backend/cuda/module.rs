@@ -111,7 +111,7 @@ impl Functions {
         })?;
         let kinds = || kernel.params.iter().map(|param| &param.kind);
         let known = self.loaded.read().iter().position(|entry| {
-            Arc::ptr_eq(&entry.image, image)
+            entry.image == *image
                 && entry.name == kernel.name
                 && entry.function.params.iter().eq(kinds())
                 && entry.function.follows_device_pointers == kernel.follows_device_pointers
@@ -122,9 +122,7 @@ impl Functions {
             self.check_block(kernel, self.get(id)?.raw)?;
             return Ok(id);
         }
-        let known = modules
-            .iter()
-            .position(|(known, _)| Arc::ptr_eq(known, image));
+        let known = modules.iter().position(|(known, _)| known == image);
         let module = match known {
             Some(index) => index,
             None => {
@@ -408,5 +406,36 @@ impl Drop for Module {
             // here, when no slot holds the functions any more.
             unsafe { (driver.cuModuleUnload)(self.raw) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake_driver::{self, Session};
+    use super::super::resident::LoopArgs;
+    use super::*;
+    use crate::backend::CudaOptions;
+
+    #[test]
+    fn equal_code_is_loaded_once() {
+        let session = Session::new();
+        fake_driver::state(|state| state.loops.loads_modules = true);
+        let compiler = Compiler::new(&CudaOptions::default(), 0);
+        let functions = Functions::new(&session.context(), compiler);
+        let load = |code: &[u8]| {
+            let image = Arc::new(Image {
+                name: "image".to_owned(),
+                binary: Some(code.to_vec()),
+                source: None,
+            });
+            let kernel = Kernel::new("kernel").structure("args", size_of::<LoopArgs>(), &[]);
+            // SAFETY: it is loaded and not launched.
+            functions.load(&unsafe { kernel.code(&image) }).unwrap()
+        };
+        let ptx = |name: &str| format!(".version 8.0\n// {name}\n").into_bytes();
+        let [one, other] = ["one", "other"].map(ptx);
+        assert_eq!(load(&one), load(&one));
+        assert_ne!(load(&one), load(&other));
+        assert_eq!(functions.modules.lock().len(), 2);
     }
 }

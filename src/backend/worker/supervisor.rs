@@ -189,7 +189,7 @@ impl Supervisor {
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         let mut core = self.core.lock();
         let images = &core.restart_state.images;
-        let place = |code: &Arc<Image>| images.iter().position(|known| Arc::ptr_eq(known, code));
+        let place = |code: &Arc<Image>| images.iter().position(|known| known == code);
         let new = kernel.image.as_ref().filter(|code| place(code).is_none());
         let code = kernel.image.as_ref();
         let image = code.map(|code| place(code).unwrap_or(images.len()));
