@@ -39,7 +39,7 @@ struct ReadingArgs {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct EngineArgs {
-    /// How batches are launched: graph, stream, auto, or resident, which is experimental.
+    /// How batches are launched: graph, stream, auto, resident.
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
     /// Number of batches in flight.
