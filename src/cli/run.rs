@@ -55,12 +55,14 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         return Ok(GOOD);
     }
     let interrupted = match shown.resume {
-        true => match find_interrupted(&plan, &target)? {
-            Ok(interrupted) => interrupted,
-            Err(rejected) => {
+        true => match find_earlier(&plan, &target)? {
+            Found::Nothing => None,
+            Found::Interrupted(interrupted) => Some(*interrupted),
+            Found::Finished(record) => {
                 if !shown.quiet {
                     complain("the run has finished already, and nothing is left to do");
                 }
+                let rejected = record["written"]["rejected"].as_u64().unwrap_or(0);
                 return Ok(match rejected <= shown.max_rejects {
                     true => GOOD,
                     false => REJECTED,
@@ -95,22 +97,14 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     })
 }
 
-/// The interrupted run in the output folder, if there is one. `Err` has the rejected inputs of a
-/// run that has finished.
-fn find_interrupted(
-    plan: &Plan,
-    target: &Target,
-) -> Result<std::result::Result<Option<Interrupted>, u64>> {
+/// What the output folder has of an earlier run.
+fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
     let Target::Folder(folder) = target else {
         let error = Error::config("--resume needs a folder of results");
         return Err(error.fix("name one with --output"));
     };
     let header = RunHeader::new(plan, SystemTime::now()).json();
-    Ok(match output::find(folder, &header)? {
-        Found::Nothing => Ok(None),
-        Found::Interrupted(interrupted) => Ok(Some(*interrupted)),
-        Found::Finished(record) => Err(record["written"]["rejected"].as_u64().unwrap_or(0)),
-    })
+    output::find(folder, &header)
 }
 
 /// Checks that standard output can hold what the run prints there.

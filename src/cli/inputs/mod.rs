@@ -207,14 +207,18 @@ impl Sources {
         let Archives::Read(options) = &self.archives else {
             return self.source(path, None);
         };
-        let opened = Piped::new(io::stdin(), &options.limits)
-            .and_then(|piped| Tar::of_pipe(&path, piped, options));
-        match opened {
-            Ok(Ok(tar)) => {
-                self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
-                None
-            }
-            Ok(Err(content)) => {
+        let piped = match Piped::new(io::stdin(), &options.limits) {
+            Ok(piped) => piped,
+            Err(error) => return self.source(path, Some(error)),
+        };
+        if piped.is_tar() {
+            let tar = Tar::of_pipe(&path, piped, options);
+            self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
+            return None;
+        }
+        match piped.read_all(options) {
+            Ok((bytes, _share)) => {
+                let content = Content::Bytes { bytes, _share };
                 let takes = self.takes_next();
                 takes.then(|| self.taken(path, content, None))
             }
