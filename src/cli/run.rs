@@ -306,7 +306,7 @@ where
         let is_earlier = |id: FileId| earlier.contains(&id);
         if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
             let error = replaces_input(&source.path);
-            source.problem = Some(replaced.get_or_init(|| error).clone());
+            source.content = Err(replaced.get_or_init(|| error).clone());
         }
         source
     })

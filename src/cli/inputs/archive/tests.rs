@@ -86,10 +86,8 @@ fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Fo
     let mut reader = Reader::new(ReadOptions::default());
     let mut read = |source: Source| {
         let name = source.path.strip_prefix(&path).unwrap();
-        let structures = match source.problem {
-            Some(problem) => Err(problem),
-            None => source.content.read(&source.path, &mut reader),
-        };
+        let content = source.content;
+        let structures = content.and_then(|content| content.read(&source.path, &mut reader));
         (
             text_of(name),
             structures.err().map(|error| error.to_string()),

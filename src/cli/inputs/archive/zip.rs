@@ -173,10 +173,6 @@ fn member(archive: &Arc<Open>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMem
 }
 
 impl ZipMember {
-    pub(super) fn bytes(&self) -> u64 {
-        self.place.uncompressed_size_hint()
-    }
-
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors
