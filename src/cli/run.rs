@@ -5,7 +5,7 @@ use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
-use super::inputs::{Archives, Source, Sources};
+use super::inputs::{Archives, InputDigests, Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::path_text;
@@ -157,7 +157,11 @@ pub(super) fn compute(
     let archives = Archives::Read(plan.archives());
     let shard = plan.config.shard;
     let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
-    let digests = sources.digests(plan.config.tables.inputs_per_part, reads);
+    // Only a run with a folder can go on, and the digests read the size and the time of each file.
+    let digests = match to.target {
+        Target::Folder(_) => sources.digests(plan.config.tables.inputs_per_part, reads),
+        Target::Stdout | Target::Table => InputDigests::default(),
+    };
     let interrupted = to.interrupted.as_ref();
     let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
     sources.skip_computed(committed.inputs, &committed.digests)?;
