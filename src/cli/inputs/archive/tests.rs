@@ -261,6 +261,8 @@ fn archives_behind_each_other_are_read_as_one() {
     let two = TarMaker::default().file("2.pdb", ATOM).end();
     let padded = [&one[..], &[0; 5 * 512], &two].concat();
     assert_eq!(read("x.tar", &padded), good(&["1.pdb", "2.pdb"]));
+    let zeros_behind_gzip = [&gzipped(&one)[..], &[0; 2000]].concat();
+    assert_eq!(read("x.tar.gz", &zeros_behind_gzip), good(&["1.pdb"]));
     let junk = [&one[..], b"junk"].concat();
     assert!(last_problem(&read("x.tar", &junk)).contains("cut short"));
 }
