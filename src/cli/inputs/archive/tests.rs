@@ -4,57 +4,22 @@ use crate::cli::path_text::text_of;
 use crate::error::ErrorKind;
 use crate::structure::ReadOptions;
 use flate2::write::GzEncoder;
-use rawzip::{CompressionMethod, ZipArchiveWriter};
+use makers::{TarMaker, ZipMaker};
+use rawzip::CompressionMethod;
 use std::io::Write;
 use tar_core::EntryType;
 use tar_core::builder::EntryBuilder;
 
+#[path = "../../../../tests/support/archives.rs"]
+mod makers;
+
 const ATOM: &[u8] =
     b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\nEND\n";
 
-/// A tar archive that is being made.
-#[derive(Default)]
-struct TarMaker(Vec<u8>);
-
-impl TarMaker {
-    fn entry(mut self, name: &str, kind: EntryType, bytes: &[u8]) -> Self {
-        let mut entry = EntryBuilder::new_gnu();
-        entry.path(name).entry_type(kind).link_name("target.pdb");
-        self.0
-            .extend(entry.size(bytes.len() as u64).unwrap().finish_bytes());
-        self.0.extend(bytes);
-        self.0.resize(self.0.len().next_multiple_of(512), 0);
-        self
-    }
-
-    fn file(self, name: &str, bytes: &[u8]) -> Self {
-        self.entry(name, EntryType::Regular, bytes)
-    }
-
-    fn end(mut self) -> Vec<u8> {
-        self.0.extend([0; 1024]);
-        self.0
-    }
-}
-
 fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut archive = ZipArchiveWriter::new(&mut bytes);
-    for (name, content) in files {
-        let file = archive.new_file(name);
-        let (mut entry, config) = file
-            .compression_method(CompressionMethod::DEFLATE)
-            .start()
-            .unwrap();
-        let level = flate2::Compression::default();
-        let mut writer = config.wrap(flate2::write::DeflateEncoder::new(&mut entry, level));
-        writer.write_all(content).unwrap();
-        let (encoder, descriptor) = writer.finish().unwrap();
-        encoder.finish().unwrap();
-        entry.finish(descriptor).unwrap();
-    }
-    archive.finish().unwrap();
-    bytes
+    let maker = ZipMaker::new(CompressionMethod::DEFLATE);
+    let add = |maker: ZipMaker, (name, bytes): &(&str, &[u8])| maker.file(name, bytes);
+    files.iter().fold(maker, add).end()
 }
 
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
