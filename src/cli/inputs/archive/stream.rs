@@ -28,10 +28,15 @@ impl Stream {
     /// The bytes of a file, unpacked if it is compressed.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or is a ZIP archive, which is no stream.
     pub(super) fn of_file(file: File, limits: &ReadLimits) -> io::Result<Self> {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
-        Ok(match Compression::of_bytes(file.fill_buf()?) {
+        let start = file.fill_buf()?;
+        if start.starts_with(ZIP_START) {
+            let error = Error::input("this is a ZIP archive with the name of a tar archive");
+            return Err(io::Error::other(error.fix("rename it to .zip")));
+        }
+        Ok(match Compression::of_bytes(start) {
             None => Stream::File(file),
             Some(compression) => Stream::Other(unpacked(file, compression, limits)?),
         })

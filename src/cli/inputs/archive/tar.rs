@@ -15,6 +15,9 @@ use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
 /// The most bytes of a member's extended headers: its name, owner and attributes.
 const METADATA_BYTES_MAX: u32 = 256 << 10;
 
+/// A folder in an incremental archive of GNU tar. Its content lists the names in the folder.
+const GNU_FOLDER: EntryType = EntryType::Other(b'D');
+
 /// A tar archive that is being read.
 pub(in crate::cli::inputs) struct Tar {
     path: PathBuf,
@@ -178,8 +181,8 @@ impl Tar {
         };
         let size = entry.size;
         let path = member_path(&self.path, &entry.path);
-        let is_file = !entry.is_dir();
-        let is_wanted = !entry.is_dir() && self.options.wants(&self.path, &path, skipped);
+        let is_file = !entry.is_dir() && entry.entry_type != GNU_FOLDER;
+        let is_wanted = is_file && self.options.wants(&self.path, &path, skipped);
         let place = match is_sparse {
             true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
             false => check_entry(&entry)

@@ -187,6 +187,42 @@ fn members_that_are_no_files_are_rejected_and_the_others_read() {
 }
 
 #[test]
+fn folders_are_skipped_however_they_are_marked() {
+    // GNU tar lists the names in a folder, each behind a letter, in archives of changes.
+    let names = b"Y1.pdb\0\0";
+    let tar = TarMaker::default()
+        .entry("plain.pdb/", EntryType::Directory, b"")
+        .entry("dumped.pdb/", EntryType::Other(b'D'), names)
+        .file("dumped.pdb/1.pdb", ATOM);
+    let zip = ZipMaker::new(CompressionMethod::STORE)
+        .entry("plain.pdb/", 0o040_755, b"")
+        .entry("marked.pdb", 0o040_755, b"")
+        .file("dumped.pdb/1.pdb", ATOM);
+    for (name, bytes) in [("x.tar", tar.end()), ("x.zip", zip.end())] {
+        let found = read_with(name, &bytes, None, "1/1");
+        assert_eq!(found.sources, good(&["dumped.pdb/1.pdb"]), "{name}");
+        assert_eq!(found.skipped.others, 0, "{name}");
+    }
+    let folders = TarMaker::default().entry("a/", EntryType::Other(b'D'), names);
+    assert!(last_problem(&read("x.tar", &folders.end())).contains("no file in it"));
+}
+
+#[test]
+fn a_zip_archive_with_the_name_of_a_tar_archive_is_called_one() {
+    for bytes in [zip(&[("1.pdb", ATOM)]), zip(&[("1.pdb", &ATOM.repeat(99))])] {
+        let said = read("x.tar", &bytes);
+        assert!(
+            last_problem(&said).contains("this is a ZIP archive"),
+            "{said:?}"
+        );
+        assert!(
+            last_problem(&said).contains("rename it to .zip"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
     let tar = TarMaker::default()
         .file("1.pdb", ATOM)
