@@ -72,7 +72,8 @@ impl ResultWriter {
         digests: InputDigests,
     ) -> Result<Self> {
         if let Rows::Tables(tables) = &mut rows {
-            tables.resume(committed.parts, committed.statistics.clone())?;
+            let statistics = committed.statistics.clone();
+            tables.resume(committed.parts, committed.files.clone(), statistics)?;
         }
         let endless = committed.endless.as_deref();
         counters.resume(&committed.counts, &committed.truncated, endless);
@@ -130,7 +131,7 @@ impl ResultWriter {
         {
             self.committed = Committed {
                 parts,
-                files: parts * tables.count() as u64,
+                files: tables.files(),
                 inputs: ordinal,
                 rejected_bytes: folder.rejected_bytes(),
                 digests: self.digests.first(parts),

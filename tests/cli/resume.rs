@@ -235,6 +235,42 @@ fn other_inputs_and_another_config_are_refused_with_what_changed() {
 }
 
 #[test]
+fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    set.interrupt("out", 3);
+    let out = set.folder.path().join("out");
+    let part = out.join("chains/part-00001.parquet");
+    let whole = fs::read(&part).unwrap();
+    let refused = |file: &str, said: &str| {
+        let before = set.results("out");
+        let (output, code) = set.run("out", &["--resume"]);
+        let stderr = text(&output.stderr);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(file) && stderr.contains(said), "{stderr}");
+        assert!(set.results("out") == before, "nothing is changed");
+    };
+    let bytes = whole.len();
+    fs::write(&part, &whole[..bytes - 1]).unwrap();
+    let sizes = format!("{} bytes, and the interrupted run wrote {bytes}", bytes - 1);
+    refused("chains/part-00001.parquet", &sizes);
+    fs::remove_file(&part).unwrap();
+    refused("chains/part-00001.parquet", "is gone");
+    fs::write(&part, &whole).unwrap();
+    let rejected = out.join("rejected.jsonl");
+    let lines = fs::read(&rejected).unwrap();
+    fs::write(&rejected, &lines[..10]).unwrap();
+    refused(
+        "rejected.jsonl",
+        "has 10 bytes, and the interrupted run wrote ",
+    );
+    fs::write(&rejected, lines).unwrap();
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}
+
+#[test]
 fn results_that_were_to_replace_others_go_on_too() {
     let set = Set::new();
     assert_eq!(set.run("whole", &[]).1, 3);
