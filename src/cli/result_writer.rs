@@ -76,7 +76,13 @@ impl ResultWriter {
             tables.resume(committed.parts, committed.files.clone(), statistics)?;
         }
         let endless = committed.endless.as_deref();
-        counters.resume(&committed.counts, &committed.truncated, endless);
+        let Committed {
+            counts,
+            annotations,
+            truncated,
+            ..
+        } = &committed;
+        counters.resume(counts, annotations, truncated, endless);
         if let Some(folder) = &folder {
             folder.record(&header.running(&committed))?;
         }
@@ -137,6 +143,7 @@ impl ResultWriter {
                 digests: self.digests.first(parts),
                 // The counters include every earlier input, and nothing of this one yet.
                 counts: self.counters.counts(),
+                annotations: self.counters.matches(),
                 rejected: self.rejected.clone(),
                 truncated: self.counters.first_truncated(),
                 endless: self.counters.first_endless(),

@@ -4,6 +4,7 @@
 //! else is removed, and the inputs behind those parts are computed again.
 
 use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
+use crate::cli::annotations::Matches;
 use crate::cli::files::check_name;
 use crate::cli::path_text::shown;
 use crate::cli::run_counters::{RunCounts, WrittenParts};
@@ -66,6 +67,8 @@ pub(in crate::cli) struct Committed {
     /// A digest of the inputs of each part.
     pub(in crate::cli) digests: Vec<String>,
     pub(in crate::cli) counts: RunCounts,
+    /// What the annotations matched in these inputs.
+    pub(in crate::cli) annotations: Matches,
     /// The first rejected inputs, each with its reason.
     pub(in crate::cli) rejected: Vec<String>,
     /// The first structures whose files are likely cut short.
