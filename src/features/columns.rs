@@ -32,7 +32,8 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// Whether values are [`Column::Real`](super::Column::Real); all others are [`Column::Count`](super::Column::Count).
+    /// Whether values are [`Column::Real`](super::Column::Real); all others are
+    /// [`Column::Count`](super::Column::Count).
     pub fn is_real(self) -> bool {
         matches!(self, ColumnKind::Real | ColumnKind::Half)
     }

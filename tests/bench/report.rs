@@ -350,7 +350,7 @@ fn tables_have_every_record() {
 fn the_documented_report_is_of_this_version() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/bench"));
     let records = tapeloop::bench::record::read(&folder.join("h200.jsonl")).unwrap();
-    assert_eq!(records.len(), 79);
+    assert_eq!(records.len(), 91);
     assert!(
         records.iter().all(|record| record.figures().is_some()),
         "none is refused"
@@ -362,21 +362,21 @@ fn the_documented_report_is_of_this_version() {
     let committed = std::fs::read_to_string(path).unwrap();
     assert_eq!(headline(&committed), headline(&page(&records)));
     assert_eq!(figures(&committed), figures(&page(&records)));
-    assert!(committed.contains("3 of 79 measurements are noisy; the speedup of replay in the"));
-    assert!(committed.contains("headline has a 99% interval of 5.5 to 7.1"));
+    assert!(committed.contains("4 of 91 measurements are noisy; the speedup of replay in the"));
+    assert!(committed.contains("headline has a 99% interval of 6.3 to 9.1"));
     // One quantity has one value on the page and in the document.
     let document = folder.parent().unwrap().join("PERFORMANCE.md");
     let document = std::fs::read_to_string(document).unwrap();
     let document: Vec<&str> = document.split_whitespace().collect();
     let document = document.join(" ");
     for value in [
-        "6.0 times as fast",
-        "3.06 \u{b5}s",
-        "345 ns",
-        "92.4 M atoms/s",
-        "75.0 M atoms/s",
-        "165 M atoms/s",
-        "0.99 times as fast as CUDA C++ 13.0 (median of 37 points: faster at 1, slower at 5)",
+        "8.5 times as fast",
+        "4.38 \u{b5}s",
+        "359 ns",
+        "103 M atoms/s",
+        "86.3 M atoms/s",
+        "169 M atoms/s",
+        "1.00 times as fast as CUDA C++ 13.0 (median of 45 points: faster at 15, slower at 8)",
     ] {
         assert!(committed.contains(value), "the page lacks {value}");
         assert!(document.contains(value), "the document lacks {value}");

@@ -63,7 +63,7 @@ fn an_archive_has_the_residues_of_its_files() {
         fs::write(&path, bytes).unwrap();
         assert!(residues_of(&[str_of(&path)]) == expected, "{name}");
     }
-    // From a pipe, plain and compressed; and in a folder, beside a file.
+    // A tar archive is also read from a pipe, plain and compressed.
     for (name, bytes) in &archives[..2] {
         let start = ["run", "--backend", "cpu", "-"];
         let mut child = tapeloop(start.iter().chain(&TO_STDOUT))
@@ -80,6 +80,7 @@ fn an_archive_has_the_residues_of_its_files() {
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert!(residues(&output) == expected, "{name}");
     }
+    // A folder may hold files and archives.
     let mixed = folder.path().join("mixed");
     fs::create_dir(&mixed).unwrap();
     let (first, rest) = files.split_first().unwrap();

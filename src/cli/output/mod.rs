@@ -41,16 +41,16 @@ pub(super) struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Creates the folder with one for each of the `tables`, finishes a replacement that an earlier run began, and removes the
-    /// temporary files of that run. Earlier results stay until [`OutputFolder::finish`], and files
-    /// of any other name are never touched. `reads` are files that the run reads values from, and
-    /// `config` is the run's config as `run.json` has it.
+    /// Creates the folder with one for each of the `tables`, finishes a replacement that an earlier
+    /// run began, and removes the temporary files of that run. Earlier results stay until
+    /// [`OutputFolder::finish`], and files of any other name are never touched. `reads` are files
+    /// that the run reads values from, and `config` is the run's config as `run.json` has it.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has results of another config with
-    /// at least one structure, and `overwrite` is false; the run reads one of the results, a link or a FIFO has the name of a result, or
-    /// another run writes here. [`ErrorKind::Io`](crate::ErrorKind::Io): the folder cannot be
-    /// created.
+    /// at least one structure, and `overwrite` is false; the run reads one of the results, a link or
+    /// a FIFO has the name of a result, or another run writes here.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io): the folder cannot be created.
     pub(super) fn claim(
         path: &Path,
         tables: &[&str],

@@ -118,7 +118,8 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Creates tables in the subfolders ([`folders`]) of `folder`, which exist. `features` lists
-    /// the features' columns of a table, which `reductions` summarize, `metadata` is written to every file, and `pool` encodes.
+    /// the features' columns of a table, which `reductions` summarize, `metadata` is written to every
+    /// file, and `pool` encodes.
     ///
     /// # Panics
     /// If a setting is out of its range.
