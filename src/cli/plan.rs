@@ -154,6 +154,9 @@ impl Plan {
                 json!(names.collect::<Vec<_>>()).to_string(),
             ));
         }
+        if let Some(condition) = &self.config.condition {
+            all.push(("tapeloop.where", condition.text.clone()));
+        }
         if let Some(annotations) = &self.annotations {
             all.push(("tapeloop.annotations", annotations.provenance()));
         }
@@ -198,6 +201,12 @@ impl Plan {
             Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
             Mode::Graph | Mode::Stream | Mode::Resident => "",
         };
+        let chosen = self.config.condition.as_ref().map_or(String::new(), |it| {
+            format!(
+                "# Of the residues, it would take those where {}.\n",
+                printable(&it.text)
+            )
+        });
         let details = match verbose {
             true => format!(
                 "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
@@ -208,7 +217,7 @@ impl Plan {
         };
         Ok(format!(
             "# This run would read {}, compute {} ({}) on {},\n\
-             # and {result}.\n\
+             # and {result}.\n{chosen}\
              # Choice of the backend: {}.\n{mode}\
              # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
              {details}#\n\

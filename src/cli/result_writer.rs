@@ -6,7 +6,7 @@ use super::inputs::InputDigests;
 use super::output::{Committed, OutputFolder};
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
-use super::tables::{ColumnStatistics, StructureRows, Tables, TerminalTable};
+use super::tables::{ColumnStatistics, RowFilter, StructureRows, Tables, TerminalTable};
 use super::terminal::complain;
 use crate::error::{Result, printable};
 use crate::features::{Features, Input};
@@ -36,6 +36,8 @@ impl Rows {
 /// Writes the results of a run.
 pub(super) struct ResultWriter {
     rows: Rows,
+    /// Chooses the residues that have rows.
+    filter: Option<RowFilter>,
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
@@ -66,6 +68,7 @@ impl ResultWriter {
     /// The file cannot be written, or `committed` is of other tables.
     pub(super) fn start(
         mut rows: Rows,
+        filter: Option<RowFilter>,
         folder: Option<OutputFolder>,
         counters: Arc<RunCounters>,
         header: RunHeader,
@@ -86,6 +89,7 @@ impl ResultWriter {
         }
         Ok(ResultWriter {
             rows,
+            filter,
             folder,
             counters,
             header,
@@ -163,6 +167,11 @@ impl ResultWriter {
             (Ok(structure), Ok(features)) => {
                 self.counters.add_structure(&source, &structure);
                 let rows = StructureRows::new(source, structure, features);
+                let rows = match &self.filter {
+                    Some(filter) => self.rows.cores().of(|| filter.select(rows)),
+                    None => rows,
+                };
+                self.counters.add_left_out(rows.left_out());
                 match &mut self.rows {
                     Rows::Tables(tables) => tables.append(rows)?,
                     Rows::Terminal(table) => table.print(rows)?,

@@ -16,7 +16,7 @@ use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::{FINISHED, Outcome};
-use super::tables::{Tables, TerminalTable, written_folders};
+use super::tables::{ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders};
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
 use crate::bench::format;
@@ -192,6 +192,7 @@ pub(super) fn compute(
     let sources = reject_earlier_results(sources, earlier.unwrap_or_default(), &replaced);
     let mut results = ResultWriter::start(
         rows,
+        row_filter(plan),
         folder,
         Arc::clone(&counters),
         header.clone(),
@@ -218,7 +219,7 @@ pub(super) fn compute(
     };
     let finished = results.finish(streamed);
     let (columns, error) = match finished.columns {
-        Ok(columns) => (columns, None),
+        Ok(columns) => (judged(plan, columns), None),
         Err(error) => (Vec::new(), Some(error)),
     };
     let elapsed = clock.elapsed();
@@ -369,6 +370,23 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
         );
     }
     notes
+}
+
+/// The filter of the residues' rows.
+fn row_filter(plan: &Plan) -> Option<RowFilter> {
+    let features = |table| plan.config.features.columns(table);
+    let condition = plan.config.condition.clone()?;
+    Some(RowFilter::new(condition, &features))
+}
+
+/// The columns' statistics, without a judgement of columns of chosen residues: it is no surprise
+/// that these have one value, or none.
+fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+    if plan.config.condition.is_some() {
+        let of_residues = columns.iter_mut().filter(|it| it.table == "residues");
+        of_residues.for_each(|column| column.idle_when = None);
+    }
+    columns
 }
 
 fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {

@@ -21,6 +21,7 @@ pub(super) struct RunCounters {
     inputs: AtomicU64,
     structures: AtomicU64,
     residues: AtomicU64,
+    residues_left_out: AtomicU64,
     atoms: AtomicU64,
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
@@ -51,6 +52,8 @@ pub(super) struct RunCounts {
     pub(super) inputs: u64,
     pub(super) structures: u64,
     pub(super) residues: u64,
+    /// Those of them that do not meet `tables.where`.
+    pub(super) residues_left_out: u64,
     pub(super) atoms: u64,
     /// Atoms whose coordinates had more than three decimals.
     pub(super) rounded_atoms: u64,
@@ -90,6 +93,7 @@ impl RunCounters {
             (&self.inputs, counts.inputs),
             (&self.structures, counts.structures),
             (&self.residues, counts.residues),
+            (&self.residues_left_out, counts.residues_left_out),
             (&self.atoms, counts.atoms),
             (&self.rounded_atoms, counts.rounded_atoms),
             (&self.scaled_plddt, counts.scaled_plddt),
@@ -148,6 +152,11 @@ impl RunCounters {
         locked(&self.first_endless).clone()
     }
 
+    /// Adds residues that do not meet `tables.where`.
+    pub(super) fn add_left_out(&self, residues: u64) {
+        self.residues_left_out.fetch_add(residues, Relaxed);
+    }
+
     pub(super) fn add_rejected(&self) {
         self.rejected.fetch_add(1, Relaxed);
     }
@@ -185,6 +194,7 @@ impl RunCounters {
             inputs: self.inputs.load(Relaxed),
             structures: self.structures.load(Relaxed),
             residues: self.residues.load(Relaxed),
+            residues_left_out: self.residues_left_out.load(Relaxed),
             atoms: self.atoms.load(Relaxed),
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),

@@ -100,6 +100,7 @@ impl RunHeader {
                 "inputs": counts.inputs,
                 "structures": counts.structures,
                 "residues": counts.residues,
+                "residues_left_out": counts.residues_left_out,
                 "atoms": counts.atoms,
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
@@ -165,6 +166,7 @@ impl WrittenParts {
             "inputs": counts.inputs,
             "structures": counts.structures,
             "residues": counts.residues,
+            "residues_left_out": counts.residues_left_out,
             "rejected": counts.rejected,
         })
     }

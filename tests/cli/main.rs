@@ -7,6 +7,7 @@ mod random;
 mod annotations;
 mod archives;
 mod bench;
+mod conditions;
 mod devices;
 #[cfg(unix)]
 mod first_commands;

@@ -76,9 +76,9 @@ impl Set {
     }
 
     /// Leaves the results of a run that was killed after `parts` parts.
-    fn interrupt(&self, out: &str, parts: u64) {
+    fn interrupt(&self, out: &str, parts: u64, more: &[&str]) {
         for _ in 0..20 {
-            if self.kill_after(out, parts, &[]) {
+            if self.kill_after(out, parts, more) {
                 return;
             }
             fs::remove_dir_all(self.folder.path().join(out)).unwrap();
@@ -104,6 +104,7 @@ impl Set {
             "inputs",
             "structures",
             "residues",
+            "residues_left_out",
             "atoms",
             "rejected",
             "truncated",
@@ -140,7 +141,7 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
 fn what_a_kill_may_leave_behind_is_computed_again() {
     let set = Set::new();
     assert_eq!(set.run("whole", &[]).1, 3);
-    set.interrupt("out", 4);
+    set.interrupt("out", 4, &[]);
     let out = set.folder.path().join("out");
     let complete = record(&out)["written"]["parts"].as_u64().unwrap();
     // A part of one table that `run.json` does not count, a torn part, and half a line.
@@ -205,7 +206,7 @@ fn an_archive_goes_on_behind_the_complete_parts() {
 #[test]
 fn other_inputs_and_another_config_are_refused_with_what_changed() {
     let set = Set::new();
-    set.interrupt("out", 3);
+    set.interrupt("out", 3, &[]);
     let before = set.results("out");
     let refused = |more: &[&str], said: &str| {
         let (output, code) = set.run("out", &[&["--resume"], more].concat());
@@ -256,6 +257,20 @@ fn results_that_were_to_replace_others_go_on_too() {
     child.kill().unwrap();
     child.wait().unwrap();
     let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}
+
+#[test]
+fn a_condition_goes_on_with_the_run_and_another_one_is_refused() {
+    let set = Set::new();
+    let condition = ["--where", "rsa > 0.2 and res_index != 5"];
+    assert_eq!(set.run("whole", &condition).1, 3);
+    set.interrupt("out", 4, &condition);
+    let (output, code) = set.run("out", &["--resume", "--where", "rsa > 0.3"]);
+    assert_eq!(code, 2);
+    assert!(text(&output.stderr).contains("`tables.where` differ"));
+    let (output, code) = set.run("out", &[&["--resume"], &condition[..]].concat());
     assert_eq!(code, 3, "{}", text(&output.stderr));
     set.check("out");
 }

@@ -5,6 +5,7 @@
 //! key by name, which makes those names the known keys. `docs/CONFIG.md` explains them.
 
 mod bench;
+mod condition;
 mod features;
 mod raw;
 mod reduction;
@@ -25,10 +26,13 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tables::{resolve_reductions, resolve_tables};
+use tables::{resolve_reductions, resolve_tables, resolve_where};
 use toml::Value;
 
 pub(super) use bench::BenchConfig;
+pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
+#[cfg(test)]
+pub(super) use condition::{RESIDUE_KEYS, ValueType};
 pub(super) use features::setting_json;
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
@@ -116,6 +120,8 @@ pub(super) struct Config {
     pub(super) worker: Option<PathBuf>,
     pub(super) restarts_max: u64,
     pub(super) tables: TableSettings,
+    /// The rows of residues that are written, and that reductions see; `None` for all.
+    pub(super) condition: Option<Condition>,
     pub(super) nvrtc: Option<PathBuf>,
     pub(super) kernel_cache: Option<PathBuf>,
     /// The folder of the timeline.
@@ -178,6 +184,7 @@ impl Config {
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
         let tables = resolve_tables(&mut keys);
+        let condition = resolve_where(&mut keys, &features, &tables, &reductions);
         Ok(Config {
             input,
             members,
@@ -200,6 +207,7 @@ impl Config {
             worker,
             restarts_max,
             tables,
+            condition,
             nvrtc,
             kernel_cache,
             timeline,

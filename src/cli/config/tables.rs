@@ -1,6 +1,7 @@
 //! The keys of the tables.
 
 use super::Reduction;
+use super::condition::Condition;
 use super::resolver::{Resolver, named};
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
@@ -161,6 +162,26 @@ pub(super) fn resolve_reductions(keys: &mut Resolver, features: &FeatureConfig) 
     }
     keys.record(KEY, json!(texts));
     reductions
+}
+
+/// The rows of residues that are written.
+pub(super) fn resolve_where(
+    keys: &mut Resolver,
+    features: &FeatureConfig,
+    tables: &TableSettings,
+    reductions: &[Reduction],
+) -> Option<Condition> {
+    const KEY: &str = "tables.where";
+    let text = keys.text(KEY).map(|(text, _)| text);
+    keys.record(KEY, json!(text));
+    let parsed = Condition::parse(&text?, &features.columns(TableName::Residues));
+    let [writes_residues, ..] = tables.written;
+    if !writes_residues && reductions.is_empty() {
+        let text = "chooses residues, and no table has any; \
+                    set `reduce`, or add \"residues\" to tables.written";
+        keys.problem(KEY, text);
+    }
+    parsed.map_err(|error| keys.error(KEY, &error)).ok()
 }
 
 fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {

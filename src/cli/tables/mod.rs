@@ -13,6 +13,7 @@ mod json_file;
 mod parquet_file;
 mod part_file;
 mod reduction;
+mod row_filter;
 mod row_group;
 mod schema;
 mod statistics;
@@ -29,8 +30,10 @@ use json_file::JsonLines;
 use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
+pub(super) use row_filter::RowFilter;
 use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -107,6 +110,9 @@ pub(crate) struct Tables {
     inputs_per_part: u64,
     pool: Arc<ThreadPool>,
     cores: CoreTime,
+    /// Residues of structures that have been appended since rows were gathered.
+    residues_held: usize,
+    residues_held_max: usize,
     /// The open part.
     part: Option<u64>,
     parts_done: u64,
@@ -176,6 +182,8 @@ impl Tables {
             inputs_per_part: settings.inputs_per_part,
             pool,
             cores,
+            residues_held: 0,
+            residues_held_max: settings.rows_per_group,
             part: None,
             parts_done: 0,
         }
@@ -207,15 +215,18 @@ impl Tables {
     /// If `advance` was not called for its ordinal.
     pub(crate) fn append(&mut self, record: StructureRows) -> Result<()> {
         let record = Arc::new(record);
+        self.residues_held += record.structure.residues.len();
         let mut is_flushed = false;
         for table in &mut self.tables {
             is_flushed |= table.append(&record, &self.pool)?;
         }
-        if is_flushed {
-            // A row group of residues keeps few structures, one of structures would keep all.
+        // A row group of residues keeps few structures. One of structures would keep all of them, as
+        // would one of residues of which a condition selects few.
+        if is_flushed || self.residues_held >= self.residues_held_max {
             let tables = &mut self.tables;
             let gather = |table: &mut Table| table.group.gather(&table.files.columns);
             self.cores.of(|| tables.iter_mut().for_each(gather));
+            self.residues_held = 0;
         }
         Ok(())
     }
@@ -263,6 +274,7 @@ impl Tables {
     }
 
     fn finish_part(&mut self) -> Result<()> {
+        self.residues_held = 0;
         if self.part.take().is_some() {
             let tables = self.tables.iter_mut();
             let finish = |table: &mut Table| table.finish_part(&self.pool);
@@ -346,34 +358,36 @@ impl Table {
     /// Appends a structure, and returns whether a row group ended.
     fn append(&mut self, record: &Arc<StructureRows>, pool: &ThreadPool) -> Result<bool> {
         let mut is_flushed = false;
-        let count = record.row_count(self.name);
-        let mut start = 0;
         let mut text = record.text_bytes_max(self.name);
         if self.format != TableFormat::Parquet {
             // Without a dictionary each row has a copy of a text that all rows share.
             let each_row = text.once + text.each_row;
             text = TextBytes { once: 0, each_row };
         }
+        // The texts of the structure that the row group has not.
+        let mut once = text.once;
         // A structure may span row groups, which end by rows and text alone.
-        while start < count {
-            let room = self.rows_per_group - self.group.rows();
-            let text_room = self
-                .group_text_bytes_max
-                .saturating_sub(self.group_text_bytes);
-            let text_rows = text_room.saturating_sub(text.once) / text.each_row.max(1);
-            if text_rows == 0 && self.group.rows() > 0 {
-                self.flush(pool)?;
-                is_flushed = true;
-                continue;
-            }
-            // A row group has one row at least.
-            let rows = (count - start).min(room).min(text_rows.max(1));
-            self.group.push(record, start..start + rows);
-            self.group_text_bytes += text.once + rows * text.each_row;
-            start += rows;
-            if self.group.rows() == self.rows_per_group {
-                self.flush(pool)?;
-                is_flushed = true;
+        for Range { mut start, end } in record.rows(self.name) {
+            while start < end {
+                let room = self.rows_per_group - self.group.rows();
+                let text_room = self
+                    .group_text_bytes_max
+                    .saturating_sub(self.group_text_bytes);
+                let text_rows = text_room.saturating_sub(once) / text.each_row.max(1);
+                let is_full = self.group.rows() > 0 && text_rows == 0;
+                if !is_full {
+                    // A row group has one row at least.
+                    let rows = (end - start).min(room).min(text_rows.max(1));
+                    self.group.push(record, start..start + rows);
+                    self.group_text_bytes += once + rows * text.each_row;
+                    once = 0;
+                    start += rows;
+                }
+                if is_full || self.group.rows() == self.rows_per_group {
+                    self.flush(pool)?;
+                    once = text.once;
+                    is_flushed = true;
+                }
             }
         }
         Ok(is_flushed)

@@ -1,5 +1,6 @@
 mod failures;
 mod formats;
+mod row_filter;
 
 use super::super::config::Compression;
 use super::*;
@@ -142,6 +143,15 @@ fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::
 
 /// Tables without rows, in a folder of their own.
 fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables) {
+    start_with(settings, threads, &[])
+}
+
+/// [`start`], with statistics of residues' columns.
+fn start_with(
+    settings: TableSettings,
+    threads: usize,
+    reductions: &[Reduction],
+) -> (tempfile::TempDir, Tables) {
     let folder = tempfile::tempdir().unwrap();
     for name in folders() {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -155,7 +165,7 @@ fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables)
         folder.path(),
         settings,
         decls,
-        &[],
+        reductions,
         &metadata,
         Arc::new(pool),
     );
