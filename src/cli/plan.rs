@@ -3,6 +3,7 @@
 use super::annotations::Annotations;
 use super::config::{Config, Reduction, Wait, setting_json};
 use super::inputs::{self, ArchiveOptions};
+use super::oversized;
 use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
@@ -207,6 +208,15 @@ impl Plan {
                 printable(&it.text)
             )
         });
+        let batch = self.config.batch;
+        let alone = match batch.structure_residues_max > batch.residues_max {
+            true => format!(
+                "# A structure of more than {} runs alone on the CPU, with up to {}.\n",
+                format::counted(batch.residues_max.into(), "residue"),
+                memory_text(&oversized::memory_max(self)?),
+            ),
+            false => String::new(),
+        };
         let details = match verbose {
             true => format!(
                 "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
@@ -220,7 +230,7 @@ impl Plan {
              # and {result}.\n{chosen}\
              # Choice of the backend: {}.\n{mode}\
              # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
-             {details}#\n\
+             {alone}{details}#\n\
              # The config as resolved:\n{}",
             inputs.join(", "),
             format::counted(features.features.len() as u64, "feature"),

@@ -8,6 +8,7 @@ use super::files::FileId;
 use super::inputs::{Archives, Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
+use super::oversized;
 use super::path_text;
 use super::plan::Plan;
 use super::progress::Progress;
@@ -213,8 +214,14 @@ pub(super) fn compute(
             plan.annotations.as_ref(),
         );
         engine.run(inputs, &mut |completion| {
+            let (completion, is_alone) = oversized::complete(plan, completion);
             watch(&completion)?;
-            results.accept(completion)
+            results.accept(completion)?;
+            // `accept` may have ended the part before this input.
+            if is_alone {
+                counters.add_alone();
+            }
+            Ok(())
         })
     };
     let finished = results.finish(streamed);
@@ -362,6 +369,11 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
             &format!(" ({first}{more})"),
         );
     }
+    note(
+        "structures of more residues than batch.residues_max, or of many atoms, which ran alone on the CPU",
+        counts.alone,
+        "",
+    );
     if plan.config.reading.assembly != Assembly::Deposited {
         note(
             "structures without an assembly 1, whose deposited chains were read",

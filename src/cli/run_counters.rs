@@ -26,6 +26,7 @@ pub(super) struct RunCounters {
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
     assemblies: AtomicU64,
+    alone: AtomicU64,
     truncated: AtomicU64,
     truncated_likely: AtomicU64,
     /// The first structures whose files are likely cut short: their source, and what is missing.
@@ -61,6 +62,8 @@ pub(super) struct RunCounts {
     pub(super) scaled_plddt: u64,
     /// Structures that are an assembly.
     pub(super) assemblies: u64,
+    /// Structures that no bucket of the engine held, which ran alone.
+    pub(super) alone: u64,
     /// Structures whose files may be cut short.
     pub(super) truncated: u64,
     /// Those of them for which more than a missing END suggests it.
@@ -98,6 +101,7 @@ impl RunCounters {
             (&self.rounded_atoms, counts.rounded_atoms),
             (&self.scaled_plddt, counts.scaled_plddt),
             (&self.assemblies, counts.assemblies),
+            (&self.alone, counts.alone),
             (&self.truncated, counts.truncated),
             (&self.truncated_likely, counts.truncated_likely),
             (&self.rejected, counts.rejected),
@@ -157,6 +161,10 @@ impl RunCounters {
         self.residues_left_out.fetch_add(residues, Relaxed);
     }
 
+    pub(super) fn add_alone(&self) {
+        self.alone.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn add_rejected(&self) {
         self.rejected.fetch_add(1, Relaxed);
     }
@@ -199,6 +207,7 @@ impl RunCounters {
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),
             assemblies: self.assemblies.load(Relaxed),
+            alone: self.alone.load(Relaxed),
             truncated: self.truncated.load(Relaxed),
             truncated_likely: self.truncated_likely.load(Relaxed),
             rejected: self.rejected.load(Relaxed),

@@ -105,6 +105,7 @@ impl RunHeader {
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
                 "assemblies": counts.assemblies,
+                "alone": counts.alone,
                 "truncated": counts.truncated,
                 "rejected": counts.rejected,
                 "specials_skipped": counts.specials_skipped,

@@ -19,6 +19,7 @@ mod kills;
 mod limits;
 mod mistakes;
 mod output;
+mod oversized;
 mod paint;
 mod printing;
 mod reals;

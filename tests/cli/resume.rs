@@ -274,3 +274,17 @@ fn a_condition_goes_on_with_the_run_and_another_one_is_refused() {
     assert_eq!(code, 3, "{}", text(&output.stderr));
     set.check("out");
 }
+
+#[test]
+fn a_run_goes_on_with_batches_of_another_size() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    // Every structure runs alone, then none does.
+    let alone = ["--set", "batch.residues=1", "--set", "batch.residues_max=1"];
+    set.interrupt("out", 4, &alone);
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+    let record = record(&set.folder.path().join("out"));
+    assert!(record["counts"]["alone"].as_u64().unwrap() > 0);
+}

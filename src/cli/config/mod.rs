@@ -135,8 +135,10 @@ pub(super) struct Config {
 pub(super) struct BatchSettings {
     /// A batch takes structures up to this size.
     pub(super) residues: u32,
-    /// Structures above this size are rejected.
+    /// Structures above this size run alone.
     pub(super) residues_max: u32,
+    /// Structures above this size are rejected.
+    pub(super) structure_residues_max: u32,
 }
 
 impl Config {
@@ -421,17 +423,34 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
 }
 
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
+    const STRUCTURE_MAX: &str = "limits.structure_residues_max";
     // The atoms of 2^20 residues, a hundred each, fit 32 bits.
-    let residues = keys.integer("batch.residues", 16_384, 1..=1 << 20) as u32;
-    let largest = i64::from(residues.max(131_072));
-    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20) as u32;
-    if residues > residues_max {
-        let text = format!("{residues} is more than batch.residues_max = {residues_max}");
-        keys.problem("batch.residues", text);
+    let structure_max = keys.integer(STRUCTURE_MAX, 1 << 20, 1..=1 << 20);
+    let residues = keys.integer("batch.residues", structure_max.min(16_384), 1..=1 << 20);
+    let largest = residues.max(131_072).min(structure_max);
+    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20);
+    for (key, value, bound_key, bound) in [
+        (
+            "batch.residues",
+            residues,
+            "batch.residues_max",
+            residues_max,
+        ),
+        (
+            "batch.residues_max",
+            residues_max,
+            STRUCTURE_MAX,
+            structure_max,
+        ),
+    ] {
+        if value > bound {
+            keys.problem(key, format!("{value} is more than {bound_key} = {bound}"));
+        }
     }
     BatchSettings {
-        residues,
-        residues_max,
+        residues: residues as u32,
+        residues_max: residues_max as u32,
+        structure_residues_max: structure_max as u32,
     }
 }
 

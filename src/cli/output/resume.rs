@@ -22,7 +22,7 @@ pub(in crate::cli) const RESUME: &str = "resume";
 
 /// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
 /// them.
-const FREE_KEYS: [&str; 28] = [
+const FREE_KEYS: [&str; 29] = [
     "output",
     "backend",
     "device",
@@ -44,6 +44,7 @@ const FREE_KEYS: [&str; 28] = [
     "threads",
     "wait",
     "batch.residues",
+    "batch.residues_max",
     "memory_bytes_max",
     "limits.reading_bytes_max",
     "batch.deadline_ms",

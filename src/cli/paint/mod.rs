@@ -13,6 +13,7 @@ use super::args::PaintArgs;
 use super::config::{Config, did_you_mean};
 use super::files::FileId;
 use super::inputs::{Archives, Shard, Source, Sources, structure_name};
+use super::oversized;
 use super::path_text::{path_of, shown};
 use super::plan::Plan;
 use super::reading::rejecting_panics;
@@ -86,6 +87,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         plan.annotations.as_ref(),
     );
     engine.run(inputs, &mut |completion| {
+        let (completion, _) = oversized::complete(&plan, completion);
         painter.take(completion);
         Ok(())
     })?;
