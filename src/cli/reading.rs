@@ -78,13 +78,11 @@ pub(super) fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>)
 }
 
 fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Result<Vec<Structure>> {
-    if let Some(problem) = &source.problem {
-        return Err(problem.clone());
-    }
+    let content = source.content.as_ref().map_err(Error::clone)?;
     READER.with_borrow_mut(|kept| {
         let new = || Reader::with_budget(options, Arc::clone(budget));
         let mut reader = kept.take().unwrap_or_else(new);
-        let structures = source.content.read(&source.path, &mut reader);
+        let structures = content.read(&source.path, &mut reader);
         let structures = structures.map_err(|error| explained(&source.path, error))?;
         if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {
             *kept = Some(reader);
@@ -134,9 +132,8 @@ mod tests {
             let source = Source {
                 ordinal: 0,
                 path,
-                content: Content::File,
+                content: Ok(Content::File),
                 chain: None,
-                problem: None,
             };
             let budget = Arc::new(ReadBudget::new(1 << 30));
             let structures = read(&source, ReadOptions::default(), &budget).unwrap();

@@ -41,7 +41,6 @@ pub(super) struct ResultWriter {
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
-    written: WrittenParts,
     committed: Committed,
     digests: InputDigests,
     /// The first rejected inputs, each with its reason.
@@ -80,12 +79,8 @@ impl ResultWriter {
         }
         let endless = committed.endless.as_deref();
         counters.resume(&committed.counts, &committed.truncated, endless);
-        let written = WrittenParts {
-            parts: committed.parts,
-            counts: committed.counts,
-        };
         if let Some(folder) = &folder {
-            folder.record(&header.running(&written, &committed))?;
+            folder.record(&header.running(&committed))?;
         }
         Ok(ResultWriter {
             rows,
@@ -93,7 +88,6 @@ impl ResultWriter {
             folder,
             counters,
             header,
-            written,
             rejected: committed.rejected.clone(),
             committed,
             digests,
@@ -101,7 +95,7 @@ impl ResultWriter {
     }
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
-    pub(super) fn finish(mut self, streamed: Result<()>) -> FinishedWriter {
+    pub(super) fn finish(self, streamed: Result<()>) -> FinishedWriter {
         let finished = streamed.and_then(|()| {
             let start = Instant::now();
             let finished = match self.rows {
@@ -111,14 +105,16 @@ impl ResultWriter {
             self.counters.add_write(start.elapsed());
             finished
         });
-        let columns = finished.map(|(parts, columns)| {
-            let counts = self.counters.counts();
-            self.written = WrittenParts { parts, counts };
-            columns
-        });
+        let (written, columns) = match finished {
+            Ok((parts, columns)) => {
+                let counts = self.counters.counts();
+                (WrittenParts { parts, counts }, Ok(columns))
+            }
+            Err(error) => (self.committed.written(), Err(error)),
+        };
         FinishedWriter {
             folder: self.folder,
-            written: self.written,
+            written,
             committed: self.committed,
             columns,
             rejected: self.rejected,
@@ -132,26 +128,24 @@ impl ResultWriter {
         };
         tables.advance(ordinal)?;
         let parts = tables.parts();
-        if parts > self.written.parts {
-            // The counters include every earlier input, and nothing of this one yet.
-            let counts = self.counters.counts();
-            self.written = WrittenParts { parts, counts };
-            if let Some(folder) = &self.folder {
-                self.committed = Committed {
-                    parts,
-                    files: parts * tables.count() as u64,
-                    inputs: ordinal,
-                    rejected_bytes: folder.rejected_bytes(),
-                    digests: self.digests.first(parts),
-                    counts,
-                    rejected: self.rejected.clone(),
-                    truncated: self.counters.first_truncated(),
-                    endless: self.counters.first_endless(),
-                    statistics: tables.statistics(),
-                };
-                let record = self.header.running(&self.written, &self.committed);
-                folder.record(&record)?;
-            }
+        // Rows to standard output are one part, which ends with the run.
+        if let Some(folder) = &self.folder
+            && parts > self.committed.parts
+        {
+            self.committed = Committed {
+                parts,
+                files: parts * tables.count() as u64,
+                inputs: ordinal,
+                rejected_bytes: folder.rejected_bytes(),
+                digests: self.digests.first(parts),
+                // The counters include every earlier input, and nothing of this one yet.
+                counts: self.counters.counts(),
+                rejected: self.rejected.clone(),
+                truncated: self.counters.first_truncated(),
+                endless: self.counters.first_endless(),
+                statistics: tables.statistics(),
+            };
+            folder.record(&self.header.running(&self.committed))?;
         }
         Ok(())
     }

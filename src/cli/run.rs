@@ -5,7 +5,7 @@ use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
-use super::inputs::{Archives, Source, Sources};
+use super::inputs::{Archives, InputDigests, Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::oversized;
@@ -56,12 +56,14 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         return Ok(GOOD);
     }
     let interrupted = match shown.resume {
-        true => match find_interrupted(&plan, &target)? {
-            Ok(interrupted) => interrupted,
-            Err(rejected) => {
+        true => match find_earlier(&plan, &target)? {
+            Found::Nothing => None,
+            Found::Interrupted(interrupted) => Some(*interrupted),
+            Found::Finished(record) => {
                 if !shown.quiet {
                     complain("the run has finished already, and nothing is left to do");
                 }
+                let rejected = record["written"]["rejected"].as_u64().unwrap_or(0);
                 return Ok(match rejected <= shown.max_rejects {
                     true => GOOD,
                     false => REJECTED,
@@ -96,22 +98,14 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     })
 }
 
-/// The interrupted run in the output folder, if there is one. `Err` has the rejected inputs of a
-/// run that has finished.
-fn find_interrupted(
-    plan: &Plan,
-    target: &Target,
-) -> Result<std::result::Result<Option<Interrupted>, u64>> {
+/// What the output folder has of an earlier run.
+fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
     let Target::Folder(folder) = target else {
         let error = Error::config("--resume needs a folder of results");
         return Err(error.fix("name one with --output"));
     };
     let header = RunHeader::new(plan, SystemTime::now()).json();
-    Ok(match output::find(folder, &header)? {
-        Found::Nothing => Ok(None),
-        Found::Interrupted(interrupted) => Ok(Some(*interrupted)),
-        Found::Finished(record) => Err(record["written"]["rejected"].as_u64().unwrap_or(0)),
-    })
+    output::find(folder, &header)
 }
 
 /// Checks that standard output can hold what the run prints there.
@@ -164,7 +158,11 @@ pub(super) fn compute(
     let archives = Archives::Read(plan.archives());
     let shard = plan.config.shard;
     let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
-    let digests = sources.digests(plan.config.tables.inputs_per_part, reads);
+    // Only a run with a folder can go on, and the digests read the size and the time of each file.
+    let digests = match to.target {
+        Target::Folder(_) => sources.digests(plan.config.tables.inputs_per_part, reads),
+        Target::Stdout | Target::Table => InputDigests::default(),
+    };
     let interrupted = to.interrupted.as_ref();
     let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
     sources.skip_computed(committed.inputs, &committed.digests)?;
@@ -320,7 +318,7 @@ where
         let is_earlier = |id: FileId| earlier.contains(&id);
         if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
             let error = replaces_input(&source.path);
-            source.problem = Some(replaced.get_or_init(|| error).clone());
+            source.content = Err(replaced.get_or_init(|| error).clone());
         }
         source
     })

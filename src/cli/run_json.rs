@@ -56,11 +56,11 @@ impl RunHeader {
         &self.0["config"]
     }
 
-    /// `run.json` of a run that has written `written` so far.
-    pub(super) fn running(&self, written: &WrittenParts, committed: &Committed) -> Json {
+    /// `run.json` of a run whose complete parts are `committed`.
+    pub(super) fn running(&self, committed: &Committed) -> Json {
         let mut record = self.0.clone();
         record.insert("state".to_owned(), json!("running"));
-        record.insert("written".to_owned(), written.json());
+        record.insert("written".to_owned(), committed.written().json());
         record.insert(RESUME.to_owned(), json!(committed));
         Json::Object(record)
     }

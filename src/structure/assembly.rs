@@ -2,7 +2,8 @@
 //!
 //! The reader of a format finds the [`Generators`] of assembly 1, and [`build_all`] applies them to
 //! the deposited structures. Copies come in the order of the generators and of their operators.
-//! Residues keep their order within a copy.
+//! Residues keep their order within a copy. [`of_chains`] makes one copy of some chains, and moves
+//! nothing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::decimal::LIMIT_MILLI;
-use super::model::{Assembly, Chain, LooseSpan, MISSING, Residue, Structure};
+use super::model::{Assembly, Chain, Channel, LooseSpan, MISSING, Residue, Structure};
 use super::read_limits::{ReadLimits, check, reserve};
 use crate::{Error, Result};
 
@@ -87,6 +88,11 @@ pub(super) struct Operator {
 }
 
 impl Operator {
+    const IDENTITY: Operator = Operator {
+        rotation: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        shift: [0.0; 3],
+    };
+
     /// The operator of three rows: three elements of the rotation and the shift in A. `None` if a
     /// number is not finite or the matrix is not a rotation.
     pub(super) fn new(rows: [[f64; 4]; 3]) -> Option<Self> {
@@ -186,17 +192,20 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
     if total.atoms == 0 && !deposited.xyz.is_empty() {
         return Err(Error::input("no atom is in a chain of assembly 1").fix(FIX));
     }
-    let mut copier = Copier::new(deposited, total)?;
-    let mut copies: Vec<Copy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
-    for copy in &mut copies {
-        copier.add_residues(copy)?;
-    }
-    let rows_end = copier.built.xyz.len() as u32;
-    copier.built.atom_start.push(rows_end);
-    for copy in &mut copies {
-        copier.add_loose(copy)?;
-    }
-    Ok(copier.built)
+    let built = Copier::new(deposited, total)?.copy(&generated)?;
+    Ok(Structure {
+        assembly: Assembly::First,
+        ..built
+    })
+}
+
+/// The structure of some `chains` of `structure`, which are ascending.
+pub(super) fn of_chains(structure: &Structure, chains: Vec<u32>) -> Result<Structure> {
+    let contents = contents_of_chains(structure);
+    let mut total = AssemblySize::default();
+    total.add(&contents, &chains, 1);
+    let copied = GeneratorCopies::of(&contents, chains, &[Operator::IDENTITY]);
+    Copier::new(structure, total)?.copy(&[copied])
 }
 
 /// Pairs of a generator and a chain of the deposited structure that it copies, ascending. The time
@@ -343,7 +352,7 @@ struct Copy<'a> {
     chains: Vec<Option<u32>>,
 }
 
-/// Builds an assembly.
+/// Builds a structure of copies of chains.
 struct Copier<'a> {
     deposited: &'a Structure,
     built: Structure,
@@ -356,12 +365,13 @@ impl<'a> Copier<'a> {
         let mut built = Structure {
             entry_id: deposited.entry_id.clone(),
             model: deposited.model,
-            assembly: Assembly::First,
+            assembly: deposited.assembly,
             b_factor_kind: deposited.b_factor_kind,
             plddt_scaled: deposited.plddt_scaled,
             uniprot: deposited.uniprot.clone(),
             rounded_atoms: deposited.rounded_atoms,
             truncation: deposited.truncation,
+            channels: deposited.channels.iter().map(without_values).collect(),
             ..Structure::default()
         };
         built.reserve_atoms(amount.atoms as usize)?;
@@ -372,6 +382,20 @@ impl<'a> Copier<'a> {
             built,
             copies: vec![0; deposited.chains.len()],
         })
+    }
+
+    /// Makes all copies: their residues first, and then the atoms without a row.
+    fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
+        let mut copies: Vec<Copy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
+        for copy in &mut copies {
+            self.add_residues(copy)?;
+        }
+        let rows_end = self.built.xyz.len() as u32;
+        self.built.atom_start.push(rows_end);
+        for copy in &mut copies {
+            self.add_loose(copy)?;
+        }
+        Ok(self.built)
     }
 
     /// Adds the residues of a copy. Chain breaks stay as they are: a residue that is linked to the
@@ -396,6 +420,8 @@ impl<'a> Copier<'a> {
                 cb: moved(residue.cb),
                 ..residue
             });
+            let channels = self.built.channels.iter_mut().zip(&self.deposited.channels);
+            channels.for_each(|(to, from)| to.values.push(from.values[at]));
             self.add_atoms(copy.operator, from)?;
         }
         Ok(())
@@ -448,6 +474,13 @@ impl<'a> Copier<'a> {
             self.built.chains.push(names);
             self.built.chains.len() as u32 - 1
         })
+    }
+}
+
+fn without_values(channel: &Channel) -> Channel {
+    Channel {
+        name: channel.name.clone(),
+        values: Vec::new(),
     }
 }
 

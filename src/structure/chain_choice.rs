@@ -1,6 +1,7 @@
 //! A structure of one of its chains.
 
-use super::model::{MISSING, Structure};
+use super::assembly;
+use super::model::Structure;
 use super::text::quoted;
 use crate::{Error, Result};
 
@@ -12,7 +13,8 @@ impl Structure {
     /// id is the same. Features are then those of the chain alone.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name.
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name,
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the chain.
     pub fn keep_chain(&mut self, name: &str) -> Result<()> {
         let chains = self.row_chains();
         let by_author = chains.iter().position(|chain| &*chain.auth_asym_id == name);
@@ -40,79 +42,23 @@ impl Structure {
                 Error::input(message).fix(format!("name one of: {}{more}", names.join(", ")))
             );
         };
-        // All copies of the author's id: the chains of an mmCIF file are split by entity.
-        let author = self.chains[kept].auth_asym_id.clone();
-        let by_author = by_author.is_some();
-        let keeps = |chain: u32| match by_author {
-            true => self.chains[chain as usize].auth_asym_id == author,
-            false => chain as usize == kept,
+        // All chains with the author's id: the chains of an mmCIF file are split by entity.
+        let kept: Vec<u32> = match by_author {
+            Some(_) => (0..)
+                .zip(&self.chains)
+                .filter(|(_, chain)| &*chain.auth_asym_id == name)
+                .map(|(at, _)| at)
+                .collect(),
+            None => vec![kept as u32],
         };
-        let mut atoms = Vec::new();
-        let mut chain_of = vec![u32::MAX; self.chains.len()];
-        let mut chains = Vec::new();
-        let mut number = |chain: u32, chains: &mut Vec<_>| {
-            let number = &mut chain_of[chain as usize];
-            if *number == u32::MAX {
-                *number = chains.len() as u32;
-                chains.push(self.chains[chain as usize].clone());
-            }
-            *number
-        };
-        let (mut residues, mut atom_start, mut rows) = (Vec::new(), vec![0], Vec::new());
-        for (row, residue) in self.residues.iter().enumerate() {
-            if !keeps(residue.chain) {
-                continue;
-            }
-            let span = self.atom_start[row]..self.atom_start[row + 1];
-            let shift = span.start - atoms.len() as u32;
-            let mut residue = *residue;
-            residue.chain = number(residue.chain, &mut chains);
-            let named = [
-                &mut residue.n,
-                &mut residue.ca,
-                &mut residue.c,
-                &mut residue.o,
-                &mut residue.cb,
-            ];
-            for atom in named {
-                if *atom != MISSING {
-                    *atom -= shift;
-                }
-            }
-            atoms.extend(span);
-            atom_start.push(atoms.len() as u32);
-            residues.push(residue);
-            rows.push(row);
-        }
-        let mut start = self.atom_start.last().copied().unwrap_or(0);
-        let mut loose = Vec::new();
-        for span in &self.loose {
-            let end = start + span.atom_count;
-            if keeps(span.chain) {
-                atoms.extend(start..end);
-                let mut span = *span;
-                span.chain = number(span.chain, &mut chains);
-                loose.push(span);
-            }
-            start = end;
-        }
-        let at = |&atom: &u32| atom as usize;
-        self.xyz = atoms.iter().map(|atom| self.xyz[at(atom)]).collect();
-        self.element = atoms.iter().map(|atom| self.element[at(atom)]).collect();
-        self.class = atoms.iter().map(|atom| self.class[at(atom)]).collect();
-        self.b_factor = atoms.iter().map(|atom| self.b_factor[at(atom)]).collect();
-        for channel in &mut self.channels {
-            channel.values = rows.iter().map(|&row| channel.values[row]).collect();
-        }
-        (self.residues, self.atom_start) = (residues, atom_start);
-        (self.loose, self.chains) = (loose, chains);
+        *self = assembly::of_chains(self, kept)?;
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::structure::{Format, ReadOptions, Reader, Structure};
+    use crate::structure::{Assembly, Channel, Format, ReadOptions, Reader, Structure};
 
     fn read(text: &str) -> Structure {
         let mut reader = Reader::new(ReadOptions::default());
@@ -159,6 +105,20 @@ mod tests {
             chosen.keep_chain(chain).unwrap();
             assert_eq!(chosen, read(&text(chain)), "{chain}");
         }
+    }
+
+    #[test]
+    fn a_chosen_chain_keeps_its_annotations_and_says_what_assembly_it_is_of() {
+        let mut chosen = read(&text("AB"));
+        chosen.assembly = Assembly::First;
+        let channel = |values: &[f32]| Channel {
+            name: "conservation".to_owned(),
+            values: values.to_vec(),
+        };
+        chosen.channels = vec![channel(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])];
+        chosen.keep_chain("B").unwrap();
+        assert_eq!(chosen.assembly, Assembly::First);
+        assert_eq!(chosen.channels, [channel(&[4.0, 5.0, 6.0])]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::read_budget::BudgetShare;
 use super::read_limits::ReadLimits;
 use super::{gzip, zstd};
-use crate::Result;
+use crate::{Error, Result};
+use std::io::{self, BufRead, Read};
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +51,24 @@ impl Compression {
         text: &mut Vec<u8>,
         share: &mut BudgetShare,
     ) -> Result<()> {
-        match self {
-            Compression::Gzip => gzip::unpack(bytes, limits, text, share),
-            Compression::Zstd => zstd::unpack(bytes, limits, text, share),
+        let (method, claimed, refused): (_, _, fn(io::Error) -> Error) = match self {
+            Compression::Gzip => ("gzip", gzip::claimed_size(bytes), gzip::refused),
+            Compression::Zstd => ("zstd", zstd::claimed_size(bytes), zstd::refused),
+        };
+        let max = limits.unpacked_bytes_max(bytes.len());
+        // A size that is corrupt must not reserve gigabytes.
+        let size = claimed.min(bytes.len() as u64 * 16);
+        if self == Compression::Gzip
+            && size == claimed
+            && size <= max
+            && gzip::unpack_only_member(bytes, size, text, share)?
+        {
+            return Ok(());
+        }
+        let stream = self.reader(bytes).map_err(refused)?;
+        match share.fill(text, stream, size, max, refused)? {
+            true => Ok(()),
+            false => Err(limits.unpacks_too_far(method, bytes.len())),
         }
     }
 
@@ -60,13 +76,12 @@ impl Compression {
     ///
     /// # Errors
     /// There is no memory for the decoder.
-    #[cfg(feature = "cli")]
     pub(crate) fn reader<'a>(
         self,
-        packed: impl std::io::BufRead + Send + 'a,
-    ) -> std::io::Result<Box<dyn std::io::Read + Send + 'a>> {
+        packed: impl BufRead + Send + 'a,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
         Ok(match self {
-            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+            Compression::Gzip => Box::new(gzip::Members::new(packed)),
             Compression::Zstd => Box::new(zstd::reader(packed)?),
         })
     }

@@ -1,12 +1,11 @@
-//! Unpacks gzip files.
+//! Unpacks gzip data.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read};
 
 use flate2::bufread::GzDecoder;
 use memchr::{memchr, memmem};
 
 use super::read_budget::BudgetShare;
-use super::read_limits::ReadLimits;
 use crate::{Error, Result};
 
 /// The first bytes of every member of a gzip file: the two that mark it, and the method.
@@ -17,63 +16,67 @@ pub(super) fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&MEMBER_START[..2])
 }
 
-/// Unpacks all members of a gzip file into `text`. Zeros behind the last member are padding, as for
-/// gzip(1). Anything else there is an error, since it may be the rest of a damaged member.
-pub(super) fn unpack(
-    bytes: &[u8],
-    limits: &ReadLimits,
-    text: &mut Vec<u8>,
-    share: &mut BudgetShare,
-) -> Result<()> {
-    let max = limits.unpacked_bytes_max(bytes.len());
-    // The last four bytes are the size of the last member, usually the only one. If they are
-    // corrupt, they must not reserve gigabytes.
-    let claimed = bytes
-        .last_chunk()
-        .map_or(0, |size| u32::from_le_bytes(*size));
-    let size = u64::from(claimed).min(bytes.len() as u64 * 16);
-    if size == u64::from(claimed) && size <= max && unpack_only_member(bytes, size, text, share)? {
-        return Ok(());
-    }
-    let refused = |error: std::io::Error| {
-        let error = match error.kind() {
-            ErrorKind::UnexpectedEof => Error::input("the gzip data is cut short"),
-            _ => Error::input(format!("the gzip data is damaged: {error}")),
-        };
-        error.fix("fetch the file again")
+/// The size that the last four bytes of a file state: that of the last member, usually the only one.
+pub(super) fn claimed_size(bytes: &[u8]) -> u64 {
+    let size = bytes.last_chunk().map(|size| u32::from_le_bytes(*size));
+    u64::from(size.unwrap_or(0))
+}
+
+/// The error of gzip data that cannot be unpacked.
+pub(super) fn refused(error: io::Error) -> Error {
+    let error = match error.kind() {
+        ErrorKind::UnexpectedEof => Error::input("the gzip data is cut short"),
+        _ => Error::input(format!("the gzip data is damaged: {error}")),
     };
-    if share.fill(text, Members::new(bytes), size, max, refused)? {
-        return Ok(());
-    }
-    Err(limits.unpacks_too_far("gzip", bytes.len()))
+    error.fix("fetch the file again")
 }
 
-/// The text of all members of a gzip file, one after the other.
-struct Members<'a>(GzDecoder<&'a [u8]>);
+/// A stream of the text of all members of gzip data, one after the other. Zeros behind the last
+/// member are padding, as for gzip(1). Anything else there is an error, since it may be the rest of
+/// a damaged member.
+pub(super) struct Members<R> {
+    /// `None` behind the last member.
+    member: Option<GzDecoder<R>>,
+}
 
-impl<'a> Members<'a> {
-    fn new(packed: &'a [u8]) -> Self {
-        Members(GzDecoder::new(packed))
+impl<R: BufRead> Members<R> {
+    pub(super) fn new(packed: R) -> Self {
+        Members {
+            member: Some(GzDecoder::new(packed)),
+        }
     }
 }
 
-impl Read for Members<'_> {
+impl<R: BufRead> Read for Members<R> {
     fn read(&mut self, text: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let read = self.0.read(text)?;
-            // What follows the member.
-            let rest: &[u8] = self.0.get_ref();
-            if read > 0 || text.is_empty() || rest.iter().all(|&byte| byte == 0) {
+        while let Some(member) = &mut self.member {
+            let read = member.read(text)?;
+            if read > 0 || text.is_empty() {
                 return Ok(read);
             }
-            if !is_packed(rest) {
-                let message = match rest.len() {
-                    1 => "a byte follows it that is no gzip data".to_owned(),
-                    more => format!("{more} bytes follow it that are no gzip data"),
-                };
+            let has_more = has_member(member.get_mut())?;
+            let rest = self.member.take().map(GzDecoder::into_inner);
+            self.member = rest.filter(|_| has_more).map(GzDecoder::new);
+        }
+        Ok(0)
+    }
+}
+
+/// Whether another member follows. Skips zeros up to the end.
+fn has_member(rest: &mut impl BufRead) -> io::Result<bool> {
+    let mut is_padded = false;
+    loop {
+        let bytes = rest.fill_buf()?;
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        is_padded |= zeros > 0;
+        match bytes.get(zeros) {
+            None if bytes.is_empty() => return Ok(false),
+            None => rest.consume(zeros),
+            Some(&byte) if byte == MEMBER_START[0] && !is_padded => return Ok(true),
+            Some(_) => {
+                let message = "bytes follow it that are no gzip data";
                 return Err(io::Error::new(ErrorKind::InvalidData, message));
             }
-            self.0 = GzDecoder::new(rest);
         }
     }
 }
@@ -84,7 +87,7 @@ const NAME_BYTES_MAX: usize = 4096;
 /// Unpacks a file whose only member has `size` bytes in one call, which is 1.6 times as fast as a
 /// stream. Returns false if the file may have other members, trailing bytes or a header with more
 /// than a name; `text` then holds unspecified bytes.
-fn unpack_only_member(
+pub(super) fn unpack_only_member(
     bytes: &[u8],
     size: u64,
     text: &mut Vec<u8>,
@@ -141,6 +144,8 @@ fn unpack_member(packed: &[u8], unpacked: &mut [u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structure::ReadLimits;
+    use crate::structure::compression::Compression::Gzip;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::io::Write;
@@ -154,7 +159,7 @@ mod tests {
     fn unpacked(bytes: &[u8]) -> Result<Vec<u8>> {
         let mut text = b"left by the file before".to_vec();
         let mut share = BudgetShare::new(None);
-        unpack(bytes, &ReadLimits::default(), &mut text, &mut share)?;
+        Gzip.unpack(bytes, &ReadLimits::default(), &mut text, &mut share)?;
         Ok(text)
     }
 
@@ -240,22 +245,40 @@ mod tests {
             assert_eq!(unpacked(&two).unwrap(), text.repeat(2), "{zeros}");
         }
         // The last one has the trailer of the member at its end.
-        let others: [(&[u8], &str); 5] = [
-            (b"x", "a byte follows it"),
-            (b"\0\0x", "3 bytes follow it"),
-            (b"more text", "9 bytes follow it"),
-            (&[&[0; 8], &one[..]].concat(), "bytes follow it"),
-            (&one[one.len() - 8..], "8 bytes follow it"),
+        let others: [&[u8]; 5] = [
+            b"x",
+            b"\0\0x",
+            b"more text",
+            &[&[0; 8], &one[..]].concat(),
+            &one[one.len() - 8..],
         ];
-        for (more, said) in others {
+        for more in others {
             let trailing = [&one[..], more].concat();
             assert!(!is_only_member(&trailing, text.len()));
             let error = unpacked(&trailing).unwrap_err().to_string();
-            assert!(error.contains("the gzip data is damaged: "), "{error}");
+            let said = "the gzip data is damaged: bytes follow it that are no gzip data";
             assert!(error.contains(said), "{error}");
         }
         // The start of another member.
         let cut = unpacked(&[&one[..], &one[..9]].concat()).unwrap_err();
         assert!(cut.message().contains("cut short"), "{cut}");
+    }
+
+    #[test]
+    fn members_and_padding_may_be_split_between_reads_of_the_stream() {
+        let text = b"ATOM      1  N   MET A   1\n".repeat(100);
+        let one = packed(&text);
+        let padded = [&one[..], &one, &[0; 700]].concat();
+        let trailing = [&padded[..], b"x"].concat();
+        for bytes in [1, 2, 3, 100, 1000] {
+            let read = |packed: &[u8]| {
+                let mut found = Vec::new();
+                let stream = io::BufReader::with_capacity(bytes, packed);
+                Members::new(stream).read_to_end(&mut found).map(|_| found)
+            };
+            assert_eq!(read(&padded).unwrap(), text.repeat(2), "{bytes}");
+            let error = read(&trailing).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData, "{bytes}");
+        }
     }
 }

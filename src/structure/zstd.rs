@@ -1,12 +1,10 @@
-//! Unpacks zstd files.
+//! Unpacks zstd data.
 
 use std::io::{self, BufRead, ErrorKind};
 
 use zstd::stream::read::Decoder;
 
-use super::read_budget::BudgetShare;
-use super::read_limits::ReadLimits;
-use crate::{Error, Result};
+use crate::Error;
 
 /// The first bytes of a frame.
 const FRAME_START: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
@@ -22,24 +20,10 @@ pub(super) fn is_packed(bytes: &[u8]) -> bool {
     start.is_some_and(|start| *start == FRAME_START || is_skippable(start))
 }
 
-/// Unpacks all frames of a file into `text`.
-pub(super) fn unpack(
-    bytes: &[u8],
-    limits: &ReadLimits,
-    text: &mut Vec<u8>,
-    share: &mut BudgetShare,
-) -> Result<()> {
-    let max = limits.unpacked_bytes_max(bytes.len());
-    // The size of the first frame, usually the only one. If it is corrupt, it must not reserve
-    // gigabytes.
-    let claimed = zstd::zstd_safe::get_frame_content_size(bytes);
-    let claimed = claimed.ok().flatten().unwrap_or(0);
-    let size = claimed.min(bytes.len() as u64 * 16);
-    let decoder = reader(bytes).map_err(refused)?;
-    match share.fill(text, decoder, size, max, refused)? {
-        true => Ok(()),
-        false => Err(limits.unpacks_too_far("zstd", bytes.len())),
-    }
+/// The size that the first frame of a file states, usually the only one.
+pub(super) fn claimed_size(bytes: &[u8]) -> u64 {
+    let size = zstd::zstd_safe::get_frame_content_size(bytes);
+    size.ok().flatten().unwrap_or(0)
 }
 
 /// A stream of what all frames of `packed` unpack to. The decoder refuses windows over 128 MiB, as
@@ -48,7 +32,8 @@ pub(super) fn reader<R: BufRead>(packed: R) -> io::Result<Decoder<'static, R>> {
     Decoder::with_buffer(packed)
 }
 
-fn refused(error: io::Error) -> Error {
+/// The error of zstd data that cannot be unpacked.
+pub(super) fn refused(error: io::Error) -> Error {
     let error = match error.kind() {
         ErrorKind::UnexpectedEof => Error::input("the zstd data is cut short"),
         _ => Error::input(format!(
@@ -62,6 +47,10 @@ fn refused(error: io::Error) -> Error {
 mod tests {
     use super::*;
     use crate::ErrorKind::Capacity;
+    use crate::Result;
+    use crate::structure::ReadLimits;
+    use crate::structure::compression::Compression::Zstd;
+    use crate::structure::read_budget::BudgetShare;
 
     fn packed(text: &[u8]) -> Vec<u8> {
         zstd::encode_all(text, 3).unwrap()
@@ -70,7 +59,7 @@ mod tests {
     fn unpacked(bytes: &[u8]) -> Result<Vec<u8>> {
         let mut text = b"left by the file before".to_vec();
         let mut share = BudgetShare::new(None);
-        unpack(bytes, &ReadLimits::default(), &mut text, &mut share)?;
+        Zstd.unpack(bytes, &ReadLimits::default(), &mut text, &mut share)?;
         Ok(text)
     }
 

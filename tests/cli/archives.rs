@@ -1,10 +1,10 @@
 //! Archives as inputs.
 
+use super::makers::{TarMaker, ZipMaker};
 use super::*;
-use rawzip::{CompressionMethod, ZipArchiveWriter};
+use rawzip::CompressionMethod;
 use std::io::Write;
 use std::process::Stdio;
-use tar_core::builder::EntryBuilder;
 
 /// The names and bytes of the sample structures, sorted by name.
 fn samples() -> Vec<(String, Vec<u8>)> {
@@ -23,34 +23,14 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 }
 
 pub(super) fn tar_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let mut tar = Vec::new();
-    for (name, bytes) in files {
-        let mut entry = EntryBuilder::new_gnu();
-        entry.path(name).size(bytes.len() as u64).unwrap();
-        tar.extend(entry.finish_bytes());
-        tar.extend(bytes);
-        tar.resize(tar.len().next_multiple_of(512), 0);
-    }
-    tar.resize(tar.len() + 1024, 0);
-    tar
+    let add = |maker: TarMaker, (name, bytes): &(String, Vec<u8>)| maker.file(name, bytes);
+    files.iter().fold(TarMaker::default(), add).end()
 }
 
 fn zip_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut archive = ZipArchiveWriter::new(&mut bytes);
-    for (name, content) in files {
-        let file = archive.new_file(name);
-        let (mut entry, config) = file
-            .compression_method(CompressionMethod::STORE)
-            .start()
-            .unwrap();
-        let mut writer = config.wrap(&mut entry);
-        writer.write_all(content).unwrap();
-        let (_, descriptor) = writer.finish().unwrap();
-        entry.finish(descriptor).unwrap();
-    }
-    archive.finish().unwrap();
-    bytes
+    let maker = ZipMaker::new(CompressionMethod::STORE);
+    let add = |maker: ZipMaker, (name, bytes): &(String, Vec<u8>)| maker.file(name, bytes);
+    files.iter().fold(maker, add).end()
 }
 
 /// The residues of a run, as lines of CSV without the first column, which is the source.

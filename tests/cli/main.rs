@@ -1,6 +1,8 @@
 //! The program, run as a user runs it.
 #![cfg(feature = "cli")]
 
+#[path = "../support/archives.rs"]
+mod makers;
 #[path = "../support/random.rs"]
 mod random;
 

@@ -39,6 +39,17 @@ impl Figure {
         })
     }
 
+    /// A figure of rows without a legend, if there is something to draw.
+    pub(super) fn rows(id: String, title: String, caption: String, rows: Rows) -> Option<Self> {
+        (!rows.is_empty()).then_some(Figure {
+            id,
+            title,
+            caption,
+            drawing: Drawing::Rows(rows),
+            legend: Vec::new(),
+        })
+    }
+
     fn svg(&self, room: Room) -> String {
         let label = format!("{}. {}", self.title, self.caption);
         match &self.drawing {

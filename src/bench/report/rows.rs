@@ -1,8 +1,9 @@
 //! A chart of bars or dots in rows, under headings.
 
-use super::axis::{Axis, Ruler};
+use super::axis::{Axis, Ruler, Scale};
 use super::layout::{LETTER, Room, Stand, bar, cut, text};
 use super::style::Look;
+use crate::bench::format;
 use crate::svg::{Ink, Svg};
 
 pub(super) struct Row {
@@ -62,6 +63,21 @@ impl Frame {
 }
 
 impl Rows {
+    /// Rows of ratios, with a line at 1. `title` says what more than 1 means.
+    pub(super) fn of_ratios(title: &'static str, rows: Vec<Row>) -> Self {
+        Rows {
+            axis: Axis {
+                title,
+                scale: Scale::Decades,
+                tick: format::times_tick,
+            },
+            bars: false,
+            rule: Some(1.0),
+            holds: Vec::new(),
+            rows,
+        }
+    }
+
     /// Whether there is nothing to draw.
     pub(super) fn is_empty(&self) -> bool {
         self.rows

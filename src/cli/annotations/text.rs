@@ -3,10 +3,10 @@
 use super::Annotations;
 use super::columns::{Cell, Columns, NAME_COLUMNS};
 use crate::error::{Context, Error, Result};
+use crate::structure::compression::Compression;
 use csv::{ReaderBuilder, StringRecord, Trim};
-use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 /// Adds the rows of a file, and returns the names of its columns. `file_name` is the structure
@@ -84,7 +84,8 @@ fn contents(path: &Path) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = String::new();
     if path.extension().is_some_and(|ending| ending == "gz") {
-        MultiGzDecoder::new(file).read_to_string(&mut text)?;
+        let mut unpacked = Compression::Gzip.reader(BufReader::new(file))?;
+        unpacked.read_to_string(&mut text)?;
     } else {
         file.read_to_string(&mut text)?;
     }

@@ -205,11 +205,8 @@ impl Structures {
         let (mut structures, mut paths) = (Vec::<Structure>::new(), Vec::new());
         let mut atoms = 0;
         for source in Sources::new(config.input.clone(), Archives::Unknown, Shard::WHOLE) {
-            let read = match source.problem {
-                Some(problem) => Err(problem),
-                None => reader.read_path(&source.path),
-            };
-            match read {
+            let content = source.content;
+            match content.and_then(|content| content.read(&source.path, &mut reader)) {
                 Ok(read) => {
                     atoms += read.iter().map(|one| one.xyz.len() as u64).sum::<u64>();
                     structures.extend(read);

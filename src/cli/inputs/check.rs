@@ -25,9 +25,9 @@ pub(in crate::cli) fn check(items: &[String]) -> Result<()> {
             None => {
                 let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE);
                 match sources.next() {
-                    Some(source) if source.problem.is_none() => continue,
-                    Some(_) if sources.any(|source| source.problem.is_none()) => continue,
-                    Some(source) => (source.path, source.problem),
+                    Some(source) if source.content.is_ok() => continue,
+                    Some(_) if sources.any(|source| source.content.is_ok()) => continue,
+                    Some(source) => (source.path, source.content.err()),
                     None => continue,
                 }
             }

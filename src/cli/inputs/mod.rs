@@ -15,10 +15,10 @@ mod unreadable;
 
 use super::files::kind_of;
 use super::path_text::{path_of, shown};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::structure::Format;
 use crate::structure::compression::Compression;
-use archive::{Archive, ArchiveKind, MemberNames, Piped, Tar};
+use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar};
 pub(super) use archive::{ArchiveOptions, Content, member_pattern};
 pub(super) use check::check;
 use digest::Digester;
@@ -47,11 +47,10 @@ pub(super) struct Source {
     pub(super) ordinal: u64,
     /// The file, or the archive and its member.
     pub(super) path: PathBuf,
-    pub(super) content: Content,
+    /// The bytes, or the error if the input cannot be opened.
+    pub(super) content: Result<Content>,
     /// The only chain that is read, if one is chosen.
     pub(super) chain: Option<String>,
-    /// The error, if the input cannot be opened.
-    pub(super) problem: Option<Error>,
 }
 
 /// Iterates over the inputs that the items of a config name.
@@ -157,16 +156,22 @@ impl Sources {
 
     fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Option<Source> {
         let takes = self.takes_next();
-        takes.then(|| self.taken(path, Content::File, problem))
+        takes.then(|| self.taken(path, None, problem.map_or(Ok(Content::File), Err)))
     }
 
-    fn taken(&mut self, path: PathBuf, content: Content, problem: Option<Error>) -> Source {
+    /// The next source of this shard. `member_bytes` is the size of what has no file of its own.
+    fn taken(
+        &mut self,
+        path: PathBuf,
+        member_bytes: Option<u64>,
+        content: Result<Content>,
+    ) -> Source {
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
         if let Some(digester) = &mut self.digester {
-            match &content {
-                Content::File => digester.add_file(&path),
-                content => digester.add_member(&path, content.bytes()),
+            match member_bytes {
+                None => digester.add_file(&path),
+                Some(bytes) => digester.add_member(&path, bytes),
             }
             digester.end_input(self.chain.as_deref());
         }
@@ -175,7 +180,6 @@ impl Sources {
             path,
             content,
             chain: self.chain.clone(),
-            problem,
         }
     }
 
@@ -207,16 +211,21 @@ impl Sources {
         let Archives::Read(options) = &self.archives else {
             return self.source(path, None);
         };
-        let opened = Piped::new(io::stdin(), &options.limits)
-            .and_then(|piped| Tar::of_pipe(&path, piped, options));
-        match opened {
-            Ok(Ok(tar)) => {
-                self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
-                None
-            }
-            Ok(Err(content)) => {
+        let piped = match Piped::new(io::stdin(), &options.limits) {
+            Ok(piped) => piped,
+            Err(error) => return self.source(path, Some(error)),
+        };
+        if piped.is_tar() {
+            let tar = Tar::of_pipe(&path, piped, options);
+            self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
+            return None;
+        }
+        match piped.read_all(options) {
+            Ok((bytes, _share)) => {
+                let size = bytes.len() as u64;
+                let content = Content::Bytes { bytes, _share };
                 let takes = self.takes_next();
-                takes.then(|| self.taken(path, content, None))
+                takes.then(|| self.taken(path, Some(size), Ok(content)))
             }
             Err(error) => self.source(path, Some(error)),
         }
@@ -237,22 +246,19 @@ impl Sources {
                 self.open.pop();
                 self.source(path, Some(error))
             }
-            Some(Ok(mut member)) => {
+            Some(Ok(Member { path, bytes, place })) => {
                 if !self.takes_next() {
                     return None;
                 }
-                self.members
-                    .add(structure_name(&member.path.to_string_lossy()));
+                self.members.add(structure_name(&path.to_string_lossy()));
                 let Some(Level::Archive(archive)) = self.open.last_mut() else {
                     return None;
                 };
-                let bytes = member.bytes;
-                let (content, problem) = match self.reads.then(|| archive.content(&mut member)) {
-                    Some(Ok(content)) => (content, None),
-                    Some(Err(error)) => (Content::None(bytes), Some(error)),
-                    None => (Content::None(bytes), None),
+                let content = match self.reads {
+                    true => archive.content(place),
+                    false => Err(Error::input("the member is only listed")),
                 };
-                Some(self.taken(member.path, content, problem))
+                Some(self.taken(path, Some(bytes), content))
             }
         }
     }

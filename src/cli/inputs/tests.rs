@@ -11,7 +11,7 @@ fn walked(items: &[&Path]) -> Vec<(PathBuf, bool)> {
     for (source, ordinal) in sources.iter().zip(0..) {
         assert_eq!(source.ordinal, ordinal);
     }
-    let seen = |source: Source| (source.path, source.problem.is_none());
+    let seen = |source: Source| (source.path, source.content.is_ok());
     sources.into_iter().map(seen).collect()
 }
 
@@ -105,7 +105,13 @@ fn a_glob_of_any_depth_takes_each_file_once_in_the_order_of_names() {
 fn an_invalid_pattern_is_an_error() {
     for glob in ["a**b.pdb", "[.pdb"] {
         let source = sources(vec![glob.to_owned()]).next().unwrap();
-        assert!(source.problem.unwrap().message().starts_with("not a glob"));
+        assert!(
+            source
+                .content
+                .unwrap_err()
+                .message()
+                .starts_with("not a glob")
+        );
     }
 }
 
@@ -139,7 +145,7 @@ fn fifos_are_skipped_in_folders_and_refused_as_items() {
         assert_eq!(sources.skipped().specials, 1);
     }
     let item = at("2.pdb").to_str().unwrap().to_owned();
-    let problem = sources(vec![item]).next().unwrap().problem.unwrap();
+    let problem = sources(vec![item]).next().unwrap().content.unwrap_err();
     assert_eq!(problem.message(), "a FIFO is no structure file");
 }
 
@@ -172,7 +178,7 @@ fn a_file_that_is_no_list_is_an_error() {
         let sources: Vec<Source> = sources(vec![item]).collect();
         assert_eq!(sources.len(), 1);
         assert_eq!(sources[0].path, list);
-        sources[0].problem.clone().unwrap().to_string()
+        sources[0].content.as_ref().unwrap_err().to_string()
     };
     let utf16: Vec<u8> = [0xff, 0xfe, b'1', 0].into();
     assert!(problem(&utf16).contains("UTF-16 (fix: save it as UTF-8)"));
@@ -199,7 +205,7 @@ fn names_that_are_not_utf_8_are_found_in_folders_globs_lists_and_items() {
     }
     let sources = sources([&b, &a].map(|path| text_of(path)).into());
     let found: Vec<_> = sources
-        .map(|source| (source.path, source.problem.is_none()))
+        .map(|source| (source.path, source.content.is_ok()))
         .collect();
     assert_eq!(found, both);
 }
@@ -221,7 +227,7 @@ fn a_line_of_a_list_may_choose_a_chain() {
     let items = vec![format!("@{}", list.display())];
     let found = sources(items).map(|source| {
         let name = source.path.strip_prefix(folder.path()).unwrap();
-        let is_good = source.problem.is_none();
+        let is_good = source.content.is_ok();
         (name.display().to_string(), source.chain, is_good)
     });
     let expected = [

@@ -6,7 +6,7 @@
 use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
 use crate::cli::files::check_name;
 use crate::cli::path_text::shown;
-use crate::cli::run_counters::RunCounts;
+use crate::cli::run_counters::{RunCounts, WrittenParts};
 use crate::cli::summary::FINISHED;
 use crate::cli::tables::{PartStatistics, part_of_name};
 use crate::error::{Context, Error, Result};
@@ -77,6 +77,14 @@ pub(in crate::cli) struct Committed {
 }
 
 impl Committed {
+    /// The parts, with the run's counts at the end of the last one.
+    pub(in crate::cli) fn written(&self) -> WrittenParts {
+        WrittenParts {
+            parts: self.parts,
+            counts: self.counts,
+        }
+    }
+
     /// Whether the numbers fit each other and the config of `record`.
     fn is_consistent(&self, record: &Json) -> bool {
         let config = &record["config"];

@@ -1,7 +1,7 @@
 //! The parts of the work on files, compared with programs that do the same.
 
 use super::super::axis::{Axis, Scale};
-use super::super::figure::{Drawing, Figure};
+use super::super::figure::Figure;
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use crate::bench::format::{self, capital};
@@ -92,10 +92,10 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
         1 => "one thread".to_owned(),
         threads => format!("{threads} threads"),
     };
-    (!rows.is_empty()).then(|| Figure {
-        id: format!("files-{threads}"),
-        title: format!("The work on files, {words}"),
-        caption: match has_others {
+    Figure::rows(
+        format!("files-{threads}"),
+        format!("The work on files, {words}"),
+        match has_others {
             true => format!(
                 "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show \
                  the range of the repetitions.",
@@ -103,7 +103,6 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
             ),
             false => "Each from start to end; bars show the range of the repetitions.".to_owned(),
         },
-        legend: Vec::new(),
-        drawing: Drawing::Rows(rows),
-    })
+        rows,
+    )
 }

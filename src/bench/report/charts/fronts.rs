@@ -1,7 +1,7 @@
 //! What the fronts reach of the ring's rate: items in and out cost the host time.
 
 use super::super::axis::{Axis, Scale};
-use super::super::figure::{Drawing, Figure};
+use super::super::figure::Figure;
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use crate::bench::format::{self, capital};
@@ -64,16 +64,15 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         holds: vec![1.0],
         rows,
     };
-    (!rows.is_empty()).then(|| Figure {
-        id: "fronts".to_owned(),
-        title: "Rates of Engine, Pipeline and the ring".to_owned(),
-        caption: "A program that gives items and takes results reaches the rate of Engine, or of \
-                  Pipeline on one thread. The ring replays batches that were packed beforehand: \
-                  the other charts show it unless they name a front."
+    Figure::rows(
+        "fronts".to_owned(),
+        "Rates of Engine, Pipeline and the ring".to_owned(),
+        "A program that gives items and takes results reaches the rate of Engine, or of \
+         Pipeline on one thread. The ring replays batches that were packed beforehand: \
+         the other charts show it unless they name a front."
             .to_owned(),
-        legend: Vec::new(),
-        drawing: Drawing::Rows(rows),
-    })
+        rows,
+    )
 }
 
 fn order(front: &str) -> usize {

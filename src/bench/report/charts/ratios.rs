@@ -1,7 +1,6 @@
 //! The engine compared with other programs at the same work.
 
-use super::super::axis::{Axis, Scale};
-use super::super::figure::{Drawing, Figure};
+use super::super::figure::Figure;
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use super::super::sweeps::against;
@@ -56,25 +55,13 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
             first = false;
         }
     }
-    let rows = Rows {
-        axis: Axis {
-            title: "times as fast as the other program",
-            scale: Scale::Decades,
-            tick: format::times_tick,
-        },
-        bars: false,
-        rule: Some(1.0),
-        holds: Vec::new(),
-        rows,
-    };
-    (!rows.is_empty()).then(|| Figure {
-        id: "ratios".to_owned(),
-        title: "Speed compared with other programs at the same work".to_owned(),
-        caption: "To the right of 1x tapeloop is faster; a bar that crosses 1x shows no \
-                  significant difference. Bars of the base points show the 99% interval of the \
-                  ratio, or its range if there are few repetitions."
+    Figure::rows(
+        "ratios".to_owned(),
+        "Speed compared with other programs at the same work".to_owned(),
+        "To the right of 1x tapeloop is faster; a bar that crosses 1x shows no \
+         significant difference. Bars of the base points show the 99% interval of the \
+         ratio, or its range if there are few repetitions."
             .to_owned(),
-        legend: Vec::new(),
-        drawing: Drawing::Rows(rows),
-    })
+        Rows::of_ratios("times as fast as the other program", rows),
+    )
 }

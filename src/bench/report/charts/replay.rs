@@ -1,7 +1,6 @@
 //! How many times as fast graph replay is as stream launches, wherever both were measured.
 
-use super::super::axis::{Axis, Scale};
-use super::super::figure::{Drawing, Figure};
+use super::super::figure::Figure;
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use super::super::sweeps::pairs;
@@ -52,26 +51,14 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
             });
         }
     }
-    let rows = Rows {
-        axis: Axis {
-            title: "times as fast as stream launches",
-            scale: Scale::Decades,
-            tick: format::times_tick,
-        },
-        bars: false,
-        rule: Some(1.0),
-        holds: Vec::new(),
-        rows,
-    };
-    (!rows.is_empty()).then(|| Figure {
-        id: "replay".to_owned(),
-        title: "Graph replay compared with stream launches at the same work".to_owned(),
-        caption: "To the right of 1x graph replay is faster. Bars show the 99% interval of the \
-                  ratio, or its range if there are few repetitions."
+    Figure::rows(
+        "replay".to_owned(),
+        "Graph replay compared with stream launches at the same work".to_owned(),
+        "To the right of 1x graph replay is faster. Bars show the 99% interval of the \
+         ratio, or its range if there are few repetitions."
             .to_owned(),
-        legend: Vec::new(),
-        drawing: Drawing::Rows(rows),
-    })
+        Rows::of_ratios("times as fast as stream launches", rows),
+    )
 }
 
 /// A point's title without its workload and mode.

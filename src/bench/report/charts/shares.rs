@@ -1,7 +1,7 @@
 //! How busy the parts of the machine are at the base points.
 
 use super::super::axis::{Axis, Scale};
-use super::super::figure::{Drawing, Figure};
+use super::super::figure::Figure;
 use super::super::rows::{Row, Rows};
 use super::super::style::Look;
 use crate::bench::diagnosis::{Activity, activities, bound};
@@ -50,15 +50,14 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
         holds: vec![1.0],
         rows,
     };
-    (!rows.is_empty()).then(|| Figure {
-        id: "shares".to_owned(),
-        title: "How busy the parts of the machine are".to_owned(),
-        caption: "The darker bar is what bounds the workload. Times are of a batch, in the loop \
-                  without timestamps. Rates are compared with the limits as measured in this run."
+    Figure::rows(
+        "shares".to_owned(),
+        "How busy the parts of the machine are".to_owned(),
+        "The darker bar is what bounds the workload. Times are of a batch, in the loop \
+         without timestamps. Rates are compared with the limits as measured in this run."
             .to_owned(),
-        legend: Vec::new(),
-        drawing: Drawing::Rows(rows),
-    })
+        rows,
+    )
 }
 
 fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {

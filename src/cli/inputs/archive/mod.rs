@@ -98,11 +98,11 @@ pub(super) struct Member {
     pub(super) path: PathBuf,
     /// Its size as the archive states it.
     pub(super) bytes: u64,
-    place: Result<Place>,
+    pub(super) place: Result<Place>,
 }
 
 /// Where a member's bytes are.
-enum Place {
+pub(super) enum Place {
     /// The next bytes of the tar stream.
     Next,
     Zip(ZipMember),
@@ -116,21 +116,9 @@ pub(in crate::cli) enum Content {
     Bytes { bytes: Vec<u8>, _share: BudgetShare },
     /// A member of a ZIP archive, which is read where it is parsed.
     Zip(ZipMember),
-    /// A member of this size that is not read.
-    None(u64),
 }
 
 impl Content {
-    /// The size of a member, as its archive states it.
-    pub(super) fn bytes(&self) -> u64 {
-        match self {
-            Content::File => 0,
-            Content::Bytes { bytes, .. } => bytes.len() as u64,
-            Content::Zip(member) => member.bytes(),
-            Content::None(bytes) => *bytes,
-        }
-    }
-
     /// Reads the structures in the input at `path`.
     ///
     /// # Errors
@@ -140,7 +128,6 @@ impl Content {
             Content::File => reader.read_path(path),
             Content::Bytes { bytes, .. } => reader.read_auto(&path.to_string_lossy(), bytes),
             Content::Zip(member) => member.read(path, reader),
-            Content::None(_) => Err(Error::input("the member was not read")),
         }
     }
 }
@@ -151,7 +138,6 @@ impl std::fmt::Debug for Content {
             Content::File => f.write_str("File"),
             Content::Bytes { bytes, .. } => write!(f, "Bytes({})", bytes.len()),
             Content::Zip(_) => f.write_str("Zip"),
-            Content::None(bytes) => write!(f, "None({bytes})"),
         }
     }
 }
@@ -187,16 +173,15 @@ impl Archive {
         }
     }
 
-    /// The content of the member that [`Archive::next`] returned last.
+    /// The content of the member that [`Archive::next`] returned last, which is at `place`.
     ///
     /// # Errors
     /// The member cannot be read; the next ones may be.
-    pub(super) fn content(&mut self, member: &mut Member) -> Result<Content> {
-        let place = std::mem::replace(&mut member.place, Ok(Place::Next));
+    pub(super) fn content(&mut self, place: Result<Place>) -> Result<Content> {
         match (place?, self) {
             (Place::Zip(member), _) => Ok(Content::Zip(member)),
             (Place::Next, Archive::Tar(tar)) => tar.content(),
-            (Place::Next, Archive::Zip(_)) => Err(Error::usage("the member was read already")),
+            (Place::Next, Archive::Zip(_)) => unreachable!("only a tar archive is a stream"),
         }
     }
 }

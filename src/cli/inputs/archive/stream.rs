@@ -1,17 +1,22 @@
 //! Streams of bytes, which may be compressed.
 
+use super::ArchiveOptions;
 use crate::error::{Error, Result};
-use crate::structure::ReadLimits;
 use crate::structure::compression::Compression;
+use crate::structure::{BudgetShare, ReadLimits};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tar_core::Header;
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Bytes that show what a stream holds: a header of a tar archive.
-const START_BYTES: u64 = 512;
+/// Bytes of a header of a tar archive, and what all parts of such an archive are padded to.
+pub(super) const BLOCK_BYTES: u64 = 512;
+
+/// The first bytes of a ZIP archive.
+const ZIP_START: &[u8] = b"PK\x03\x04";
 
 /// A stream of plain bytes.
 pub(super) enum Stream {
@@ -23,10 +28,15 @@ impl Stream {
     /// The bytes of a file, unpacked if it is compressed.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or is a ZIP archive, which is no stream.
     pub(super) fn of_file(file: File, limits: &ReadLimits) -> io::Result<Self> {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
-        Ok(match Compression::of_bytes(file.fill_buf()?) {
+        let start = file.fill_buf()?;
+        if start.starts_with(ZIP_START) {
+            let error = Error::input("this is a ZIP archive with the name of a tar archive");
+            return Err(io::Error::other(error.fix("rename it to .zip")));
+        }
+        Ok(match Compression::of_bytes(start) {
             None => Stream::File(file),
             Some(compression) => Stream::Other(unpacked(file, compression, limits)?),
         })
@@ -66,29 +76,32 @@ impl Read for Stream {
 /// What a pipe holds.
 pub(in crate::cli::inputs) struct Piped {
     pub(super) stream: Stream,
-    /// The first bytes of the stream, at most 512, which show what it is.
-    pub(super) start: Vec<u8>,
+    /// The first bytes of the stream, at most [`BLOCK_BYTES`], which show what it is.
+    start: Vec<u8>,
 }
 
 impl Piped {
     /// Reads the start of `input`, which may be compressed.
     ///
     /// # Errors
-    /// It cannot be read, or is damaged.
+    /// It cannot be read, is damaged, or is a ZIP archive.
     pub(in crate::cli::inputs) fn new(
         input: impl Read + Send + 'static,
         limits: &ReadLimits,
     ) -> Result<Self> {
-        let damaged = |error| read_error("standard input", error);
-        let (mut start, input) = peek(input).map_err(damaged)?;
+        let (mut start, input) = peek(input).map_err(pipe_error)?;
         let mut stream: Box<dyn Read + Send> = Box::new(input);
         if let Some(compression) = Compression::of_bytes(&start) {
             let packed = BufReader::with_capacity(BUFFER_BYTES, stream);
             let text;
             (start, text) = unpacked(packed, compression, limits)
                 .and_then(peek)
-                .map_err(damaged)?;
+                .map_err(pipe_error)?;
             stream = Box::new(text);
+        }
+        if start.starts_with(ZIP_START) {
+            let error = Error::input("a ZIP archive cannot be read from a pipe");
+            return Err(error.fix("save it in a file; the list of its members is at its end"));
         }
         let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
         Ok(Piped {
@@ -96,12 +109,41 @@ impl Piped {
             start,
         })
     }
+
+    /// Whether the pipe holds a tar archive.
+    pub(in crate::cli::inputs) fn is_tar(&self) -> bool {
+        let is_header = |start: &[u8; BLOCK_BYTES as usize]| {
+            start[0] != 0 && Header::from_bytes(start).verify_checksum().is_ok()
+        };
+        self.start.first_chunk().is_some_and(is_header)
+    }
+
+    /// All bytes of the pipe, and their share of the budget.
+    ///
+    /// # Errors
+    /// The pipe cannot be read, or has more text than the limit.
+    pub(in crate::cli::inputs) fn read_all(
+        self,
+        options: &ArchiveOptions,
+    ) -> Result<(Vec<u8>, BudgetShare)> {
+        let limits = &options.limits;
+        let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
+        let mut bytes = Vec::new();
+        let max = u64::from(limits.text_bytes_max);
+        share.fill(&mut bytes, self.stream, 0, max, pipe_error)?;
+        limits.check_text(bytes.len() as u64)?;
+        Ok((bytes, share))
+    }
+}
+
+fn pipe_error(error: io::Error) -> Error {
+    read_error("standard input", error)
 }
 
 /// The first bytes of `input`, and all of its bytes.
 fn peek<R: Read>(mut input: R) -> io::Result<(Vec<u8>, impl Read + use<R>)> {
     let mut start = Vec::new();
-    input.by_ref().take(START_BYTES).read_to_end(&mut start)?;
+    input.by_ref().take(BLOCK_BYTES).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(input)))
 }
 

@@ -1,6 +1,6 @@
 //! tar archives, read as a stream.
 
-use super::stream::{Piped, Stream, read_error};
+use super::stream::{BLOCK_BYTES, Piped, Stream, read_error};
 use super::{ArchiveOptions, Content, Member, Place, check_name, empty, member_path};
 use crate::cli::inputs::folder::Skipped;
 use crate::error::{Error, Result, excerpt};
@@ -9,14 +9,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tar_core::EntryType;
 use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
-use tar_core::{EntryType, Header};
-
-/// Bytes of a header, and what all parts of an archive are padded to.
-const BLOCK_BYTES: u64 = 512;
 
 /// The most bytes of a member's extended headers: its name, owner and attributes.
 const METADATA_BYTES_MAX: u32 = 256 << 10;
+
+/// A folder in an incremental archive of GNU tar. Its content lists the names in the folder.
+const GNU_FOLDER: EntryType = EntryType::Other(b'D');
 
 /// A tar archive that is being read.
 pub(in crate::cli::inputs) struct Tar {
@@ -71,39 +71,13 @@ impl Tar {
         }
     }
 
-    /// The archive in a pipe, or all bytes of the pipe if it holds no archive.
-    ///
-    /// # Errors
-    /// The pipe cannot be read, or has more text than the limit.
+    /// The archive in a pipe for which [`Piped::is_tar`] is true.
     pub(in crate::cli::inputs) fn of_pipe(
         path: &Path,
         piped: Piped,
         options: &ArchiveOptions,
-    ) -> Result<std::result::Result<Self, Content>> {
-        let is_tar = |start: &[u8; BLOCK_BYTES as usize]| {
-            let header = Header::from_bytes(start);
-            start[0] != 0 && header.verify_checksum().is_ok()
-        };
-        let Piped { stream, start } = piped;
-        if start.starts_with(b"PK\x03\x04") {
-            let error = Error::input("a ZIP archive cannot be read from a pipe");
-            return Err(error.fix("save it in a file; the list of its members is at its end"));
-        }
-        if start.first_chunk().is_some_and(is_tar) {
-            return Ok(Ok(Self::new(path, stream, options)));
-        }
-        let limits = &options.limits;
-        let mut share = BudgetShare::new(Some(Arc::clone(&options.budget)));
-        let mut bytes = Vec::new();
-        let max = u64::from(limits.text_bytes_max);
-        share.fill(&mut bytes, stream, 0, max, |error| {
-            read_error("standard input", error)
-        })?;
-        limits.check_text(bytes.len() as u64)?;
-        Ok(Err(Content::Bytes {
-            bytes,
-            _share: share,
-        }))
+    ) -> Self {
+        Self::new(path, piped.stream, options)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -207,8 +181,8 @@ impl Tar {
         };
         let size = entry.size;
         let path = member_path(&self.path, &entry.path);
-        let is_file = !entry.is_dir();
-        let is_wanted = !entry.is_dir() && self.options.wants(&self.path, &path, skipped);
+        let is_file = !entry.is_dir() && entry.entry_type != GNU_FOLDER;
+        let is_wanted = is_file && self.options.wants(&self.path, &path, skipped);
         let place = match is_sparse {
             true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
             false => check_entry(&entry)

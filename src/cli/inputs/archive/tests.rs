@@ -4,57 +4,22 @@ use crate::cli::path_text::text_of;
 use crate::error::ErrorKind;
 use crate::structure::ReadOptions;
 use flate2::write::GzEncoder;
-use rawzip::{CompressionMethod, ZipArchiveWriter};
+use makers::{TarMaker, ZipMaker};
+use rawzip::CompressionMethod;
 use std::io::Write;
 use tar_core::EntryType;
 use tar_core::builder::EntryBuilder;
 
+#[path = "../../../../tests/support/archives.rs"]
+mod makers;
+
 const ATOM: &[u8] =
     b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\nEND\n";
 
-/// A tar archive that is being made.
-#[derive(Default)]
-struct TarMaker(Vec<u8>);
-
-impl TarMaker {
-    fn entry(mut self, name: &str, kind: EntryType, bytes: &[u8]) -> Self {
-        let mut entry = EntryBuilder::new_gnu();
-        entry.path(name).entry_type(kind).link_name("target.pdb");
-        self.0
-            .extend(entry.size(bytes.len() as u64).unwrap().finish_bytes());
-        self.0.extend(bytes);
-        self.0.resize(self.0.len().next_multiple_of(512), 0);
-        self
-    }
-
-    fn file(self, name: &str, bytes: &[u8]) -> Self {
-        self.entry(name, EntryType::Regular, bytes)
-    }
-
-    fn end(mut self) -> Vec<u8> {
-        self.0.extend([0; 1024]);
-        self.0
-    }
-}
-
 fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut archive = ZipArchiveWriter::new(&mut bytes);
-    for (name, content) in files {
-        let file = archive.new_file(name);
-        let (mut entry, config) = file
-            .compression_method(CompressionMethod::DEFLATE)
-            .start()
-            .unwrap();
-        let level = flate2::Compression::default();
-        let mut writer = config.wrap(flate2::write::DeflateEncoder::new(&mut entry, level));
-        writer.write_all(content).unwrap();
-        let (encoder, descriptor) = writer.finish().unwrap();
-        encoder.finish().unwrap();
-        entry.finish(descriptor).unwrap();
-    }
-    archive.finish().unwrap();
-    bytes
+    let maker = ZipMaker::new(CompressionMethod::DEFLATE);
+    let add = |maker: ZipMaker, (name, bytes): &(&str, &[u8])| maker.file(name, bytes);
+    files.iter().fold(maker, add).end()
 }
 
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
@@ -86,10 +51,8 @@ fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Fo
     let mut reader = Reader::new(ReadOptions::default());
     let mut read = |source: Source| {
         let name = source.path.strip_prefix(&path).unwrap();
-        let structures = match source.problem {
-            Some(problem) => Err(problem),
-            None => source.content.read(&source.path, &mut reader),
-        };
+        let content = source.content;
+        let structures = content.and_then(|content| content.read(&source.path, &mut reader));
         (
             text_of(name),
             structures.err().map(|error| error.to_string()),
@@ -224,6 +187,42 @@ fn members_that_are_no_files_are_rejected_and_the_others_read() {
 }
 
 #[test]
+fn folders_are_skipped_however_they_are_marked() {
+    // GNU tar lists the names in a folder, each behind a letter, in archives of changes.
+    let names = b"Y1.pdb\0\0";
+    let tar = TarMaker::default()
+        .entry("plain.pdb/", EntryType::Directory, b"")
+        .entry("dumped.pdb/", EntryType::Other(b'D'), names)
+        .file("dumped.pdb/1.pdb", ATOM);
+    let zip = ZipMaker::new(CompressionMethod::STORE)
+        .entry("plain.pdb/", 0o040_755, b"")
+        .entry("marked.pdb", 0o040_755, b"")
+        .file("dumped.pdb/1.pdb", ATOM);
+    for (name, bytes) in [("x.tar", tar.end()), ("x.zip", zip.end())] {
+        let found = read_with(name, &bytes, None, "1/1");
+        assert_eq!(found.sources, good(&["dumped.pdb/1.pdb"]), "{name}");
+        assert_eq!(found.skipped.others, 0, "{name}");
+    }
+    let folders = TarMaker::default().entry("a/", EntryType::Other(b'D'), names);
+    assert!(last_problem(&read("x.tar", &folders.end())).contains("no file in it"));
+}
+
+#[test]
+fn a_zip_archive_with_the_name_of_a_tar_archive_is_called_one() {
+    for bytes in [zip(&[("1.pdb", ATOM)]), zip(&[("1.pdb", &ATOM.repeat(99))])] {
+        let said = read("x.tar", &bytes);
+        assert!(
+            last_problem(&said).contains("this is a ZIP archive"),
+            "{said:?}"
+        );
+        assert!(
+            last_problem(&said).contains("rename it to .zip"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
     let tar = TarMaker::default()
         .file("1.pdb", ATOM)
@@ -263,6 +262,8 @@ fn archives_behind_each_other_are_read_as_one() {
     let two = TarMaker::default().file("2.pdb", ATOM).end();
     let padded = [&one[..], &[0; 5 * 512], &two].concat();
     assert_eq!(read("x.tar", &padded), good(&["1.pdb", "2.pdb"]));
+    let zeros_behind_gzip = [&gzipped(&one)[..], &[0; 2000]].concat();
+    assert_eq!(read("x.tar.gz", &zeros_behind_gzip), good(&["1.pdb"]));
     let junk = [&one[..], b"junk"].concat();
     assert!(last_problem(&read("x.tar", &junk)).contains("cut short"));
 }

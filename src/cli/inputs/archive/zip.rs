@@ -19,6 +19,11 @@ use std::sync::Arc;
 /// Members that are listed ahead.
 const LISTED_AHEAD: usize = 256;
 
+/// The bits of a Unix mode that state the type of a file, and their value for a folder. Some
+/// programs write folders without a slash behind the name.
+const UNIX_TYPE: u32 = 0o170_000;
+const UNIX_FOLDER: u32 = 0o040_000;
+
 type Open = ZipArchive<FileReader>;
 
 /// A ZIP archive whose members are being listed.
@@ -136,7 +141,7 @@ fn list(archive: &Arc<Open>, bytes: u64, buffer: &mut [u8], to: &Sender<Result<L
         let listed = Listed {
             name: entry.file_path().as_bytes().to_vec(),
             bytes: entry.uncompressed_size_hint(),
-            is_folder: entry.is_dir(),
+            is_folder: entry.is_dir() || entry.mode().value() & UNIX_TYPE == UNIX_FOLDER,
             member: member(archive, &entry),
         };
         if to.send(Ok(listed)).is_err() {
@@ -173,10 +178,6 @@ fn member(archive: &Arc<Open>, entry: &ZipFileHeaderRecord<'_>) -> Result<ZipMem
 }
 
 impl ZipMember {
-    pub(super) fn bytes(&self) -> u64 {
-        self.place.uncompressed_size_hint()
-    }
-
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors
