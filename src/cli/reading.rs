@@ -55,7 +55,8 @@ where
             if let Some(annotations) = &annotations {
                 let path = text_of(&source.path);
                 let name = structure_name(&path);
-                annotations.attach(name, source.ordinal, &mut structures);
+                let matches = annotations.attach(name, &mut structures);
+                counters.add_matches(source.ordinal, matches);
             }
             Ok(structures)
         };

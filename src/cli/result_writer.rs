@@ -75,10 +75,17 @@ impl ResultWriter {
         digests: InputDigests,
     ) -> Result<Self> {
         if let Rows::Tables(tables) = &mut rows {
-            tables.resume(committed.parts, committed.statistics.clone())?;
+            let statistics = committed.statistics.clone();
+            tables.resume(committed.parts, committed.files.clone(), statistics)?;
         }
         let endless = committed.endless.as_deref();
-        counters.resume(&committed.counts, &committed.truncated, endless);
+        let Committed {
+            counts,
+            annotations,
+            truncated,
+            ..
+        } = &committed;
+        counters.resume(counts, annotations, truncated, endless);
         if let Some(folder) = &folder {
             folder.record(&header.running(&committed))?;
         }
@@ -134,12 +141,13 @@ impl ResultWriter {
         {
             self.committed = Committed {
                 parts,
-                files: parts * tables.count() as u64,
+                files: tables.files(),
                 inputs: ordinal,
                 rejected_bytes: folder.rejected_bytes(),
                 digests: self.digests.first(parts),
                 // The counters include every earlier input, and nothing of this one yet.
                 counts: self.counters.counts(),
+                annotations: self.counters.matches(),
                 rejected: self.rejected.clone(),
                 truncated: self.counters.first_truncated(),
                 endless: self.counters.first_endless(),

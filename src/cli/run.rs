@@ -241,6 +241,7 @@ pub(super) fn compute(
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
         },
         counts,
+        matches: counters.matches(),
         written: finished.written,
         counters: engine.counters(),
         statistics: engine.statistics(),
@@ -263,9 +264,7 @@ pub(super) fn compute(
     if closes_stdout(&outcome) {
         outcome.error = None;
     }
-    if let Some(annotations) = &plan.annotations {
-        annotations.matches().log();
-    }
+    outcome.matches.log();
     if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());

@@ -1,11 +1,13 @@
 //! Counters of a run, which several threads update.
 
+use super::annotations::Matches;
 use super::core_time::CoreTime;
 use super::inputs::Skipped;
 use super::path_text::shown;
 use crate::error::printable;
 use crate::structure::{Assembly, Structure};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,6 +41,8 @@ pub(super) struct RunCounters {
     names_repeated: AtomicU64,
     /// The first of these files.
     first_others: Mutex<Vec<String>>,
+    /// What the annotations matched.
+    matches: Mutex<MatchesSoFar>,
     /// Reading, on all threads.
     pub(super) read_cores: CoreTime,
     read_ns: AtomicU64,
@@ -81,6 +85,15 @@ pub(super) struct RunCounts {
     pub(super) write: Duration,
 }
 
+/// What the annotations matched, which is known once an input has been read.
+#[derive(Debug, Default)]
+struct MatchesSoFar {
+    /// In all inputs with results.
+    done: Matches,
+    /// In each input that was read ahead, by its ordinal.
+    ahead: BTreeMap<u64, Matches>,
+}
+
 /// The parts that every table has, which a killed run leaves behind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WrittenParts {
@@ -91,7 +104,13 @@ pub(super) struct WrittenParts {
 
 impl RunCounters {
     /// Goes on from the counts of an interrupted run. What is skipped is counted anew.
-    pub(super) fn resume(&self, counts: &RunCounts, truncated: &[String], endless: Option<&str>) {
+    pub(super) fn resume(
+        &self,
+        counts: &RunCounts,
+        matches: &Matches,
+        truncated: &[String],
+        endless: Option<&str>,
+    ) {
         let restored = [
             (&self.inputs, counts.inputs),
             (&self.structures, counts.structures),
@@ -109,6 +128,7 @@ impl RunCounters {
         for (counter, value) in restored {
             counter.store(value, Relaxed);
         }
+        locked(&self.matches).done = matches.clone();
         *locked(&self.first_truncated) = truncated.to_vec();
         *locked(&self.first_endless) = endless.map(str::to_owned);
     }
@@ -117,8 +137,25 @@ impl RunCounters {
         self.inputs_total.store(inputs, Relaxed);
     }
 
+    /// Sets the number of inputs that have results.
     pub(super) fn set_inputs(&self, inputs: u64) {
         self.inputs.store(inputs, Relaxed);
+        let MatchesSoFar { done, ahead } = &mut *locked(&self.matches);
+        while let Some(next) = ahead.first_entry()
+            && *next.key() < inputs
+        {
+            done.add(next.remove());
+        }
+    }
+
+    /// Adds what the annotations matched in the input `ordinal`.
+    pub(super) fn add_matches(&self, ordinal: u64, matches: Matches) {
+        locked(&self.matches).ahead.insert(ordinal, matches);
+    }
+
+    /// What the annotations matched in the inputs with results.
+    pub(super) fn matches(&self) -> Matches {
+        locked(&self.matches).done.clone()
     }
 
     pub(super) fn add_structure(&self, source: &str, structure: &Structure) {

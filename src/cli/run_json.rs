@@ -78,8 +78,8 @@ impl RunHeader {
         let cores = outcome.cores.seconds();
         let cores = cores.map(|(name, seconds)| (name, json!(seconds)));
         let counts = &outcome.counts;
-        let annotations = plan.annotations.as_ref().map(|annotations| {
-            let matches = annotations.matches();
+        let annotations = plan.annotations.as_ref().map(|_| {
+            let matches = &outcome.matches;
             json!({
                 "residues": matches.residues,
                 "rows_unmatched": matches.rows_unmatched,

@@ -1,5 +1,6 @@
 //! How a run went: its exit code, and the summary that it prints.
 
+use super::annotations::Matches;
 use super::bottleneck::Cores;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
@@ -27,6 +28,8 @@ const BOUND_TIME_MIN: Duration = Duration::from_secs(1);
 pub(super) struct Outcome {
     pub(super) elapsed: Duration,
     pub(super) counts: RunCounts,
+    /// What the annotations matched.
+    pub(super) matches: Matches,
     pub(super) written: WrittenParts,
     /// The engine's counters.
     pub(super) counters: Counters,

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 /// A folder of inputs, some of which are rejected, in several parts.
 struct Set {
     folder: tempfile::TempDir,
+    features: &'static str,
+    /// More arguments of every run.
+    args: Vec<String>,
 }
 
 const INPUTS: usize = 60;
@@ -29,7 +32,33 @@ impl Set {
             let text: &[u8] = if number % 7 == 3 { b"junk" } else { &sample };
             fs::write(inputs.join(format!("{number:03}.pdb")), text).unwrap();
         }
-        Set { folder }
+        Set {
+            folder,
+            features: "contact_number,rsa,hse_a",
+            args: Vec::new(),
+        }
+    }
+
+    /// With annotations of most of the inputs, which are read with the structures.
+    fn annotated() -> Self {
+        let mut set = Set::new();
+        let mut table = "structure\tchain\tresidue\tx\n".to_owned();
+        for number in (0..INPUTS).filter(|number| number % 5 != 4) {
+            // Residue 900 is in no structure.
+            for residue in [1, 2 + number, 900] {
+                table += &format!("{number:03}\tA\t{residue}\t{number}.5\n");
+            }
+        }
+        let path = set.at("x.tsv");
+        fs::write(&path, table).unwrap();
+        set.features = "smooth";
+        for setting in [
+            format!("annotations={path}"),
+            "smooth.channels=[\"x\"]".to_owned(),
+        ] {
+            set.args.extend(["--set".to_owned(), setting]);
+        }
+        set
     }
 
     fn at(&self, name: &str) -> String {
@@ -37,10 +66,10 @@ impl Set {
     }
 
     fn args(&self, out: &str, more: &[&str]) -> Vec<String> {
-        let features = "cn,rsa,hse_a".replace("cn", "contact_number");
         let args = [self.at("in"), "-o".to_owned(), self.at(out)];
         let args = args.into_iter().chain(PARTS.map(str::to_owned));
-        let args = args.chain(["--features".to_owned(), features]);
+        let args = args.chain(["--features".to_owned(), self.features.to_owned()]);
+        let args = args.chain(self.args.iter().cloned());
         args.chain(more.iter().map(|&arg| arg.to_owned())).collect()
     }
 
@@ -99,6 +128,7 @@ impl Set {
         assert_eq!(resumed["state"], "finished");
         assert_eq!(resumed["written"], whole["written"]);
         assert_eq!(resumed["columns"], whole["columns"]);
+        assert_eq!(resumed["annotations"], whole["annotations"]);
         assert!(resumed["resume"].is_null());
         for count in [
             "inputs",
@@ -135,6 +165,30 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     assert_eq!(code, 3);
     assert!(text(&output.stderr).contains("has finished already"));
     assert!(set.results("out") == before);
+}
+
+#[test]
+fn annotations_are_counted_through_all_runs_that_had_a_part_in_the_results() {
+    let set = Set::annotated();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    let matched = record(&set.folder.path().join("whole"))["annotations"].clone();
+    for count in ["residues", "rows_unmatched", "structures_without"] {
+        assert!(matched[count].as_u64().unwrap() > 5, "{count}: {matched}");
+    }
+    set.interrupt("out", 3, &[]);
+    set.kill_after("out", 7, &["--resume"]);
+    let (output, code) = set.run("out", &["--resume"]);
+    let said = text(&output.stderr);
+    assert_eq!(code, 3, "{said}");
+    set.check("out");
+    let whole = set.run("whole", &["--overwrite"]).0;
+    let warnings = |output: &Output| -> Vec<String> {
+        let said = text(&output.stderr);
+        let warnings = said.lines().filter(|line| line.starts_with("warning:"));
+        warnings.map(str::to_owned).collect()
+    };
+    assert_eq!(warnings(&output).len(), 2, "{said}");
+    assert_eq!(warnings(&output), warnings(&whole));
 }
 
 #[test]
@@ -233,6 +287,42 @@ fn other_inputs_and_another_config_are_refused_with_what_changed() {
     assert_eq!(code, 2);
     let said = super::text(&output.stderr);
     assert!(said.contains("--resume needs a folder"), "{said}");
+}
+
+#[test]
+fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    set.interrupt("out", 3, &[]);
+    let out = set.folder.path().join("out");
+    let part = out.join("chains/part-00001.parquet");
+    let whole = fs::read(&part).unwrap();
+    let refused = |file: &str, said: &str| {
+        let before = set.results("out");
+        let (output, code) = set.run("out", &["--resume"]);
+        let stderr = text(&output.stderr);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(file) && stderr.contains(said), "{stderr}");
+        assert!(set.results("out") == before, "nothing is changed");
+    };
+    let bytes = whole.len();
+    fs::write(&part, &whole[..bytes - 1]).unwrap();
+    let sizes = format!("{} bytes, and the interrupted run wrote {bytes}", bytes - 1);
+    refused("chains/part-00001.parquet", &sizes);
+    fs::remove_file(&part).unwrap();
+    refused("chains/part-00001.parquet", "is gone");
+    fs::write(&part, &whole).unwrap();
+    let rejected = out.join("rejected.jsonl");
+    let lines = fs::read(&rejected).unwrap();
+    fs::write(&rejected, &lines[..10]).unwrap();
+    refused(
+        "rejected.jsonl",
+        "has 10 bytes, and the interrupted run wrote ",
+    );
+    fs::write(&rejected, lines).unwrap();
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
 }
 
 #[test]

@@ -15,9 +15,9 @@ use super::path_text::shown;
 use crate::error::{Context, Error, Result};
 use crate::structure::{Assembly, Channel, Structure};
 use columns::{Cell, Columns};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// The annotations of a run.
@@ -33,7 +33,6 @@ pub(super) struct Annotations {
     values: Vec<f32>,
     /// Covers all rows in the order of reading.
     digest: Digest,
-    matches: Mutex<Matches>,
 }
 
 /// A row of a table.
@@ -69,18 +68,18 @@ struct ResidueKey<'a> {
     ins_code: u8,
 }
 
-/// How many residues and rows have matched so far.
-#[derive(Clone, Debug, Default)]
+/// How many residues and rows of some inputs have matched.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Matches {
     /// Residues that have a value.
     pub(super) residues: u64,
     /// Rows whose structure was read, but has no such residue in any model.
     pub(super) rows_unmatched: u64,
-    /// The first such row, by the order of the inputs.
-    first_unmatched: Option<(u64, String)>,
+    /// The first such row.
+    first_unmatched: Option<String>,
     /// Structures without any row.
     pub(super) structures_without: u64,
-    first_without: Option<(u64, String)>,
+    first_without: Option<String>,
 }
 
 impl Annotations {
@@ -245,14 +244,15 @@ impl Annotations {
         format!("{file}:{line}: {structure}, chain {chain}, residue {number}{code}")
     }
 
-    /// Gives the `models` of the structure `name`, which is input number `ordinal`, their
-    /// annotations. A row is unmatched if none of the models that it applies to has its residue.
-    pub(super) fn attach(&self, name: &str, ordinal: u64, models: &mut [Structure]) {
+    /// Gives the `models` of the structure `name` their annotations. A row is unmatched if none of
+    /// the models that it applies to has its residue.
+    pub(super) fn attach(&self, name: &str, models: &mut [Structure]) -> Matches {
         let Some(rows) = self.structures.get(name) else {
-            let mut matches = self.lock();
-            matches.structures_without += 1;
-            keep_first(&mut matches.first_without, ordinal, || name.to_owned());
-            return;
+            return Matches {
+                structures_without: 1,
+                first_without: Some(name.to_owned()),
+                ..Matches::default()
+            };
         };
         let mut used = vec![false; rows.len()];
         let mut annotated = 0;
@@ -265,14 +265,14 @@ impl Annotations {
                 .is_none_or(|of| models.any(|structure| structure.model == of))
         };
         let unused = rows.iter().zip(&used);
-        let mut unmatched = unused.filter(|(row, used)| !**used && is_read(row));
+        let unmatched = unused.filter(|(row, used)| !**used && is_read(row));
+        let mut unmatched = unmatched.map(|(row, _)| row);
         let first = unmatched.next();
-        let mut matches = self.lock();
-        matches.residues += annotated;
-        if let Some((row, _)) = first {
-            matches.rows_unmatched += 1 + unmatched.count() as u64;
-            let describe = || self.describe(name, row);
-            keep_first(&mut matches.first_unmatched, ordinal, describe);
+        Matches {
+            residues: annotated,
+            rows_unmatched: u64::from(first.is_some()) + unmatched.count() as u64,
+            first_unmatched: first.map(|row| self.describe(name, row)),
+            ..Matches::default()
         }
     }
 
@@ -335,15 +335,6 @@ impl Annotations {
             .collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Matches> {
-        self.matches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many residues and rows have matched so far.
-    pub(super) fn matches(&self) -> Matches {
-        self.lock().clone()
-    }
-
     /// Identifies the annotations in a table's metadata: the columns, and a hash of all rows.
     pub(super) fn provenance(&self) -> String {
         let (channels, rows) = (&self.channels, self.row_count());
@@ -353,9 +344,19 @@ impl Annotations {
 }
 
 impl Matches {
+    /// Adds those of later inputs.
+    pub(super) fn add(&mut self, later: Matches) {
+        self.residues += later.residues;
+        self.rows_unmatched += later.rows_unmatched;
+        self.structures_without += later.structures_without;
+        let keep_first = |first: &mut Option<String>, later| *first = first.take().or(later);
+        keep_first(&mut self.first_unmatched, later.first_unmatched);
+        keep_first(&mut self.first_without, later.first_without);
+    }
+
     /// Logs a warning about rows without a residue and structures without a row.
     pub(super) fn log(&self) {
-        if let Some((_, first)) = &self.first_unmatched {
+        if let Some(first) = &self.first_unmatched {
             let rows = self.rows_unmatched;
             tracing::warn!(
                 rows,
@@ -363,17 +364,10 @@ impl Matches {
                 "annotations name residues that their structure lacks"
             );
         }
-        if let Some((_, first)) = &self.first_without {
+        if let Some(first) = &self.first_without {
             let structures = self.structures_without;
             tracing::warn!(structures, first, "structures without annotations");
         }
-    }
-}
-
-/// Keeps the example of the lowest ordinal, in whichever order threads give them.
-fn keep_first(kept: &mut Option<(u64, String)>, ordinal: u64, example: impl FnOnce() -> String) {
-    if kept.as_ref().is_none_or(|(known, _)| ordinal < *known) {
-        *kept = Some((ordinal, example()));
     }
 }
 

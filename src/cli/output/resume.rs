@@ -4,11 +4,12 @@
 //! else is removed, and the inputs behind those parts are computed again.
 
 use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
+use crate::cli::annotations::Matches;
 use crate::cli::files::check_name;
 use crate::cli::path_text::shown;
 use crate::cli::run_counters::{RunCounts, WrittenParts};
 use crate::cli::summary::FINISHED;
-use crate::cli::tables::{PartStatistics, part_of_name};
+use crate::cli::tables::{PartFiles, PartStatistics, part_of_name};
 use crate::error::{Context, Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -58,8 +59,8 @@ const FREE_KEYS: [&str; 29] = [
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::cli) struct Committed {
     pub(in crate::cli) parts: u64,
-    /// Files of these parts: one for each table.
-    pub(in crate::cli) files: u64,
+    /// The files of these parts: one for each table.
+    pub(in crate::cli) files: PartFiles,
     /// Inputs of these parts, rejected ones included.
     pub(in crate::cli) inputs: u64,
     /// Bytes of `rejected.jsonl` for these inputs.
@@ -67,6 +68,8 @@ pub(in crate::cli) struct Committed {
     /// A digest of the inputs of each part.
     pub(in crate::cli) digests: Vec<String>,
     pub(in crate::cli) counts: RunCounts,
+    /// What the annotations matched in these inputs.
+    pub(in crate::cli) annotations: Matches,
     /// The first rejected inputs, each with its reason.
     pub(in crate::cli) rejected: Vec<String>,
     /// The first structures whose files are likely cut short.
@@ -91,8 +94,41 @@ impl Committed {
         let per_part = config["tables.inputs_per_part"].as_u64().unwrap_or(0);
         let tables = config["tables.written"].as_array().map_or(0, Vec::len) as u64;
         self.parts.checked_mul(per_part) == Some(self.inputs)
-            && self.parts.checked_mul(tables) == Some(self.files)
+            && self.parts.checked_mul(tables) == Some(self.files.len() as u64)
             && self.digests.len() as u64 == self.parts
+    }
+
+    /// Checks that the parts in `folder` are as they were written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a file is gone or has another size, or
+    /// `rejected.jsonl` is too short.
+    fn check_files(&self, folder: &Path) -> Result<()> {
+        let bytes_of = |file: &Path| file.metadata().ok().map(|meta| meta.len());
+        let damaged = |file: &Path, found: Option<u64>, bytes: u64| {
+            let message = match found {
+                Some(found) => {
+                    format!("this file has {found} bytes, and the interrupted run wrote {bytes}")
+                }
+                None => "this file of the interrupted run is gone".to_owned(),
+            };
+            let error = Error::usage(message).fix("restore it, or start anew with --overwrite");
+            Err(error.within(shown(file)))
+        };
+        for (name, &bytes) in &self.files {
+            let file = folder.join(name);
+            let found = bytes_of(&file);
+            if found != Some(bytes) {
+                return damaged(&file, found, bytes);
+            }
+        }
+        // Lines of later inputs may follow.
+        let rejected = folder.join(REJECTED);
+        let found = bytes_of(&rejected);
+        if found.unwrap_or(0) < self.rejected_bytes {
+            return damaged(&rejected, found, self.rejected_bytes);
+        }
+        Ok(())
     }
 }
 
@@ -117,8 +153,8 @@ pub(in crate::cli) struct Interrupted {
 /// go on.
 ///
 /// # Errors
-/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has the results of another config, or
-/// another run writes here.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has the results of another config, a
+/// complete part was changed, or another run writes here.
 pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
     let place = || shown(named);
     if !named.is_dir() {
@@ -154,6 +190,7 @@ pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
                 .fix("start anew with --overwrite")
                 .within(shown(&path)));
         }
+        committed.check_files(&path)?;
         return Ok(Found::Interrupted(Box::new(Interrupted {
             named: named.to_owned(),
             path,
@@ -213,7 +250,7 @@ impl Interrupted {
     /// Removes everything behind the complete parts, and returns the folder.
     ///
     /// # Errors
-    /// A complete part is gone, or a file cannot be changed.
+    /// A file cannot be changed.
     pub(in crate::cli) fn open(self) -> Result<OutputFolder> {
         let Interrupted {
             named,
@@ -221,23 +258,12 @@ impl Interrupted {
             lock,
             committed,
         } = self;
-        let gone = |file: &Path| {
-            let error = Error::usage("this file of the interrupted run is gone, or too short");
-            error.fix("start anew with --overwrite").within(shown(file))
-        };
-        let parts = committed.parts;
-        let mut complete = 0;
         for file in results_in(&path)? {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let part = part_of_name(&name).map(|(part, _)| part);
-            if is_temporary(&file) || part.is_some_and(|part| part >= parts) {
+            if is_temporary(&file) || part.is_some_and(|part| part >= committed.parts) {
                 fs::remove_file(&file).within(|| shown(&file))?;
-            } else if part.is_some() {
-                complete += 1;
             }
-        }
-        if complete != committed.files {
-            return Err(gone(&path));
         }
         let rejected = path.join(REJECTED);
         check_name(&rejected)?;
@@ -248,17 +274,11 @@ impl Interrupted {
                 .create(true)
                 .truncate(false)
                 .open(&rejected)?;
-            let bytes = file.metadata()?.len();
-            if bytes >= committed.rejected_bytes {
-                file.set_len(committed.rejected_bytes)?;
-                file.seek(SeekFrom::End(0))?;
-            }
-            Ok::<_, std::io::Error>((file, bytes))
+            file.set_len(committed.rejected_bytes)?;
+            file.seek(SeekFrom::End(0))?;
+            Ok::<_, std::io::Error>(file)
         };
-        let (file, bytes) = open().within(|| shown(&rejected))?;
-        if bytes < committed.rejected_bytes {
-            return Err(gone(&rejected));
-        }
+        let file = open().within(|| shown(&rejected))?;
         let earlier = match path == named {
             true => HashSet::new(),
             false => super::ids_of(&results_in(&named)?),

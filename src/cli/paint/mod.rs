@@ -86,15 +86,14 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         &counters,
         plan.annotations.as_ref(),
     );
-    engine.run(inputs, &mut |completion| {
+    engine.run(inputs, &mut |completion: Completion<Features>| {
+        counters.set_inputs(completion.item.ordinal + 1);
         let (completion, _) = oversized::complete(&plan, completion);
         painter.take(completion);
         Ok(())
     })?;
     painter.close();
-    if let Some(annotations) = &plan.annotations {
-        annotations.matches().log();
-    }
+    counters.matches().log();
     Ok(exit_codes::of_inputs(painter.painted, painter.rejected))
 }
 

@@ -21,7 +21,7 @@ mod structure_rows;
 mod terminal_table;
 mod text_file;
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Residue;
 use arrow_file::ArrowFile;
@@ -33,12 +33,14 @@ use rayon::ThreadPool;
 pub(super) use row_filter::RowFilter;
 use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::{Reduction, TABLES, TableFormat, TableSettings};
 use super::core_time::CoreTime;
+use super::path_text::shown;
 use statistics::ValueStatistics;
 pub(super) use statistics::{ColumnStatistics, notes, warnings};
 pub(crate) use structure_rows::StructureRows;
@@ -116,6 +118,8 @@ pub(crate) struct Tables {
     /// The open part.
     part: Option<u64>,
     parts_done: u64,
+    /// The files of the parts that are done.
+    files: PartFiles,
 }
 
 impl Tables {
@@ -186,6 +190,7 @@ impl Tables {
             residues_held_max: settings.rows_per_group,
             part: None,
             parts_done: 0,
+            files: PartFiles::default(),
         }
     }
 
@@ -236,11 +241,16 @@ impl Tables {
         self.cores.clone()
     }
 
-    /// Goes on behind the first parts, which are complete.
+    /// Goes on behind the first parts, which are complete and have these files.
     ///
     /// # Errors
     /// The statistics are not those of these tables' columns.
-    pub(crate) fn resume(&mut self, parts: u64, statistics: PartStatistics) -> Result<()> {
+    pub(crate) fn resume(
+        &mut self,
+        parts: u64,
+        files: PartFiles,
+        statistics: PartStatistics,
+    ) -> Result<()> {
         let have = statistics.0.iter().map(Vec::len);
         if parts > 0 && !have.eq(self.tables.iter().map(|table| table.statistics.len())) {
             let error = Error::usage("the tables of the interrupted run have other columns");
@@ -250,12 +260,13 @@ impl Tables {
             table.statistics = statistics;
         }
         self.parts_done = parts;
+        self.files = files;
         Ok(())
     }
 
-    /// Number of tables.
-    pub(crate) fn count(&self) -> usize {
-        self.tables.len()
+    /// The files of the parts that are finished.
+    pub(crate) fn files(&self) -> PartFiles {
+        self.files.clone()
     }
 
     /// The statistics of all columns in the parts that are finished.
@@ -280,7 +291,10 @@ impl Tables {
             let finish = |table: &mut Table| table.finish_part(&self.pool);
             let parts: Vec<CompletePart> = tables.map(finish).collect::<Result<_>>()?;
             // The parts of all tables are on the disk before the first is renamed.
-            publish(parts)?;
+            for file in publish(parts)? {
+                let bytes = file.metadata().within(|| shown(&file))?.len();
+                self.files.insert(name_in_folder(&file), bytes);
+            }
             self.parts_done += 1;
         }
         Ok(())
@@ -303,6 +317,16 @@ impl Tables {
         });
         Ok((self.parts_done, columns.collect()))
     }
+}
+
+/// The size of each file in bytes, by its name in the output folder: `residues/part-00000.parquet`.
+pub(crate) type PartFiles = BTreeMap<String, u64>;
+
+/// The name of a part's file in the output folder.
+fn name_in_folder(file: &Path) -> String {
+    let table = file.parent().and_then(Path::file_name);
+    let names = [table, file.file_name()].map(|name| name.unwrap_or_default().to_string_lossy());
+    names.join("/")
 }
 
 /// Statistics of the columns of each table.

@@ -263,11 +263,11 @@ pub(super) struct CompletePart {
     pub(super) statistics: Vec<ValueStatistics>,
 }
 
-/// Renames the files of all tables to their names.
+/// Renames the files of all tables to their names, and returns these.
 ///
 /// # Errors
 /// One cannot be renamed; no file has its name then.
-pub(super) fn publish(parts: Vec<CompletePart>) -> Result<()> {
+pub(super) fn publish(parts: Vec<CompletePart>) -> Result<Vec<PathBuf>> {
     let mut published: Vec<PathBuf> = Vec::new();
     for part in parts {
         let Place::File { path, temporary } = part.place else {
@@ -282,5 +282,5 @@ pub(super) fn publish(parts: Vec<CompletePart>) -> Result<()> {
         }
         published.push(path);
     }
-    Ok(())
+    Ok(published)
 }
