@@ -139,12 +139,14 @@ impl ResultWriter {
         if let Some(folder) = &self.folder
             && parts > self.committed.parts
         {
+            let mut ranges = std::mem::take(&mut self.committed.ranges);
+            ranges.push(self.digests.take(ordinal - self.committed.inputs));
             self.committed = Committed {
                 parts,
                 files: tables.files(),
                 inputs: ordinal,
                 rejected_bytes: folder.rejected_bytes(),
-                digests: self.digests.first(parts),
+                ranges,
                 // The counters include every earlier input, and nothing of this one yet.
                 counts: self.counters.counts(),
                 annotations: self.counters.matches(),

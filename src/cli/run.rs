@@ -160,12 +160,12 @@ pub(super) fn compute(
     let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
     // Only a run with a folder can go on, and the digests read the size and the time of each file.
     let digests = match to.target {
-        Target::Folder(_) => sources.digests(plan.config.tables.inputs_per_part, reads),
+        Target::Folder(_) => sources.digests(reads),
         Target::Stdout | Target::Table => InputDigests::default(),
     };
     let interrupted = to.interrupted.as_ref();
     let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
-    sources.skip_computed(committed.inputs, &committed.digests)?;
+    sources.skip_computed(&committed.ranges)?;
     let interrupt = Interrupt::listen()?;
     let mut engine = plan.start()?;
     let timeline = plan.config.timeline.as_deref();

@@ -378,3 +378,46 @@ fn a_run_goes_on_with_batches_of_another_size() {
     let record = record(&set.folder.path().join("out"));
     assert!(record["counts"]["alone"].as_u64().unwrap() > 0);
 }
+
+#[test]
+fn parts_end_at_residues_too_and_a_run_goes_on_behind_them() {
+    let set = Set::new();
+    // 76 residues an input: a part ends with every third structure, whatever lies between them.
+    let cut = ["--set", "tables.residues_per_part=200"];
+    assert_eq!(set.run("whole", &cut).1, 3);
+    let parts = |out: &str| {
+        let record = record(&set.folder.path().join(out));
+        record["written"]["parts"].as_u64().unwrap()
+    };
+    assert_eq!(parts("whole"), 18);
+    // Neither batches nor a condition move the ends.
+    let batches = [
+        "--threads",
+        "1",
+        "--slots",
+        "1",
+        "--set",
+        "batch.residues=1",
+    ];
+    assert_eq!(set.run("again", &[&cut[..], &batches].concat()).1, 3);
+    assert!(set.results("again") == set.results("whole"));
+    let few = ["--where", "res_index == 0"];
+    assert_eq!(set.run("few", &[&cut[..], &few].concat()).1, 3);
+    assert_eq!(parts("few"), 18);
+    set.interrupt("out", 4, &cut);
+    let changed = set.folder.path().join("in/005.pdb");
+    let before = fs::metadata(&changed).unwrap().modified().unwrap();
+    let set_time = |time| {
+        let file = fs::File::options().write(true).open(&changed).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    set_time(before + Duration::from_secs(1));
+    let (output, code) = set.run("out", &[&["--resume"], &cut[..]].concat());
+    let said = text(&output.stderr);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("inputs 4 to 7 are not those"), "{said}");
+    set_time(before);
+    let (output, code) = set.run("out", &[&["--resume"], &cut[..]].concat());
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}

@@ -24,6 +24,9 @@ pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) written: [bool; 3],
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub(in crate::cli) inputs_per_part: u64,
+    /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
+    /// is written for count.
+    pub(in crate::cli) residues_per_part: u64,
     /// Rows of a row group, at least 1.
     pub(in crate::cli) rows_per_group: usize,
     /// A compression that `format` supports.
@@ -107,6 +110,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
         format,
         written,
         inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
+        residues_per_part: count("tables.residues_per_part", 1 << 24, 1 << 40) as u64,
         rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
         compression: resolve_compression(keys, format),
     }

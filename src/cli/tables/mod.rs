@@ -1,8 +1,8 @@
 //! The results as tables of residues, chains and structures.
 //!
-//! Each table is a folder of parts, which are files of one format. A part ends at a fixed ordinal of
-//! the inputs and a row group at a fixed number of rows. Batches play no part in that, so the same
-//! input gives the same bytes whatever the batches were.
+//! Each table is a folder of parts, which are files of one format. A part ends at a fixed number of
+//! inputs or of residues, and a row group at a fixed number of rows. Batches play no part in that, so
+//! the same input gives the same bytes whatever the batches were.
 
 mod arrow_file;
 mod column;
@@ -110,13 +110,13 @@ pub(crate) struct Tables {
     /// Those that are written, in the order of [`TABLES`].
     tables: Vec<Table>,
     inputs_per_part: u64,
+    residues_per_part: u64,
     pool: Arc<ThreadPool>,
     cores: CoreTime,
     /// Residues of structures that have been appended since rows were gathered.
     residues_held: usize,
     residues_held_max: usize,
-    /// The open part.
-    part: Option<u64>,
+    part: Option<OpenPart>,
     parts_done: u64,
     /// The files of the parts that are done.
     files: PartFiles,
@@ -150,6 +150,7 @@ impl Tables {
     ) -> Self {
         let settings = TableSettings {
             inputs_per_part: u64::MAX,
+            residues_per_part: u64::MAX,
             written: [true; 3],
             ..settings
         };
@@ -165,7 +166,11 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let cuts = [settings.inputs_per_part, settings.rows_per_group as u64];
+        let cuts = [
+            settings.inputs_per_part,
+            settings.residues_per_part,
+            settings.rows_per_group as u64,
+        ];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
         let table = |(&(name, _), folder): (&(TableName, &str), &Option<PathBuf>)| {
@@ -184,6 +189,7 @@ impl Tables {
                 written.map(|(it, _)| table(it)).collect()
             },
             inputs_per_part: settings.inputs_per_part,
+            residues_per_part: settings.residues_per_part,
             pool,
             cores,
             residues_held: 0,
@@ -194,20 +200,29 @@ impl Tables {
         }
     }
 
-    /// Goes to the input `ordinal`, and starts the part that the input belongs to. Call this once
-    /// for each ordinal in ascending order, rejected inputs included.
+    /// Goes to the input `ordinal`, and starts a part if the open one is full. Call this for each
+    /// ordinal in ascending order, rejected inputs included, and for each structure of an input.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(crate) fn advance(&mut self, ordinal: u64) -> Result<()> {
-        let part = ordinal / self.inputs_per_part;
-        if self.part == Some(part) {
-            return Ok(());
+        if let Some(part) = &mut self.part {
+            let inputs = ordinal - part.first;
+            let is_full = inputs >= self.inputs_per_part || part.residues >= self.residues_per_part;
+            // The structures of an input stay together.
+            if !is_full || ordinal == part.last {
+                part.last = ordinal;
+                return Ok(());
+            }
         }
         self.finish_part()?;
         let mut tables = self.tables.iter_mut();
-        tables.try_for_each(|table| table.start_part(part))?;
-        self.part = Some(part);
+        tables.try_for_each(|table| table.start_part(self.parts_done))?;
+        self.part = Some(OpenPart {
+            first: ordinal,
+            last: ordinal,
+            residues: 0,
+        });
         Ok(())
     }
 
@@ -220,7 +235,10 @@ impl Tables {
     /// If `advance` was not called for its ordinal.
     pub(crate) fn append(&mut self, record: StructureRows) -> Result<()> {
         let record = Arc::new(record);
-        self.residues_held += record.structure.residues.len();
+        let residues = record.structure.residues.len();
+        let part = self.part.as_mut();
+        part.expect("`advance` comes before rows").residues += residues as u64;
+        self.residues_held += residues;
         let mut is_flushed = false;
         for table in &mut self.tables {
             is_flushed |= table.append(&record, &self.pool)?;
@@ -317,6 +335,15 @@ impl Tables {
         });
         Ok((self.parts_done, columns.collect()))
     }
+}
+
+/// The part that is being written.
+struct OpenPart {
+    /// Ordinals of its first and its latest input.
+    first: u64,
+    last: u64,
+    /// Residues of its structures, whether they have rows or not.
+    residues: u64,
 }
 
 /// The size of each file in bytes, by its name in the output folder: `residues/part-00000.parquet`.
