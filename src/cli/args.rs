@@ -152,6 +152,9 @@ struct OutputArgs {
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     #[arg(value_parser = ["parquet", "arrow", "csv", "json", TABLE])]
     format: Option<String>,
+    /// Write only the residues that meet a condition: "plddt >= 70 and chain in ('A', 'B')".
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
 }
 
 /// Where a run writes.
@@ -394,6 +397,7 @@ impl RunArgs {
         raw.set("--shard", "shard", self.shard);
         raw.set_list("INPUT", "input", inputs);
         raw.set("--output", "output", self.output.output);
+        raw.set("--where", "tables.where", self.output.condition);
         let is_stdout = raw.text("output") == Some(STANDARD);
         let is_table = self.output.format.as_deref() == Some(TABLE);
         match self.output.format {

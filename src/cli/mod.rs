@@ -26,6 +26,7 @@ mod log;
 mod memory;
 mod misuse;
 mod output;
+mod oversized;
 mod paint;
 mod path_text;
 mod plan;

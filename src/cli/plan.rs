@@ -3,6 +3,7 @@
 use super::annotations::Annotations;
 use super::config::{Config, Reduction, Wait, setting_json};
 use super::inputs::{self, ArchiveOptions};
+use super::oversized;
 use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
@@ -154,6 +155,9 @@ impl Plan {
                 json!(names.collect::<Vec<_>>()).to_string(),
             ));
         }
+        if let Some(condition) = &self.config.condition {
+            all.push(("tapeloop.where", condition.text.clone()));
+        }
         if let Some(annotations) = &self.annotations {
             all.push(("tapeloop.annotations", annotations.provenance()));
         }
@@ -198,6 +202,21 @@ impl Plan {
             Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
             Mode::Graph | Mode::Stream | Mode::Resident => "",
         };
+        let chosen = self.config.condition.as_ref().map_or(String::new(), |it| {
+            format!(
+                "# Of the residues, it would take those where {}.\n",
+                printable(&it.text)
+            )
+        });
+        let batch = self.config.batch;
+        let alone = match batch.structure_residues_max > batch.residues_max {
+            true => format!(
+                "# A structure of more than {} runs alone on the CPU, with up to {}.\n",
+                format::counted(batch.residues_max.into(), "residue"),
+                memory_text(&oversized::memory_max(self)?),
+            ),
+            false => String::new(),
+        };
         let details = match verbose {
             true => format!(
                 "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
@@ -208,10 +227,10 @@ impl Plan {
         };
         Ok(format!(
             "# This run would read {}, compute {} ({}) on {},\n\
-             # and {result}.\n\
+             # and {result}.\n{chosen}\
              # Choice of the backend: {}.\n{mode}\
              # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
-             {details}#\n\
+             {alone}{details}#\n\
              # The config as resolved:\n{}",
             inputs.join(", "),
             format::counted(features.features.len() as u64, "feature"),

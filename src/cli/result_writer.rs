@@ -6,7 +6,7 @@ use super::inputs::InputDigests;
 use super::output::{Committed, OutputFolder};
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
-use super::tables::{ColumnStatistics, StructureRows, Tables, TerminalTable};
+use super::tables::{ColumnStatistics, RowFilter, StructureRows, Tables, TerminalTable};
 use super::terminal::complain;
 use crate::error::{Result, printable};
 use crate::features::{Features, Input};
@@ -36,6 +36,8 @@ impl Rows {
 /// Writes the results of a run.
 pub(super) struct ResultWriter {
     rows: Rows,
+    /// Chooses the residues that have rows.
+    filter: Option<RowFilter>,
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
@@ -65,6 +67,7 @@ impl ResultWriter {
     /// The file cannot be written, or `committed` is of other tables.
     pub(super) fn start(
         mut rows: Rows,
+        filter: Option<RowFilter>,
         folder: Option<OutputFolder>,
         counters: Arc<RunCounters>,
         header: RunHeader,
@@ -88,6 +91,7 @@ impl ResultWriter {
         }
         Ok(ResultWriter {
             rows,
+            filter,
             folder,
             counters,
             header,
@@ -135,12 +139,14 @@ impl ResultWriter {
         if let Some(folder) = &self.folder
             && parts > self.committed.parts
         {
+            let mut ranges = std::mem::take(&mut self.committed.ranges);
+            ranges.push(self.digests.take(ordinal - self.committed.inputs));
             self.committed = Committed {
                 parts,
                 files: tables.files(),
                 inputs: ordinal,
                 rejected_bytes: folder.rejected_bytes(),
-                digests: self.digests.first(parts),
+                ranges,
                 // The counters include every earlier input, and nothing of this one yet.
                 counts: self.counters.counts(),
                 annotations: self.counters.matches(),
@@ -165,6 +171,11 @@ impl ResultWriter {
             (Ok(structure), Ok(features)) => {
                 self.counters.add_structure(&source, &structure);
                 let rows = StructureRows::new(source, structure, features);
+                let rows = match &self.filter {
+                    Some(filter) => self.rows.cores().of(|| filter.select(rows)),
+                    None => rows,
+                };
+                self.counters.add_left_out(rows.left_out());
                 match &mut self.rows {
                     Rows::Tables(tables) => tables.append(rows)?,
                     Rows::Terminal(table) => table.print(rows)?,

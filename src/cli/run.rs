@@ -8,6 +8,7 @@ use super::files::FileId;
 use super::inputs::{Archives, InputDigests, Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
+use super::oversized;
 use super::path_text;
 use super::plan::Plan;
 use super::progress::Progress;
@@ -16,7 +17,7 @@ use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::{FINISHED, Outcome};
-use super::tables::{Tables, TerminalTable, written_folders};
+use super::tables::{ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders};
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
 use crate::bench::format;
@@ -159,12 +160,12 @@ pub(super) fn compute(
     let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
     // Only a run with a folder can go on, and the digests read the size and the time of each file.
     let digests = match to.target {
-        Target::Folder(_) => sources.digests(plan.config.tables.inputs_per_part, reads),
+        Target::Folder(_) => sources.digests(reads),
         Target::Stdout | Target::Table => InputDigests::default(),
     };
     let interrupted = to.interrupted.as_ref();
     let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
-    sources.skip_computed(committed.inputs, &committed.digests)?;
+    sources.skip_computed(&committed.ranges)?;
     let interrupt = Interrupt::listen()?;
     let mut engine = plan.start()?;
     let timeline = plan.config.timeline.as_deref();
@@ -190,6 +191,7 @@ pub(super) fn compute(
     let sources = reject_earlier_results(sources, earlier.unwrap_or_default(), &replaced);
     let mut results = ResultWriter::start(
         rows,
+        row_filter(plan),
         folder,
         Arc::clone(&counters),
         header.clone(),
@@ -210,13 +212,19 @@ pub(super) fn compute(
             plan.annotations.as_ref(),
         );
         engine.run(inputs, &mut |completion| {
+            let (completion, is_alone) = oversized::complete(plan, completion);
             watch(&completion)?;
-            results.accept(completion)
+            results.accept(completion)?;
+            // `accept` may have ended the part before this input.
+            if is_alone {
+                counters.add_alone();
+            }
+            Ok(())
         })
     };
     let finished = results.finish(streamed);
     let (columns, error) = match finished.columns {
-        Ok(columns) => (columns, None),
+        Ok(columns) => (judged(plan, columns), None),
         Err(error) => (Vec::new(), Some(error)),
     };
     let elapsed = clock.elapsed();
@@ -358,6 +366,11 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
             &format!(" ({first}{more})"),
         );
     }
+    note(
+        "structures of more residues than batch.residues_max, or of many atoms, which ran alone on the CPU",
+        counts.alone,
+        "",
+    );
     if plan.config.reading.assembly != Assembly::Deposited {
         note(
             "structures without an assembly 1, whose deposited chains were read",
@@ -366,6 +379,23 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
         );
     }
     notes
+}
+
+/// The filter of the residues' rows.
+fn row_filter(plan: &Plan) -> Option<RowFilter> {
+    let features = |table| plan.config.features.columns(table);
+    let condition = plan.config.condition.clone()?;
+    Some(RowFilter::new(condition, &features))
+}
+
+/// The columns' statistics, without a judgement of columns of chosen residues: it is no surprise
+/// that these have one value, or none.
+fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+    if plan.config.condition.is_some() {
+        let of_residues = columns.iter_mut().filter(|it| it.table == "residues");
+        of_residues.for_each(|column| column.idle_when = None);
+    }
+    columns
 }
 
 fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {

@@ -23,10 +23,12 @@ pub(super) struct RunCounters {
     inputs: AtomicU64,
     structures: AtomicU64,
     residues: AtomicU64,
+    residues_left_out: AtomicU64,
     atoms: AtomicU64,
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
     assemblies: AtomicU64,
+    alone: AtomicU64,
     truncated: AtomicU64,
     truncated_likely: AtomicU64,
     /// The first structures whose files are likely cut short: their source, and what is missing.
@@ -55,6 +57,8 @@ pub(super) struct RunCounts {
     pub(super) inputs: u64,
     pub(super) structures: u64,
     pub(super) residues: u64,
+    /// Those of them that do not meet `tables.where`.
+    pub(super) residues_left_out: u64,
     pub(super) atoms: u64,
     /// Atoms whose coordinates had more than three decimals.
     pub(super) rounded_atoms: u64,
@@ -62,6 +66,8 @@ pub(super) struct RunCounts {
     pub(super) scaled_plddt: u64,
     /// Structures that are an assembly.
     pub(super) assemblies: u64,
+    /// Structures that no bucket of the engine held, which ran alone.
+    pub(super) alone: u64,
     /// Structures whose files may be cut short.
     pub(super) truncated: u64,
     /// Those of them for which more than a missing END suggests it.
@@ -109,10 +115,12 @@ impl RunCounters {
             (&self.inputs, counts.inputs),
             (&self.structures, counts.structures),
             (&self.residues, counts.residues),
+            (&self.residues_left_out, counts.residues_left_out),
             (&self.atoms, counts.atoms),
             (&self.rounded_atoms, counts.rounded_atoms),
             (&self.scaled_plddt, counts.scaled_plddt),
             (&self.assemblies, counts.assemblies),
+            (&self.alone, counts.alone),
             (&self.truncated, counts.truncated),
             (&self.truncated_likely, counts.truncated_likely),
             (&self.rejected, counts.rejected),
@@ -185,6 +193,15 @@ impl RunCounters {
         locked(&self.first_endless).clone()
     }
 
+    /// Adds residues that do not meet `tables.where`.
+    pub(super) fn add_left_out(&self, residues: u64) {
+        self.residues_left_out.fetch_add(residues, Relaxed);
+    }
+
+    pub(super) fn add_alone(&self) {
+        self.alone.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn add_rejected(&self) {
         self.rejected.fetch_add(1, Relaxed);
     }
@@ -222,10 +239,12 @@ impl RunCounters {
             inputs: self.inputs.load(Relaxed),
             structures: self.structures.load(Relaxed),
             residues: self.residues.load(Relaxed),
+            residues_left_out: self.residues_left_out.load(Relaxed),
             atoms: self.atoms.load(Relaxed),
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),
             assemblies: self.assemblies.load(Relaxed),
+            alone: self.alone.load(Relaxed),
             truncated: self.truncated.load(Relaxed),
             truncated_likely: self.truncated_likely.load(Relaxed),
             rejected: self.rejected.load(Relaxed),

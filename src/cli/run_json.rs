@@ -100,10 +100,12 @@ impl RunHeader {
                 "inputs": counts.inputs,
                 "structures": counts.structures,
                 "residues": counts.residues,
+                "residues_left_out": counts.residues_left_out,
                 "atoms": counts.atoms,
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
                 "assemblies": counts.assemblies,
+                "alone": counts.alone,
                 "truncated": counts.truncated,
                 "rejected": counts.rejected,
                 "specials_skipped": counts.specials_skipped,
@@ -165,6 +167,7 @@ impl WrittenParts {
             "inputs": counts.inputs,
             "structures": counts.structures,
             "residues": counts.residues,
+            "residues_left_out": counts.residues_left_out,
             "rejected": counts.rejected,
         })
     }

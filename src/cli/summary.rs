@@ -9,7 +9,7 @@ use super::run_counters::{RunCounts, WrittenParts};
 use super::tables::{ColumnStatistics, folders, notes, warnings};
 use super::terminal::short;
 use crate::bench::format;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, printable};
 use crate::pipeline::{Counters, MemoryPlan, Shrunk, Statistics};
 use crate::replay::Chosen;
 use serde_json::Value as Json;
@@ -166,6 +166,16 @@ impl Outcome {
             let format = plan.config.tables.format.name();
             let _ = writeln!(text, "results: {} ({size} of {format})", shown(folder));
         }
+        if let Some(condition) = &plan.config.condition {
+            let written = counts.residues - counts.residues_left_out;
+            let _ = writeln!(
+                text,
+                "where {}: {} of {}",
+                printable(&condition.text),
+                format::whole(written),
+                format::counted(counts.residues, "residue"),
+            );
+        }
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
@@ -211,6 +221,9 @@ impl Outcome {
                 text,
                 "the device was lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
             );
+        }
+        if self.counts.residues > 0 && self.counts.residues_left_out == self.counts.residues {
+            text.push_str("warning: no residue meets tables.where\n");
         }
         text.push_str(&warnings(&self.columns, self.counts.structures));
         text.push_str(&self.truncations());

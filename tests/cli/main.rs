@@ -9,6 +9,7 @@ mod random;
 mod annotations;
 mod archives;
 mod bench;
+mod conditions;
 mod devices;
 #[cfg(unix)]
 mod first_commands;
@@ -20,6 +21,7 @@ mod kills;
 mod limits;
 mod mistakes;
 mod output;
+mod oversized;
 mod paint;
 mod printing;
 mod reals;

@@ -114,14 +114,9 @@ fn bad_inputs_are_listed_with_reasons_and_change_nothing_else() {
 }
 
 #[test]
-fn a_structure_beyond_residues_max_is_rejected_with_its_model() {
+fn a_structure_beyond_the_limit_is_rejected_with_its_model() {
     let out = tempfile::tempdir().unwrap();
-    let small = [
-        "--set",
-        "batch.residues=50",
-        "--set",
-        "batch.residues_max=100",
-    ];
+    let small = ["--set", "limits.structure_residues_max=100"];
     let inputs = [
         format!("{SAMPLES}/1ubi.pdb"),
         format!("{SAMPLES}/1gbt.cif.gz"),
@@ -133,7 +128,20 @@ fn a_structure_beyond_residues_max_is_rejected_with_its_model() {
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0]["kind"], "capacity");
     assert_eq!(lines[0]["model"], 1);
-    assert_eq!(record(out.path())["counts"]["structures"], 1);
+    let reason = lines[0]["reason"].as_str().unwrap();
+    assert!(reason.ends_with("residues, over 100: limits.structure_residues_max is 100"));
+    let counts = &record(out.path())["counts"];
+    assert_eq!(
+        (&counts["structures"], &counts["alone"]),
+        (&1.into(), &0.into())
+    );
+    // No batch may have more residues than one structure may.
+    let set = "batch.residues_max=200";
+    fails_with(
+        &[&args[..], &small, &["--set", set]].concat(),
+        2,
+        &["200 is more than limits.structure_residues_max = 100"],
+    );
 }
 
 #[test]

@@ -185,6 +185,14 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
             "--set",
             "batch.residues_max=4096",
         ],
+        // Most structures run alone, and then all of them.
+        &[
+            "--set",
+            "batch.residues=50",
+            "--set",
+            "batch.residues_max=100",
+        ],
+        &["--set", "batch.residues=1", "--set", "batch.residues_max=1"],
         &[
             "--set",
             "batch.residues=100",

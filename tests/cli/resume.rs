@@ -105,9 +105,9 @@ impl Set {
     }
 
     /// Leaves the results of a run that was killed after `parts` parts.
-    fn interrupt(&self, out: &str, parts: u64) {
+    fn interrupt(&self, out: &str, parts: u64, more: &[&str]) {
         for _ in 0..20 {
-            if self.kill_after(out, parts, &[]) {
+            if self.kill_after(out, parts, more) {
                 return;
             }
             fs::remove_dir_all(self.folder.path().join(out)).unwrap();
@@ -134,6 +134,7 @@ impl Set {
             "inputs",
             "structures",
             "residues",
+            "residues_left_out",
             "atoms",
             "rejected",
             "truncated",
@@ -174,7 +175,7 @@ fn annotations_are_counted_through_all_runs_that_had_a_part_in_the_results() {
     for count in ["residues", "rows_unmatched", "structures_without"] {
         assert!(matched[count].as_u64().unwrap() > 5, "{count}: {matched}");
     }
-    set.interrupt("out", 3);
+    set.interrupt("out", 3, &[]);
     set.kill_after("out", 7, &["--resume"]);
     let (output, code) = set.run("out", &["--resume"]);
     let said = text(&output.stderr);
@@ -194,7 +195,7 @@ fn annotations_are_counted_through_all_runs_that_had_a_part_in_the_results() {
 fn what_a_kill_may_leave_behind_is_computed_again() {
     let set = Set::new();
     assert_eq!(set.run("whole", &[]).1, 3);
-    set.interrupt("out", 4);
+    set.interrupt("out", 4, &[]);
     let out = set.folder.path().join("out");
     let complete = record(&out)["written"]["parts"].as_u64().unwrap();
     // A part of one table that `run.json` does not count, a torn part, and half a line.
@@ -259,7 +260,7 @@ fn an_archive_goes_on_behind_the_complete_parts() {
 #[test]
 fn other_inputs_and_another_config_are_refused_with_what_changed() {
     let set = Set::new();
-    set.interrupt("out", 3);
+    set.interrupt("out", 3, &[]);
     let before = set.results("out");
     let refused = |more: &[&str], said: &str| {
         let (output, code) = set.run("out", &[&["--resume"], more].concat());
@@ -292,7 +293,7 @@ fn other_inputs_and_another_config_are_refused_with_what_changed() {
 fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
     let set = Set::new();
     assert_eq!(set.run("whole", &[]).1, 3);
-    set.interrupt("out", 3);
+    set.interrupt("out", 3, &[]);
     let out = set.folder.path().join("out");
     let part = out.join("chains/part-00001.parquet");
     let whole = fs::read(&part).unwrap();
@@ -346,6 +347,77 @@ fn results_that_were_to_replace_others_go_on_too() {
     child.kill().unwrap();
     child.wait().unwrap();
     let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}
+
+#[test]
+fn a_condition_goes_on_with_the_run_and_another_one_is_refused() {
+    let set = Set::new();
+    let condition = ["--where", "rsa > 0.2 and res_index != 5"];
+    assert_eq!(set.run("whole", &condition).1, 3);
+    set.interrupt("out", 4, &condition);
+    let (output, code) = set.run("out", &["--resume", "--where", "rsa > 0.3"]);
+    assert_eq!(code, 2);
+    assert!(text(&output.stderr).contains("`tables.where` differ"));
+    let (output, code) = set.run("out", &[&["--resume"], &condition[..]].concat());
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+}
+
+#[test]
+fn a_run_goes_on_with_batches_of_another_size() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    // Every structure runs alone, then none does.
+    let alone = ["--set", "batch.residues=1", "--set", "batch.residues_max=1"];
+    set.interrupt("out", 4, &alone);
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+    let record = record(&set.folder.path().join("out"));
+    assert!(record["counts"]["alone"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn parts_end_at_residues_too_and_a_run_goes_on_behind_them() {
+    let set = Set::new();
+    // 76 residues an input: a part ends with every third structure, whatever lies between them.
+    let cut = ["--set", "tables.residues_per_part=200"];
+    assert_eq!(set.run("whole", &cut).1, 3);
+    let parts = |out: &str| {
+        let record = record(&set.folder.path().join(out));
+        record["written"]["parts"].as_u64().unwrap()
+    };
+    assert_eq!(parts("whole"), 18);
+    // Neither batches nor a condition move the ends.
+    let batches = [
+        "--threads",
+        "1",
+        "--slots",
+        "1",
+        "--set",
+        "batch.residues=1",
+    ];
+    assert_eq!(set.run("again", &[&cut[..], &batches].concat()).1, 3);
+    assert!(set.results("again") == set.results("whole"));
+    let few = ["--where", "res_index == 0"];
+    assert_eq!(set.run("few", &[&cut[..], &few].concat()).1, 3);
+    assert_eq!(parts("few"), 18);
+    set.interrupt("out", 4, &cut);
+    let changed = set.folder.path().join("in/005.pdb");
+    let before = fs::metadata(&changed).unwrap().modified().unwrap();
+    let set_time = |time| {
+        let file = fs::File::options().write(true).open(&changed).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    set_time(before + Duration::from_secs(1));
+    let (output, code) = set.run("out", &[&["--resume"], &cut[..]].concat());
+    let said = text(&output.stderr);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("inputs 4 to 7 are not those"), "{said}");
+    set_time(before);
+    let (output, code) = set.run("out", &[&["--resume"], &cut[..]].concat());
     assert_eq!(code, 3, "{}", text(&output.stderr));
     set.check("out");
 }

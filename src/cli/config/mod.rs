@@ -5,6 +5,7 @@
 //! key by name, which makes those names the known keys. `docs/CONFIG.md` explains them.
 
 mod bench;
+mod condition;
 mod features;
 mod raw;
 mod reduction;
@@ -25,10 +26,13 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tables::{resolve_reductions, resolve_tables};
+use tables::{resolve_reductions, resolve_tables, resolve_where};
 use toml::Value;
 
 pub(super) use bench::BenchConfig;
+pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
+#[cfg(test)]
+pub(super) use condition::{RESIDUE_KEYS, ValueType};
 pub(super) use features::setting_json;
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
@@ -116,6 +120,8 @@ pub(super) struct Config {
     pub(super) worker: Option<PathBuf>,
     pub(super) restarts_max: u64,
     pub(super) tables: TableSettings,
+    /// The rows of residues that are written, and that reductions see; `None` for all.
+    pub(super) condition: Option<Condition>,
     pub(super) nvrtc: Option<PathBuf>,
     pub(super) kernel_cache: Option<PathBuf>,
     /// The folder of the timeline.
@@ -129,8 +135,10 @@ pub(super) struct Config {
 pub(super) struct BatchSettings {
     /// A batch takes structures up to this size.
     pub(super) residues: u32,
-    /// Structures above this size are rejected.
+    /// Structures above this size run alone.
     pub(super) residues_max: u32,
+    /// Structures above this size are rejected.
+    pub(super) structure_residues_max: u32,
 }
 
 impl Config {
@@ -178,6 +186,7 @@ impl Config {
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
         let tables = resolve_tables(&mut keys);
+        let condition = resolve_where(&mut keys, &features, &tables, &reductions);
         Ok(Config {
             input,
             members,
@@ -200,6 +209,7 @@ impl Config {
             worker,
             restarts_max,
             tables,
+            condition,
             nvrtc,
             kernel_cache,
             timeline,
@@ -413,17 +423,34 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
 }
 
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
+    const STRUCTURE_MAX: &str = "limits.structure_residues_max";
     // The atoms of 2^20 residues, a hundred each, fit 32 bits.
-    let residues = keys.integer("batch.residues", 16_384, 1..=1 << 20) as u32;
-    let largest = i64::from(residues.max(131_072));
-    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20) as u32;
-    if residues > residues_max {
-        let text = format!("{residues} is more than batch.residues_max = {residues_max}");
-        keys.problem("batch.residues", text);
+    let structure_max = keys.integer(STRUCTURE_MAX, 1 << 20, 1..=1 << 20);
+    let residues = keys.integer("batch.residues", structure_max.min(16_384), 1..=1 << 20);
+    let largest = residues.max(131_072).min(structure_max);
+    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20);
+    for (key, value, bound_key, bound) in [
+        (
+            "batch.residues",
+            residues,
+            "batch.residues_max",
+            residues_max,
+        ),
+        (
+            "batch.residues_max",
+            residues_max,
+            STRUCTURE_MAX,
+            structure_max,
+        ),
+    ] {
+        if value > bound {
+            keys.problem(key, format!("{value} is more than {bound_key} = {bound}"));
+        }
     }
     BatchSettings {
-        residues,
-        residues_max,
+        residues: residues as u32,
+        residues_max: residues_max as u32,
+        structure_residues_max: structure_max as u32,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The keys of the tables.
 
 use super::Reduction;
+use super::condition::Condition;
 use super::resolver::{Resolver, named};
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
@@ -23,6 +24,9 @@ pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) written: [bool; 3],
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub(in crate::cli) inputs_per_part: u64,
+    /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
+    /// is written for count.
+    pub(in crate::cli) residues_per_part: u64,
     /// Rows of a row group, at least 1.
     pub(in crate::cli) rows_per_group: usize,
     /// A compression that `format` supports.
@@ -106,6 +110,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
         format,
         written,
         inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
+        residues_per_part: count("tables.residues_per_part", 1 << 24, 1 << 40) as u64,
         rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
         compression: resolve_compression(keys, format),
     }
@@ -161,6 +166,26 @@ pub(super) fn resolve_reductions(keys: &mut Resolver, features: &FeatureConfig) 
     }
     keys.record(KEY, json!(texts));
     reductions
+}
+
+/// The rows of residues that are written.
+pub(super) fn resolve_where(
+    keys: &mut Resolver,
+    features: &FeatureConfig,
+    tables: &TableSettings,
+    reductions: &[Reduction],
+) -> Option<Condition> {
+    const KEY: &str = "tables.where";
+    let text = keys.text(KEY).map(|(text, _)| text);
+    keys.record(KEY, json!(text));
+    let parsed = Condition::parse(&text?, &features.columns(TableName::Residues));
+    let [writes_residues, ..] = tables.written;
+    if !writes_residues && reductions.is_empty() {
+        let text = "chooses residues, and no table has any; \
+                    set `reduce`, or add \"residues\" to tables.written";
+        keys.problem(KEY, text);
+    }
+    parsed.map_err(|error| keys.error(KEY, &error)).ok()
 }
 
 fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {

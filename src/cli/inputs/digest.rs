@@ -3,82 +3,106 @@
 use super::Sources;
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// The digests of ranges of inputs that are complete: of names, sizes and times of change.
+/// A digest of each input that was listed: of its name, its size and its time of change. Those of the
+/// inputs of complete parts are taken out.
 #[derive(Clone, Debug, Default)]
-pub(in crate::cli) struct InputDigests(Arc<Mutex<Vec<String>>>);
+pub(in crate::cli) struct InputDigests(Arc<Mutex<VecDeque<InputDigest>>>);
+
+type InputDigest = [u8; 8];
+
+/// Consecutive inputs, by their number and a digest of their digests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::cli) struct InputRange {
+    pub(in crate::cli) inputs: u64,
+    digest: String,
+}
 
 impl InputDigests {
-    /// The digests of the first ranges.
-    pub(in crate::cli) fn first(&self, ranges: u64) -> Vec<String> {
-        let digests = self.0.lock();
-        digests.iter().take(ranges as usize).cloned().collect()
+    /// Takes out the next `inputs`.
+    ///
+    /// # Panics
+    /// If fewer were listed.
+    pub(in crate::cli) fn take(&self, inputs: u64) -> InputRange {
+        let mut all = Sha256::new();
+        for digest in self.0.lock().drain(..inputs as usize) {
+            all.update(digest);
+        }
+        let digest = all.finalize();
+        let digest = digest[..8].iter().map(|byte| format!("{byte:02x}"));
+        InputRange {
+            inputs,
+            digest: digest.collect(),
+        }
     }
 }
 
 impl Sources {
-    /// Computes digests of ranges of so many inputs, which also depend on the files `besides`.
-    pub(in crate::cli) fn digests(
-        &mut self,
-        inputs_per_range: u64,
-        besides: &[PathBuf],
-    ) -> InputDigests {
-        let digester = Digester::new(inputs_per_range, besides);
+    /// Computes digests of the inputs; the first one also depends on the files `besides`.
+    pub(in crate::cli) fn digests(&mut self, besides: &[PathBuf]) -> InputDigests {
+        let digester = Digester::new(besides);
         let digests = digester.digests.clone();
         self.digester = Some(digester);
         digests
     }
 
-    /// Skips the first `inputs`, whose ranges must have these digests.
+    /// Skips the first inputs, which must be these.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are other inputs, or were changed.
-    pub(in crate::cli) fn skip_computed(&mut self, inputs: u64, digests: &[String]) -> Result<()> {
+    pub(in crate::cli) fn skip_computed(&mut self, ranges: &[InputRange]) -> Result<()> {
         self.reads = false;
-        while self.next_ordinal < inputs && self.next().is_some() {}
+        let skipped = ranges.iter().try_for_each(|range| self.skip(range));
         self.reads = true;
-        let ranges = digests.len() as u64;
-        let found = self.digester.as_ref().map(|it| it.digests.first(ranges));
-        let found = found.unwrap_or_default();
-        let differs = |&at: &usize| found.get(at) != digests.get(at);
-        let range = (0..digests.len()).find(differs);
-        let range = range.or((self.next_ordinal < inputs).then_some(0));
-        let Some(range) = range else {
-            return Ok(());
-        };
-        let size = inputs / ranges.max(1);
-        let (first, last) = (range as u64 * size + 1, (range as u64 + 1) * size);
-        let message = match self.next_ordinal < inputs {
-            true => format!(
-                "there are {} inputs, and {inputs} were computed",
-                self.next_ordinal
-            ),
-            false => format!("inputs {first} to {last} are not those that were computed"),
-        };
-        Err(Error::usage(message)
-            .fix("restore the files, with their names and times, or start anew with --overwrite"))
+        skipped.map_err(|message| {
+            let error = Error::usage(message);
+            error.fix(
+                "restore the files, with their names and times, or start anew with --overwrite",
+            )
+        })
+    }
+
+    /// Skips a range of inputs. The error is a message.
+    fn skip(&mut self, range: &InputRange) -> Result<(), String> {
+        let first = self.next_ordinal;
+        let end = first + range.inputs;
+        while self.next_ordinal < end && self.next().is_some() {}
+        if self.next_ordinal < end {
+            let found = self.next_ordinal;
+            return Err(format!(
+                "there are {found} inputs, and at least {end} were computed"
+            ));
+        }
+        let found = self
+            .digester
+            .as_ref()
+            .map(|it| it.digests.take(range.inputs));
+        if found.as_ref() != Some(range) {
+            let first = first + 1;
+            return Err(format!(
+                "inputs {first} to {end} are not those that were computed"
+            ));
+        }
+        Ok(())
     }
 }
 
 /// Takes inputs one by one.
 pub(super) struct Digester {
-    /// Inputs of a range.
-    inputs_per_range: u64,
-    inputs: u64,
     open: Sha256,
     pub(super) digests: InputDigests,
 }
 
 impl Digester {
-    /// Digests of ranges of so many inputs, which also depend on the files `besides`.
-    pub(super) fn new(inputs_per_range: u64, besides: &[PathBuf]) -> Self {
+    /// Digests of inputs, of which the first also depends on the files `besides`.
+    pub(super) fn new(besides: &[PathBuf]) -> Self {
         let mut digester = Digester {
-            inputs_per_range,
-            inputs: 0,
             open: Sha256::new(),
             digests: InputDigests::default(),
         };
@@ -112,11 +136,9 @@ impl Digester {
             self.open.update([2]);
             self.open.update(chain);
         }
-        self.inputs += 1;
-        if self.inputs.is_multiple_of(self.inputs_per_range) {
-            let digest = self.open.finalize_reset();
-            let text = digest[..8].iter().map(|byte| format!("{byte:02x}"));
-            self.digests.0.lock().push(text.collect());
-        }
+        let digest = self.open.finalize_reset();
+        let mut short = InputDigest::default();
+        short.copy_from_slice(&digest[..8]);
+        self.digests.0.lock().push_back(short);
     }
 }

@@ -22,7 +22,7 @@ use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar};
 pub(super) use archive::{ArchiveOptions, Content, member_pattern};
 pub(super) use check::check;
 use digest::Digester;
-pub(super) use digest::InputDigests;
+pub(super) use digest::{InputDigests, InputRange};
 pub(super) use folder::Skipped;
 use folder::{Entry, EntryKind, list_of_folder, structures_in};
 use globs::{Glob, Segment};

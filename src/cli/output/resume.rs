@@ -6,6 +6,7 @@
 use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
 use crate::cli::annotations::Matches;
 use crate::cli::files::check_name;
+use crate::cli::inputs::InputRange;
 use crate::cli::path_text::shown;
 use crate::cli::run_counters::{RunCounts, WrittenParts};
 use crate::cli::summary::FINISHED;
@@ -23,7 +24,7 @@ pub(in crate::cli) const RESUME: &str = "resume";
 
 /// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
 /// them.
-const FREE_KEYS: [&str; 28] = [
+const FREE_KEYS: [&str; 29] = [
     "output",
     "backend",
     "device",
@@ -45,6 +46,7 @@ const FREE_KEYS: [&str; 28] = [
     "threads",
     "wait",
     "batch.residues",
+    "batch.residues_max",
     "memory_bytes_max",
     "limits.reading_bytes_max",
     "batch.deadline_ms",
@@ -64,8 +66,8 @@ pub(in crate::cli) struct Committed {
     pub(in crate::cli) inputs: u64,
     /// Bytes of `rejected.jsonl` for these inputs.
     pub(in crate::cli) rejected_bytes: u64,
-    /// A digest of the inputs of each part.
-    pub(in crate::cli) digests: Vec<String>,
+    /// The inputs of each part.
+    pub(in crate::cli) ranges: Vec<InputRange>,
     pub(in crate::cli) counts: RunCounts,
     /// What the annotations matched in these inputs.
     pub(in crate::cli) annotations: Matches,
@@ -90,11 +92,12 @@ impl Committed {
     /// Whether the numbers fit each other and the config of `record`.
     fn is_consistent(&self, record: &Json) -> bool {
         let config = &record["config"];
-        let per_part = config["tables.inputs_per_part"].as_u64().unwrap_or(0);
         let tables = config["tables.written"].as_array().map_or(0, Vec::len) as u64;
-        self.parts.checked_mul(per_part) == Some(self.inputs)
+        let mut inputs = self.ranges.iter().map(|range| range.inputs);
+        let all = inputs.try_fold(0_u64, |sum, inputs| sum.checked_add(inputs));
+        all == Some(self.inputs)
             && self.parts.checked_mul(tables) == Some(self.files.len() as u64)
-            && self.digests.len() as u64 == self.parts
+            && self.ranges.len() as u64 == self.parts
     }
 
     /// Checks that the parts in `folder` are as they were written.

@@ -13,6 +13,7 @@ use super::args::PaintArgs;
 use super::config::{Config, did_you_mean};
 use super::files::FileId;
 use super::inputs::{Archives, Shard, Source, Sources, structure_name};
+use super::oversized;
 use super::path_text::{path_of, shown};
 use super::plan::Plan;
 use super::reading::rejecting_panics;
@@ -87,6 +88,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     );
     engine.run(inputs, &mut |completion: Completion<Features>| {
         counters.set_inputs(completion.item.ordinal + 1);
+        let (completion, _) = oversized::complete(&plan, completion);
         painter.take(completion);
         Ok(())
     })?;

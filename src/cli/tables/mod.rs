@@ -1,8 +1,8 @@
 //! The results as tables of residues, chains and structures.
 //!
-//! Each table is a folder of parts, which are files of one format. A part ends at a fixed ordinal of
-//! the inputs and a row group at a fixed number of rows. Batches play no part in that, so the same
-//! input gives the same bytes whatever the batches were.
+//! Each table is a folder of parts, which are files of one format. A part ends at a fixed number of
+//! inputs or of residues, and a row group at a fixed number of rows. Batches play no part in that, so
+//! the same input gives the same bytes whatever the batches were.
 
 mod arrow_file;
 mod column;
@@ -13,6 +13,7 @@ mod json_file;
 mod parquet_file;
 mod part_file;
 mod reduction;
+mod row_filter;
 mod row_group;
 mod schema;
 mod statistics;
@@ -29,9 +30,11 @@ use json_file::JsonLines;
 use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
+pub(super) use row_filter::RowFilter;
 use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -107,10 +110,13 @@ pub(crate) struct Tables {
     /// Those that are written, in the order of [`TABLES`].
     tables: Vec<Table>,
     inputs_per_part: u64,
+    residues_per_part: u64,
     pool: Arc<ThreadPool>,
     cores: CoreTime,
-    /// The open part.
-    part: Option<u64>,
+    /// Residues of structures that have been appended since rows were gathered.
+    residues_held: usize,
+    residues_held_max: usize,
+    part: Option<OpenPart>,
     parts_done: u64,
     /// The files of the parts that are done.
     files: PartFiles,
@@ -145,6 +151,7 @@ impl Tables {
     ) -> Self {
         let settings = TableSettings {
             inputs_per_part: u64::MAX,
+            residues_per_part: u64::MAX,
             written: [true; 3],
             ..settings
         };
@@ -160,7 +167,11 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let cuts = [settings.inputs_per_part, settings.rows_per_group as u64];
+        let cuts = [
+            settings.inputs_per_part,
+            settings.residues_per_part,
+            settings.rows_per_group as u64,
+        ];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
         let table = |(&(name, _), folder): (&(TableName, &str), &Option<PathBuf>)| {
@@ -179,28 +190,40 @@ impl Tables {
                 written.map(|(it, _)| table(it)).collect()
             },
             inputs_per_part: settings.inputs_per_part,
+            residues_per_part: settings.residues_per_part,
             pool,
             cores,
+            residues_held: 0,
+            residues_held_max: settings.rows_per_group,
             part: None,
             parts_done: 0,
             files: PartFiles::default(),
         }
     }
 
-    /// Goes to the input `ordinal`, and starts the part that the input belongs to. Call this once
-    /// for each ordinal in ascending order, rejected inputs included.
+    /// Goes to the input `ordinal`, and starts a part if the open one is full. Call this for each
+    /// ordinal in ascending order, rejected inputs included, and for each structure of an input.
     ///
     /// # Errors
     /// A file cannot be written.
     pub(crate) fn advance(&mut self, ordinal: u64) -> Result<()> {
-        let part = ordinal / self.inputs_per_part;
-        if self.part == Some(part) {
-            return Ok(());
+        if let Some(part) = &mut self.part {
+            let inputs = ordinal - part.first;
+            let is_full = inputs >= self.inputs_per_part || part.residues >= self.residues_per_part;
+            // The structures of an input stay together.
+            if !is_full || ordinal == part.last {
+                part.last = ordinal;
+                return Ok(());
+            }
         }
         self.finish_part()?;
         let mut tables = self.tables.iter_mut();
-        tables.try_for_each(|table| table.start_part(part))?;
-        self.part = Some(part);
+        tables.try_for_each(|table| table.start_part(self.parts_done))?;
+        self.part = Some(OpenPart {
+            first: ordinal,
+            last: ordinal,
+            residues: 0,
+        });
         Ok(())
     }
 
@@ -213,15 +236,21 @@ impl Tables {
     /// If `advance` was not called for its ordinal.
     pub(crate) fn append(&mut self, record: StructureRows) -> Result<()> {
         let record = Arc::new(record);
+        let residues = record.structure.residues.len();
+        let part = self.part.as_mut();
+        part.expect("`advance` comes before rows").residues += residues as u64;
+        self.residues_held += residues;
         let mut is_flushed = false;
         for table in &mut self.tables {
             is_flushed |= table.append(&record, &self.pool)?;
         }
-        if is_flushed {
-            // A row group of residues keeps few structures, one of structures would keep all.
+        // A row group of residues keeps few structures. One of structures would keep all of them, as
+        // would one of residues of which a condition selects few.
+        if is_flushed || self.residues_held >= self.residues_held_max {
             let tables = &mut self.tables;
             let gather = |table: &mut Table| table.group.gather(&table.files.columns);
             self.cores.of(|| tables.iter_mut().for_each(gather));
+            self.residues_held = 0;
         }
         Ok(())
     }
@@ -275,6 +304,7 @@ impl Tables {
     }
 
     fn finish_part(&mut self) -> Result<()> {
+        self.residues_held = 0;
         if self.part.take().is_some() {
             let tables = self.tables.iter_mut();
             let finish = |table: &mut Table| table.finish_part(&self.pool);
@@ -306,6 +336,15 @@ impl Tables {
         });
         Ok((self.parts_done, columns.collect()))
     }
+}
+
+/// The part that is being written.
+struct OpenPart {
+    /// Ordinals of its first and its latest input.
+    first: u64,
+    last: u64,
+    /// Residues of its structures, whether they have rows or not.
+    residues: u64,
 }
 
 /// The size of each file in bytes, by its name in the output folder: `residues/part-00000.parquet`.
@@ -371,34 +410,36 @@ impl Table {
     /// Appends a structure, and returns whether a row group ended.
     fn append(&mut self, record: &Arc<StructureRows>, pool: &ThreadPool) -> Result<bool> {
         let mut is_flushed = false;
-        let count = record.row_count(self.name);
-        let mut start = 0;
         let mut text = record.text_bytes_max(self.name);
         if self.format != TableFormat::Parquet {
             // Without a dictionary each row has a copy of a text that all rows share.
             let each_row = text.once + text.each_row;
             text = TextBytes { once: 0, each_row };
         }
+        // The texts of the structure that the row group has not.
+        let mut once = text.once;
         // A structure may span row groups, which end by rows and text alone.
-        while start < count {
-            let room = self.rows_per_group - self.group.rows();
-            let text_room = self
-                .group_text_bytes_max
-                .saturating_sub(self.group_text_bytes);
-            let text_rows = text_room.saturating_sub(text.once) / text.each_row.max(1);
-            if text_rows == 0 && self.group.rows() > 0 {
-                self.flush(pool)?;
-                is_flushed = true;
-                continue;
-            }
-            // A row group has one row at least.
-            let rows = (count - start).min(room).min(text_rows.max(1));
-            self.group.push(record, start..start + rows);
-            self.group_text_bytes += text.once + rows * text.each_row;
-            start += rows;
-            if self.group.rows() == self.rows_per_group {
-                self.flush(pool)?;
-                is_flushed = true;
+        for Range { mut start, end } in record.rows(self.name) {
+            while start < end {
+                let room = self.rows_per_group - self.group.rows();
+                let text_room = self
+                    .group_text_bytes_max
+                    .saturating_sub(self.group_text_bytes);
+                let text_rows = text_room.saturating_sub(once) / text.each_row.max(1);
+                let is_full = self.group.rows() > 0 && text_rows == 0;
+                if !is_full {
+                    // A row group has one row at least.
+                    let rows = (end - start).min(room).min(text_rows.max(1));
+                    self.group.push(record, start..start + rows);
+                    self.group_text_bytes += once + rows * text.each_row;
+                    once = 0;
+                    start += rows;
+                }
+                if is_full || self.group.rows() == self.rows_per_group {
+                    self.flush(pool)?;
+                    once = text.once;
+                    is_flushed = true;
+                }
             }
         }
         Ok(is_flushed)

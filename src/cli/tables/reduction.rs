@@ -43,10 +43,12 @@ impl ReducedColumn {
         Arc::new(with_nulls::<Float32Type>(values, |value| value.is_nan()))
     }
 
-    /// A structure's values, in the order of its residues; `None` for null.
+    /// A structure's values, in the order of its residues; `None` for null, and for residues that
+    /// are not selected.
     fn numbers(self, record: &StructureRows) -> impl Iterator<Item = Option<f64>> + '_ {
         let values = record.features.column(TableName::Residues, self.index);
         (0..record.structure.residues.len()).map(move |row| match values {
+            _ if !record.is_selected(row) => None,
             Values::Count(counts) if counts[row] == NULL_COUNT => None,
             Values::Count(counts) if self.kind == ColumnKind::Flag => {
                 Some(f64::from(u8::from(counts[row] > 0)))

@@ -30,6 +30,16 @@ impl RowGroup {
         self.rows
     }
 
+    /// Number of ranges of structures that are kept until their rows are gathered.
+    #[cfg(test)]
+    pub(super) fn structures(&self) -> usize {
+        let ranges = |slice: &Slice| match slice {
+            Slice::Ranges(ranges, _) => ranges.len(),
+            Slice::Arrays(_) => 0,
+        };
+        self.slices.iter().map(ranges).sum()
+    }
+
     /// Appends some rows of a structure.
     pub(super) fn push(&mut self, of: &Arc<StructureRows>, rows: Range<usize>) {
         self.rows += rows.len();

@@ -3,6 +3,7 @@
 use super::super::inputs::structure_name;
 use crate::features::{FeatureTable, TableName};
 use crate::structure::{Chain, Residue, Structure};
+use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub(crate) struct StructureRows {
     pub(super) features: FeatureTable,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
+    /// The residues that have rows; `None` for all.
+    pub(super) selected: Option<BooleanBuffer>,
 }
 
 /// Some rows of a structure.
@@ -70,16 +73,36 @@ impl StructureRows {
             structure,
             atoms,
             features,
+            selected: None,
         }
     }
 
-    /// Number of rows in a table.
-    pub(super) fn row_count(&self, table: TableName) -> usize {
-        match table {
-            TableName::Residues => self.structure.residues.len(),
-            TableName::Chains => self.chains.len(),
-            TableName::Structures => 1,
-        }
+    /// The rows in a table, as ranges of consecutive ones.
+    pub(super) fn rows(&self, table: TableName) -> Vec<Range<usize>> {
+        let count = match (table, &self.selected) {
+            (TableName::Residues, Some(selected)) => {
+                return selected
+                    .set_slices()
+                    .map(|(start, end)| start..end)
+                    .collect();
+            }
+            (TableName::Residues, None) => self.structure.residues.len(),
+            (TableName::Chains, _) => self.chains.len(),
+            (TableName::Structures, _) => 1,
+        };
+        std::iter::once(0..count).collect()
+    }
+
+    /// Whether a residue has a row.
+    pub(super) fn is_selected(&self, residue: usize) -> bool {
+        let selected = self.selected.as_ref();
+        selected.is_none_or(|selected| selected.value(residue))
+    }
+
+    /// Number of residues without a row.
+    pub(crate) fn left_out(&self) -> u64 {
+        let left_out = |selected: &BooleanBuffer| selected.len() - selected.count_set_bits();
+        self.selected.as_ref().map_or(0, left_out) as u64
     }
 
     /// Upper bounds of the text in the rows of a table. Residue names, one-letter codes and words

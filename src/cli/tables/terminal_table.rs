@@ -1,11 +1,11 @@
 //! A short table of a structure, for a reader at a terminal.
 
 use super::column::Column;
-use super::structure_rows::{RowRange, StructureRows};
+use super::structure_rows::{RowRange, StructureRows, row_count};
 use super::text_file::Values;
 use crate::bench::format;
 use crate::error::{Context, Result, printable};
-use crate::features::ColumnDecl;
+use crate::features::{ColumnDecl, TableName};
 use arrow_array::{Array, ArrayRef};
 use std::io::Write;
 use std::sync::Arc;
@@ -81,17 +81,20 @@ impl TerminalTable {
     }
 
     fn text(&self, record: &Arc<StructureRows>) -> String {
-        let rows = record.structure.residues.len();
-        let range = RowRange {
+        let all = record.rows(TableName::Residues);
+        let range = |rows| RowRange {
             of: Arc::clone(record),
-            rows: 0..rows,
+            rows,
         };
+        let ranges: Vec<RowRange> = all.iter().cloned().map(range).collect();
+        let rows = row_count(&ranges);
         let shown_rows = rows.min(ROWS_MAX);
-        let mut shown = named(record, shown_rows);
+        let first: Vec<usize> = all.into_iter().flatten().take(shown_rows).collect();
+        let mut shown = named(record, &first);
         let mut width: usize = shown.iter().map(|column| column.width + 2).sum();
         let mut count = 0;
         for column in &self.columns {
-            let array = column.gather(std::slice::from_ref(&range));
+            let array = column.gather(&ranges);
             if array.null_count() == array.len() {
                 continue;
             }
@@ -147,9 +150,9 @@ fn title(record: &StructureRows) -> String {
 }
 
 /// The columns that identify a residue.
-fn named(record: &StructureRows, rows: usize) -> Vec<Shown> {
+fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
     let column = |name: &str, cell: &dyn Fn(usize) -> String| {
-        Shown::new(name, (0..rows).map(cell).collect())
+        Shown::new(name, rows.iter().copied().map(cell).collect())
     };
     let letters = |text: &[u8]| printable(text.trim_ascii()).into_owned();
     vec![

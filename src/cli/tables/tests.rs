@@ -1,5 +1,6 @@
 mod failures;
 mod formats;
+mod row_filter;
 
 use super::super::config::Compression;
 use super::*;
@@ -14,6 +15,7 @@ use std::fs;
 const SETTINGS: TableSettings = TableSettings {
     written: [true; 3],
     inputs_per_part: 4,
+    residues_per_part: 1000,
     rows_per_group: 7,
     format: TableFormat::Parquet,
     compression: Compression::Zstd(1),
@@ -142,6 +144,15 @@ fn write(lengths: &[i32], settings: TableSettings, threads: usize) -> tempfile::
 
 /// Tables without rows, in a folder of their own.
 fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables) {
+    start_with(settings, threads, &[])
+}
+
+/// [`start`], with statistics of residues' columns.
+fn start_with(
+    settings: TableSettings,
+    threads: usize,
+    reductions: &[Reduction],
+) -> (tempfile::TempDir, Tables) {
     let folder = tempfile::tempdir().unwrap();
     for name in folders() {
         fs::create_dir(folder.path().join(name)).unwrap();
@@ -155,7 +166,7 @@ fn start(settings: TableSettings, threads: usize) -> (tempfile::TempDir, Tables)
         folder.path(),
         settings,
         decls,
-        &[],
+        reductions,
         &metadata,
         Arc::new(pool),
     );
@@ -216,6 +227,51 @@ fn parts_end_at_ordinals_and_row_groups_at_rows() {
     );
     let structures = read(&folder.path().join("structures").join(parts[1]));
     assert_eq!(structures.num_rows(), 2);
+}
+
+#[test]
+fn a_part_ends_with_the_input_that_brings_it_to_its_residues() {
+    // Each structure has two chains of this length.
+    let lengths = [3, 5, 2, 1, 4, 2];
+    let parts_of = |residues_per_part, inputs_per_part| {
+        let settings = TableSettings {
+            inputs_per_part,
+            residues_per_part,
+            ..SETTINGS
+        };
+        let folder = write(&lengths, settings, 2);
+        let parts = names(&folder.path().join("structures")).into_iter();
+        let rows = parts.map(|part| read(&folder.path().join("structures").join(part)).num_rows());
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(parts_of(14, 100), [2, 3, 1]);
+    assert_eq!(parts_of(17, 100), [3, 3]);
+    assert_eq!(parts_of(1, 100), [1; 6]);
+    assert_eq!(parts_of(34, 100), [6]);
+    // Inputs are counted from the start of the part.
+    assert_eq!(parts_of(16, 2), [2, 2, 2]);
+    assert_eq!(parts_of(6, 2), [1, 1, 2, 1, 1]);
+}
+
+#[test]
+fn the_structures_of_an_input_are_in_one_part() {
+    let settings = TableSettings {
+        residues_per_part: 5,
+        ..SETTINGS
+    };
+    let (folder, mut tables) = start(settings, 1);
+    for ordinal in [0, 0, 0, 1, 2, 2] {
+        tables.advance(ordinal).unwrap();
+        let structure = structure(2);
+        let features = features(structure.residues.len());
+        let record = StructureRows::new(format!("in/{ordinal}.pdb"), structure, features);
+        tables.append(record).unwrap();
+    }
+    let (parts, _) = tables.finish().unwrap();
+    assert_eq!(parts, 2);
+    let of_part = |part: &str| read(&folder.path().join("structures").join(part)).num_rows();
+    let rows = ["part-00000.parquet", "part-00001.parquet"].map(of_part);
+    assert_eq!(rows, [3, 3]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let mut raw = args.overrides.raw_config(args.config.as_deref())?;
     raw.set_list("INPUT", "input", args.inputs);
     let config = Config::resolve(raw)?;
-    check_format(config.tables.format)?;
+    check_tables(&config)?;
     // A Python that cannot compare is an error before the run, not after it.
     let python = Python::find(&args.python)?;
     let folder = Folder::new(args.keep);
@@ -74,8 +74,13 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     Ok(if agrees { code } else { FAILED })
 }
 
-/// Checks that the scripts can read tables of this format.
-fn check_format(format: TableFormat) -> Result<()> {
+/// Checks that the scripts can read the tables, which must have all residues.
+fn check_tables(config: &Config) -> Result<()> {
+    if config.condition.is_some() {
+        let error = Error::config("`tables.where`: the comparison needs the rows of all residues");
+        return Err(error.fix("leave tables.where out"));
+    }
+    let format = config.tables.format;
     if format == TableFormat::Parquet {
         return Ok(());
     }

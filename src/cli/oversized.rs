@@ -1,0 +1,86 @@
+//! Structures that no bucket of the engine holds. Each runs alone, on the CPU, in a bucket of its
+//! own size that is freed afterwards. The values are those that the engine would compute, so the
+//! tables do not depend on the size of its buckets.
+
+use super::plan::Plan;
+use crate::backend::{Backend, Choice, select};
+use crate::error::{Error, ErrorKind, Result};
+use crate::features::{Features, Input};
+use crate::pipeline::{Delivery, Engine, EngineConfig, MemoryPlan, Pipeline};
+use crate::replay::{Mode, Policy};
+use crate::workload::{Completion, Extent, Workload};
+use std::sync::Arc;
+
+/// Computes `completion` if the engine rejected its structure for its size. Returns whether the
+/// structure ran alone.
+pub(super) fn complete(
+    plan: &Plan,
+    completion: Completion<Features>,
+) -> (Completion<Features>, bool) {
+    let Completion { item, result } = completion;
+    let is_too_large = matches!(&result, Err(error) if error.kind() == ErrorKind::Capacity);
+    if !is_too_large || item.structure.is_err() {
+        return (Completion { item, result }, false);
+    }
+    let mut pipeline = match pipeline_for(plan, &item) {
+        Ok(pipeline) => pipeline,
+        Err(error) => {
+            let result = Err(error);
+            return (Completion { item, result }, false);
+        }
+    };
+    let submitted = pipeline.submit(item);
+    submitted.expect("the slot is free");
+    let Delivery { item, result, .. } = pipeline.wait().expect("an item is in flight");
+    (Completion { item, result }, true)
+}
+
+/// A pipeline on the CPU whose only bucket holds the item and little more.
+///
+/// # Errors
+/// [`ErrorKind::Capacity`] if the structure is over the limit, or there is not enough memory.
+fn pipeline_for(plan: &Plan, item: &Input) -> Result<Pipeline<Features>> {
+    let workload = Features::new(plan.config.features.clone())?;
+    let extent = workload.extent(item)?;
+    let residues_max = plan.config.batch.structure_residues_max;
+    let limit = Features::capacity(residues_max);
+    if let Some(axis) = extent.first_excess(limit) {
+        let (length, most, name) = (extent[axis], limit[axis], workload.axes()[axis]);
+        let message = format!(
+            "the structure has {length} {name}, over {most}: \
+             limits.structure_residues_max is {residues_max}"
+        );
+        return Err(Error::new(ErrorKind::Capacity, message)
+            .fix("raise limits.structure_residues_max if the file is as it should be"));
+    }
+    let backend = cpu(plan)?;
+    // A recording has no axis of length 0.
+    let config = config(extent.max(Features::capacity(1)));
+    Pipeline::new(workload, &[backend], Arc::clone(&plan.pool), &config)
+}
+
+/// The memory for a structure as large as the limit.
+///
+/// # Errors
+/// The features' settings are wrong.
+pub(super) fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
+    let workload = Features::new(plan.config.features.clone())?;
+    let capacity = Features::capacity(plan.config.batch.structure_residues_max);
+    Engine::memory_plan(&workload, cpu(plan)?.device(), &config(capacity))
+}
+
+fn cpu(plan: &Plan) -> Result<Arc<dyn Backend>> {
+    Ok(select(Choice::Cpu, &plan.pool)?.backend)
+}
+
+/// A graph would be replayed once, so there is none.
+fn config(capacity: Extent) -> EngineConfig {
+    EngineConfig {
+        slots: 1,
+        policy: Policy {
+            mode: Mode::Stream,
+            ..Policy::default()
+        },
+        ..EngineConfig::new(capacity)
+    }
+}
