@@ -1,6 +1,9 @@
 //! The program, run as a user runs it.
 #![cfg(feature = "cli")]
 
+#[cfg(target_os = "linux")]
+#[path = "../support/disk_calls.rs"]
+mod disk_calls;
 #[path = "../support/archives.rs"]
 mod makers;
 #[path = "../support/random.rs"]
@@ -11,6 +14,8 @@ mod archives;
 mod bench;
 mod conditions;
 mod devices;
+#[cfg(target_os = "linux")]
+mod fault_points;
 #[cfg(unix)]
 mod first_commands;
 mod formats;

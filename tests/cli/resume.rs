@@ -5,11 +5,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A folder of inputs, some of which are rejected, in several parts.
-struct Set {
-    folder: tempfile::TempDir,
-    features: &'static str,
+pub(super) struct Set {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) features: &'static str,
     /// More arguments of every run.
-    args: Vec<String>,
+    pub(super) args: Vec<String>,
 }
 
 const INPUTS: usize = 60;
@@ -23,7 +23,7 @@ const PARTS: [&str; 4] = [
 ];
 
 impl Set {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let inputs = folder.path().join("in");
         fs::create_dir(&inputs).unwrap();
@@ -65,7 +65,7 @@ impl Set {
         str_of(&self.folder.path().join(name)).to_owned()
     }
 
-    fn args(&self, out: &str, more: &[&str]) -> Vec<String> {
+    pub(super) fn args(&self, out: &str, more: &[&str]) -> Vec<String> {
         let args = [self.at("in"), "-o".to_owned(), self.at(out)];
         let args = args.into_iter().chain(PARTS.map(str::to_owned));
         let args = args.chain(["--features".to_owned(), self.features.to_owned()]);
@@ -73,7 +73,7 @@ impl Set {
         args.chain(more.iter().map(|&arg| arg.to_owned())).collect()
     }
 
-    fn run(&self, out: &str, more: &[&str]) -> (Output, i32) {
+    pub(super) fn run(&self, out: &str, more: &[&str]) -> (Output, i32) {
         let args = self.args(out, more);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         run(&args)
@@ -122,7 +122,7 @@ impl Set {
     }
 
     /// Checks that a run that went on has the results of one that nothing disturbed.
-    fn check(&self, out: &str) {
+    pub(super) fn check(&self, out: &str) {
         assert!(self.results(out) == self.results("whole"));
         let [whole, resumed] = ["whole", out].map(|out| record(&self.folder.path().join(out)));
         assert_eq!(resumed["state"], "finished");

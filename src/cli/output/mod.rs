@@ -63,8 +63,15 @@ impl OutputFolder {
         let lock = lock(&path.join(LOCK)).within(place)?;
         replace::resume(path)?;
         let found = results_in(path)?;
-        let (temporary, results): (Vec<_>, Vec<_>) =
+        let (mut temporary, mut results): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|file| is_temporary(file));
+        // A run that is killed before it writes `run.json` leaves an empty `rejected.jsonl`.
+        if let [file] = &results[..]
+            && file.ends_with(REJECTED)
+            && file.metadata().is_ok_and(|meta| meta.len() == 0)
+        {
+            temporary.append(&mut results);
+        }
         if !overwrite && !results.is_empty() && !may_replace(path, config) {
             let error = Error::usage("the folder holds the results of another run");
             return Err(error
