@@ -284,11 +284,12 @@ fn mistakes_in_a_benchmark_config_name_the_key() {
     wrong(&["--set", "vary.slots=[1, 2.5]"], "must be an integer");
     wrong(&["--set", "vary.modes=[\"grph\"]"], "did you mean `graph`");
     wrong(&["--references", "/nonexistent.toml"], "/nonexistent.toml");
-    let many = "vary.slots=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
+    let slots: Vec<usize> = (1..=40).collect();
+    let many = format!("vary.slots={slots:?}");
     let axes = "slots,batch,kernels,front,buckets,mode,build,scope,streams,transfer";
     let sizes =
         "launch.vary_elements=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
-    let all = ["--axes", axes, "--set", many, "--set", sizes];
+    let all = ["--axes", axes, "--set", &many, "--set", sizes];
     wrong(&all, "--full");
     wrong(
         &[

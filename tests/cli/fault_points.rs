@@ -5,37 +5,61 @@ use super::resume::Set;
 use super::*;
 use std::process::Stdio;
 
-#[test]
-fn a_run_that_stops_at_any_rename_or_flush_goes_on_to_the_same_bytes() {
-    let mut set = Set::new();
-    set.features = "rg";
-    set.args = ["--set", "tables.inputs_per_part=20"]
-        .map(str::to_owned)
-        .to_vec();
-    assert_eq!(set.run("whole", &[]).1, 3);
-    let folder = set.folder.path().to_owned();
+/// Stops runs at each rename and flush, and lets them go on. `prepare` makes the output folder.
+/// Returns the number of these points.
+fn stop_everywhere(set: &Set, args: &[&str], prepare: impl Fn(&str)) -> usize {
+    let folder = set.folder.path();
     let go_on = |out: &str, when: &str| {
-        let (output, code) = set.run(out, &["--resume"]);
+        let (mut output, mut code) = set.run(out, &["--resume"]);
+        if code == 2 && args.contains(&"--overwrite") {
+            // It was stopped before it had any results.
+            (output, code) = set.run(out, args);
+        }
         assert_eq!(code, 3, "{when}: {}", text(&output.stderr));
         set.check(out);
         fs::remove_dir_all(folder.join(out)).unwrap();
     };
-    let mut point = 0;
-    loop {
-        point += 1;
+    for point in 1.. {
+        prepare("out");
         let start = ["run", "--backend", "cpu"].map(str::to_owned);
-        let mut command = tapeloop(start.into_iter().chain(set.args("out", &[])));
-        let Some(disk) = kill_at(command.stderr(Stdio::null()), point) else {
-            break;
-        };
+        let mut command = tapeloop(start.into_iter().chain(set.args("out", args)));
         let out = folder.join("out");
+        let Some(disk) = kill_at(command.stderr(Stdio::null()), &out, point) else {
+            set.check("out");
+            return point - 1;
+        };
         copy_folder(&out, &folder.join("killed"));
         go_on("killed", &format!("killed at point {point}"));
         disk.lose_power(&out);
         go_on("out", &format!("power lost at point {point}"));
     }
-    // Three parts of three tables: each is flushed and renamed, as is `run.json` with each part.
-    assert!(point > 3 * (3 + 3 + 3) + 3 * 4, "{point} points");
+    unreachable!("a run has an end")
+}
+
+fn set() -> Set {
+    let mut set = Set::new();
+    set.features = "rg";
+    let args = ["--set", "tables.inputs_per_part=20"];
+    set.args = args.map(str::to_owned).to_vec();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    set
+}
+
+#[test]
+fn a_run_that_stops_at_any_rename_or_flush_goes_on_to_the_same_bytes() {
+    let points = stop_everywhere(&set(), &[], |_| ());
+    // Three parts of three tables, each flushed and renamed, and `run.json` with each part.
+    assert!(points > 3 * 3 * 2 + 3 * 2, "{points} points");
+}
+
+#[test]
+fn a_run_that_stops_while_it_replaces_others_goes_on_to_the_same_bytes() {
+    let set = set();
+    let other = ["--set", "tables.inputs_per_part=30"];
+    let points = stop_everywhere(&set, &["--overwrite"], |out| {
+        assert_eq!(set.run(out, &other).1, 3);
+    });
+    assert!(points > 2 * 3 * 3 * 2, "{points} points");
 }
 
 fn copy_folder(from: &Path, to: &Path) {

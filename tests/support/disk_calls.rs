@@ -10,7 +10,6 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::ptr::null_mut;
 
 /// What the disk holds for good.
 #[derive(Default)]
@@ -49,19 +48,11 @@ impl Disk {
                 fs::write(&rename.to, bytes).unwrap();
             }
         }
-        let mut folders = vec![folder.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in folder.read_dir().unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                let flushed = self.flushed.get(&path).copied().unwrap_or(0);
-                let file = OpenOptions::new().write(true).open(&path).unwrap();
-                if file.metadata().unwrap().len() > flushed {
-                    file.set_len(flushed).unwrap();
-                }
+        for path in files_in(folder) {
+            let flushed = self.flushed.get(&path).copied().unwrap_or(0);
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            if file.metadata().unwrap().len() > flushed {
+                file.set_len(flushed).unwrap();
             }
         }
     }
@@ -86,8 +77,21 @@ impl Disk {
     }
 }
 
-/// Runs `command`, and kills it before the `point`-th rename or flush. `None`: it ended before.
-pub(crate) fn kill_at(command: &mut Command, point: usize) -> Option<Disk> {
+/// The files in a folder and in its folders.
+pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten();
+    let files = |path: PathBuf| match path.is_dir() {
+        true => files_in(&path),
+        false => vec![path],
+    };
+    entries
+        .flat_map(|entry| files(entry.unwrap().path()))
+        .collect()
+}
+
+/// Runs `command`, which writes into `folder`, and kills it before the `point`-th rename or flush.
+/// `None`: it ended before.
+pub(crate) fn kill_at(command: &mut Command, folder: &Path, point: usize) -> Option<Disk> {
     // SAFETY: the call is one that may be made between fork and exec.
     unsafe {
         command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
@@ -95,8 +99,12 @@ pub(crate) fn kill_at(command: &mut Command, point: usize) -> Option<Disk> {
             _ => Ok(()),
         });
     }
-    let child = command.spawn().unwrap();
-    let (child, mut disk) = (child.id() as pid_t, Disk::default());
+    let mut disk = Disk::default();
+    for path in files_in(folder) {
+        let bytes = path.metadata().unwrap().len();
+        disk.flushed.insert(path, bytes);
+    }
+    let child = command.spawn().unwrap().id() as pid_t;
     let mut calls: BTreeMap<pid_t, Call> = BTreeMap::new();
     let (mut points, mut is_killed) = (0, false);
     wait_for(child).expect("it stops before its first instruction");

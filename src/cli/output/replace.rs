@@ -54,6 +54,8 @@ impl FileOperation {
 pub(super) fn replace(named: &Path, record: &Json) -> Result<()> {
     let parts = Parts::finished(record).expect("a run that replaces results has finished");
     let operations = operations(named, parts)?;
+    // A run that was killed here before may have left it; the next line tells of any other error.
+    let _ = fs::remove_file(temporary_name(&named.join(RECORD)));
     let mut moving = record.clone();
     moving["state"] = json!(REPLACING);
     moving["written"] = json!({ "parts": 0 });

@@ -179,6 +179,11 @@ pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
                 .within(shown(&path)));
         }
         if record["state"] == FINISHED {
+            // It was killed before it moved its results over the earlier ones.
+            let has_results = record["written"]["structures"].as_u64() > Some(0);
+            if path != named && has_results {
+                replace::replace(named, &record)?;
+            }
             return Ok(Found::Finished(record));
         }
         let committed = Committed::deserialize(&record[RESUME]).map_err(|error| {
