@@ -3,7 +3,7 @@
 
 // Computes for each residue the mean sequence separation over the contacts of its atoms with atoms
 // of other residues of its chain, and their sum and number; one warp per residue.
-KERNEL(32 * WARPS, 5)
+KERNEL(32 * WARPS, 8)
 contact_order(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
               const Atom* atoms, CELL_PARAMS, const unsigned* residue_of, float* means,
               unsigned long long* sums, unsigned radius)

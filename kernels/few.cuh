@@ -18,27 +18,30 @@ struct Around {
     float4 candidates[ROOM];
     unsigned values[ROOM];
     uint2 places[32];
+    // -2 q and |q|^2 - R^2 for a few atoms q. In registers they would leave room for fewer warps.
+    float4 few[FEW];
 };
 
 // |p - q|^2 - R^2 for the q of a few atoms, as |p|^2 - 2 q . p + |q|^2 - R^2.
 struct Few {
-    float x[FEW], y[FEW], z[FEW], rest[FEW];
+    float4* few;
     unsigned count;
 
-    __device__ inline Few(const Atom* atoms, unsigned length, Position low, unsigned radius)
-        : count(length)
+    // All lanes call.
+    __device__ inline Few(Around& around, const Atom* atoms, unsigned length, Position low,
+                          unsigned radius)
+        : few(around.few), count(length)
     {
-#pragma unroll
-        for (unsigned k = 0; k < FEW; ++k) {
-            const Atom atom = atoms[min(k, length - 1)];
+        __syncwarp();
+        if (lane() < FEW) {
+            const Atom atom = atoms[min(lane(), length - 1)];
             const float qx = float(atom.x - low.x), qy = float(atom.y - low.y),
                         qz = float(atom.z - low.z);
             const float q2 = __fmaf_rn(qx, qx, __fmaf_rn(qy, qy, qz * qz));
-            x[k] = -2.0f * qx;
-            y[k] = -2.0f * qy;
-            z[k] = -2.0f * qz;
-            rest[k] = k < length ? q2 - float(radius) * float(radius) : 1e30f;
+            const float rest = lane() < length ? q2 - float(radius) * float(radius) : 1e30f;
+            few[lane()] = {-2.0f * qx, -2.0f * qy, -2.0f * qz, rest};
         }
+        __syncwarp();
     }
 
     // Calls add(k, near) with 1 if the candidate is near atom k, else 0. A second call may correct
@@ -50,9 +53,10 @@ struct Few {
         unsigned guesses[FEW];
 #pragma unroll
         for (unsigned k = 0; k < FEW; ++k) {
-            float value = __fmaf_rn(candidate.x, x[k], candidate.w + rest[k]);
-            value = __fmaf_rn(candidate.y, y[k], value);
-            value = __fmaf_rn(candidate.z, z[k], value);
+            const float4 q = few[k];
+            float value = __fmaf_rn(candidate.x, q.x, candidate.w + q.w);
+            value = __fmaf_rn(candidate.y, q.y, value);
+            value = __fmaf_rn(candidate.z, q.z, value);
             least = fminf(least, fabsf(value));
             guesses[k] = __float_as_uint(value) >> 31;
             add(k, int(guesses[k]));
@@ -60,9 +64,10 @@ struct Few {
         if (least < UNCERTAIN) {
 #pragma unroll
             for (unsigned k = 0; k < FEW; ++k) {
-                const unsigned d2 = squared(int(candidate.x + 0.5f * x[k]),
-                                            int(candidate.y + 0.5f * y[k]),
-                                            int(candidate.z + 0.5f * z[k]));
+                const float4 q = few[k];
+                const unsigned d2 = squared(int(candidate.x + 0.5f * q.x),
+                                            int(candidate.y + 0.5f * q.y),
+                                            int(candidate.z + 0.5f * q.z));
                 add(k, int(k < count && d2 < radius * radius) - int(guesses[k]));
             }
         }
@@ -87,7 +92,7 @@ __device__ inline void each_few(Around& around, const Cells& cells, const Grid& 
             length = 1;
             box.low = box.high = position(own[0]);
         }
-        const Few few(own, length, box.low, radius);
+        const Few few(around, own, length, box.low, radius);
         const auto itself = [](unsigned at) { return at; };
         const auto keep = [&](unsigned place, unsigned at, float x, float y, float z) {
             around.candidates[place] = {x, y, z, __fmaf_rn(x, x, __fmaf_rn(y, y, z * z))};

@@ -3,7 +3,7 @@
 
 // Computes the mean and the largest cx over each residue's atoms, one warp per residue. cx is the
 // ratio of free to filled volume in the sphere around an atom (Pintar et al. 2002).
-KERNEL(32 * WARPS, 5)
+KERNEL(32 * WARPS, 8)
 protrusion(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
            const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,
            double atom_volume)
