@@ -32,6 +32,7 @@ mod results;
 #[cfg(unix)]
 mod resume;
 mod signals;
+mod trajectories;
 mod validate;
 #[cfg(target_os = "linux")]
 mod workers;
