@@ -101,6 +101,12 @@ pub(super) struct RunArgs {
     /// Members of archives to read, by their names: "*.cif.gz".
     #[arg(long, value_name = "GLOB")]
     members: Option<String>,
+    /// Structure whose atoms are those of the trajectories (.xtc, .dcd) among the inputs.
+    #[arg(long, value_name = "FILE")]
+    topology: Option<String>,
+    /// Frames of each trajectory to read: "100:200:10", start:stop:step.
+    #[arg(long, value_name = "RANGE")]
+    frames: Option<String>,
     /// Read a part of the inputs: "3/16" is the third of sixteen.
     #[arg(long, value_name = "K/N")]
     shard: Option<String>,
@@ -363,6 +369,8 @@ impl ShowArgs {
             paths: self.files,
             input: Vec::new(),
             members: None,
+            topology: None,
+            frames: None,
             shard: None,
             output,
             config: None,
@@ -394,6 +402,8 @@ impl RunArgs {
             .overrides
             .raw_config(configs.first().map(PathBuf::as_path))?;
         raw.set("--members", "members", self.members);
+        raw.set("--topology", "topology", self.topology);
+        raw.set("--frames", "frames", self.frames);
         raw.set("--shard", "shard", self.shard);
         raw.set_list("INPUT", "input", inputs);
         raw.set("--output", "output", self.output.output);

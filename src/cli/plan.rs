@@ -2,19 +2,21 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Reduction, Wait, setting_json};
-use super::inputs::{self, ArchiveOptions};
+use super::inputs::{self, ArchiveOptions, FrameRange, Trajectories};
 use super::oversized;
+use super::path_text::shown;
 use super::tables::rows_bytes;
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::bench::format;
-use crate::error::{Error, ErrorKind, Result, printable};
+use crate::error::{Context, Error, ErrorKind, Result, printable};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, PLDDT, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
 use crate::replay::Mode;
-use crate::structure::ReadBudget;
+use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,6 +40,9 @@ pub(super) struct Plan {
     batch_pool: Arc<ThreadPool>,
     pub(super) selected: Selected,
     pub(super) engine: EngineConfig,
+    pub(super) trajectories: Trajectories,
+    /// The digest of the topology's file, if there is one.
+    topology_hash: Option<String>,
     /// `None` if no feature reads annotations.
     pub(super) annotations: Option<Arc<Annotations>>,
 }
@@ -53,7 +58,8 @@ impl Plan {
             return Err(Error::config("no input is given")
                 .fix("name files or folders: tapeloop run structures/ -o out"));
         }
-        inputs::check(&config.input)?;
+        let (trajectories, topology_hash) = trajectories_of(&config)?;
+        inputs::check(&config.input, &trajectories)?;
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
         let annotations = annotations_of(&config)?.map(Arc::new);
@@ -83,6 +89,8 @@ impl Plan {
             batch_pool,
             selected,
             engine,
+            trajectories,
+            topology_hash,
             annotations,
         })
     }
@@ -157,6 +165,9 @@ impl Plan {
         }
         if let Some(condition) = &self.config.condition {
             all.push(("tapeloop.where", condition.text.clone()));
+        }
+        if let Some(hash) = &self.topology_hash {
+            all.push(("tapeloop.topology_sha256", hash.clone()));
         }
         if let Some(annotations) = &self.annotations {
             all.push(("tapeloop.annotations", annotations.provenance()));
@@ -256,6 +267,23 @@ pub(super) fn memory_text(memory: &MemoryPlan) -> String {
             size(memory.host_bytes())
         ),
     }
+}
+
+/// Reads the topology, if there is one, and computes the digest of its file.
+fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
+    let Some(path) = &config.topology else {
+        return Ok((Trajectories::Unknown, None));
+    };
+    let mut reader = Reader::new(config.reading);
+    let topology = reader
+        .read_topology(path)
+        .within(|| format!("topology {}", shown(path)))?;
+    let bytes = std::fs::read(path).within(|| shown(path))?;
+    let digest = Sha256::digest(bytes);
+    let digest = digest.iter().map(|byte| format!("{byte:02x}"));
+    let range = config.frames.unwrap_or(FrameRange::ALL);
+    let trajectories = Trajectories::Read(Arc::new(topology), range);
+    Ok((trajectories, Some(digest.collect())))
 }
 
 /// Reads the annotations that `smooth.channels` names, if it names any.

@@ -1,6 +1,6 @@
 //! Progress: a bar on a terminal, a line every few seconds elsewhere.
 
-use super::inputs::{Archives, Shard, Sources};
+use super::inputs::{Archives, Shard, Sources, Trajectories};
 use super::run_counters::{RunCounters, RunCounts};
 use super::terminal::{complain, short};
 use crate::bench::format;
@@ -24,7 +24,12 @@ pub(super) struct Progress {
 impl Progress {
     /// Shows the progress of `counters`. Meanwhile a thread lists `items` a second time to count
     /// all inputs, for the remaining time.
-    pub(super) fn start(counters: &Arc<RunCounters>, items: &[String], shard: Shard) -> Self {
+    pub(super) fn start(
+        counters: &Arc<RunCounters>,
+        items: &[String],
+        trajectories: &Trajectories,
+        shard: Shard,
+    ) -> Self {
         let (stop, stopped) = bounded::<()>(0);
         let mut threads = Vec::new();
         let mut spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -34,7 +39,8 @@ impl Progress {
         };
         if Sources::can_walk_twice(items) {
             let (counters, stopped) = (Arc::clone(counters), stopped.clone());
-            let sources = Sources::new(items.to_vec(), Archives::Whole, shard);
+            let sources = Sources::new(items.to_vec(), Archives::Whole, shard)
+                .with_trajectories(trajectories.whole());
             spawn(
                 "tapeloop-count",
                 Box::new(move || count(sources, &counters, &stopped)),
@@ -63,7 +69,7 @@ fn count(mut sources: Sources, counters: &RunCounters, stopped: &Receiver<()>) {
     let mut total = 0;
     while sources.next().is_some() {
         let has_ended = stopped.try_recv() == Err(TryRecvError::Disconnected);
-        if has_ended || sources.has_archives() {
+        if has_ended || sources.has_members() {
             return;
         }
         total += 1;

@@ -1,7 +1,7 @@
 //! Reads sources into structures, several at once, in the order of the sources.
 
 use super::annotations::Annotations;
-use super::inputs::{Source, explained, structure_name};
+use super::inputs::{Content, Source, explained, structure_name};
 use super::path_text::text_of;
 use super::run_counters::RunCounters;
 use crate::error::{Error, Result, catch, excerpt};
@@ -84,7 +84,10 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
         let new = || Reader::with_budget(options, Arc::clone(budget));
         let mut reader = kept.take().unwrap_or_else(new);
         let structures = content.read(&source.path, &mut reader);
-        let structures = structures.map_err(|error| explained(&source.path, error))?;
+        let structures = structures.map_err(|error| match content {
+            Content::Frame(_) => error,
+            _ => explained(&source.path, error),
+        })?;
         if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {
             *kept = Some(reader);
         }
@@ -110,7 +113,6 @@ fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inputs::Content;
     use super::*;
     use flate2::Compression;
     use flate2::write::GzEncoder;

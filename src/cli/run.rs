@@ -29,6 +29,7 @@ use crate::workload::{Completion, Sink};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -155,12 +156,14 @@ pub(super) fn compute(
     let cores_before = core_time(Threads::All);
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
+    let reads: Vec<PathBuf> = reads.iter().chain(&plan.config.topology).cloned().collect();
     let archives = Archives::Read(plan.archives());
     let shard = plan.config.shard;
-    let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
+    let mut sources = Sources::new(plan.config.input.clone(), archives, shard)
+        .with_trajectories(plan.trajectories.clone());
     // Only a run with a folder can go on, and the digests read the size and the time of each file.
     let digests = match to.target {
-        Target::Folder(_) => sources.digests(reads),
+        Target::Folder(_) => sources.digests(&reads),
         Target::Stdout | Target::Table => InputDigests::default(),
     };
     let interrupted = to.interrupted.as_ref();
@@ -177,7 +180,7 @@ pub(super) fn compute(
             path,
             &written_folders(&plan.config.tables),
             to.overwrite,
-            reads,
+            &reads,
             header.config(),
         )?),
         (Target::Stdout | Target::Table, _) => None,
@@ -202,7 +205,7 @@ pub(super) fn compute(
         let items = &plan.config.input;
         let _progress = to
             .progress
-            .then(|| Progress::start(&counters, items, shard));
+            .then(|| Progress::start(&counters, items, &plan.trajectories, shard));
         let inputs = super::reading::inputs(
             sources,
             plan.config.reading,

@@ -365,6 +365,7 @@ impl<'a> Copier<'a> {
         let mut built = Structure {
             entry_id: deposited.entry_id.clone(),
             model: deposited.model,
+            frame: deposited.frame,
             assembly: deposited.assembly,
             b_factor_kind: deposited.b_factor_kind,
             plddt_scaled: deposited.plddt_scaled,

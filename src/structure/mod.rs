@@ -8,7 +8,8 @@
 //! `residue_runs` gathers atoms into residues, `polymer` decides which residues are polymer,
 //! `conformer` chooses among conformers, and `structure_builder` builds the structure with what
 //! `residue_template` knows of atom names and `references` of UniProt. `assembly` copies the chains
-//! if a biological assembly is wanted.
+//! if a biological assembly is wanted. `topology` gives a structure the
+//! coordinates of a trajectory's frames.
 //!
 //! Time and memory are linear in the size of the file, whatever it contains, and `read_limits`
 //! bounds what a file may hold.
@@ -37,6 +38,7 @@ mod residue_template;
 mod structure_builder;
 mod text;
 mod text8;
+mod topology;
 mod zstd;
 
 pub use atom_class::AtomClass;
@@ -44,8 +46,8 @@ pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use formats::Format;
 pub use model::{
-    Assembly, BFactorKind, Chain, Channel, LooseSpan, MISSING, Residue, Structure, Truncation,
-    Uniprot,
+    Assembly, BFactorKind, Chain, Channel, Frame, LooseSpan, MISSING, Residue, Structure,
+    Truncation, Uniprot,
 };
 #[cfg(feature = "cli")]
 pub(crate) use read_budget::BudgetShare;
@@ -53,3 +55,4 @@ pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
 pub use read_options::{Models, ReadOptions};
 pub use reader::{Reader, text_of};
+pub use topology::Topology;

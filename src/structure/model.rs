@@ -20,6 +20,8 @@ pub struct Structure {
     pub entry_id: Option<Arc<str>>,
     /// The model's number in the file; 1 if the file gives none.
     pub model: i32,
+    /// The frame that the coordinates are from, if they are from a trajectory.
+    pub frame: Option<Frame>,
     /// Whether the chains are those of the assembly. They are the deposited ones if the file does
     /// not define the assembly that was wanted.
     pub assembly: Assembly,
@@ -63,6 +65,15 @@ pub struct Channel {
     pub name: String,
     /// A value for each of [`Structure::residues`]; NaN for none.
     pub values: Vec<f32>,
+}
+
+/// A frame of a trajectory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// Its number in the trajectory, from 0.
+    pub index: u32,
+    /// The time in picoseconds; `None` if the trajectory gives none.
+    pub time_ps: Option<f32>,
 }
 
 /// Which chains a structure has.

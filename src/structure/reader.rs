@@ -85,6 +85,33 @@ impl Reader {
         self.read_stream(&path.to_string_lossy(), file, size, None, Error::io)
     }
 
+    pub(super) fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    /// The atoms of the file that was read last, and the selector that has chosen among them.
+    pub(super) fn last_file(&mut self) -> (&mut AtomTable, &mut PolymerSelector) {
+        (&mut self.table, &mut self.selector)
+    }
+
+    /// Passes `bytes` bytes to `parse`, which `fill` has written. They are from the budget.
+    ///
+    /// # Errors
+    /// Those of `fill` and `parse`, and
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the bytes.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with_bytes<T>(
+        &mut self,
+        bytes: u64,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+        parse: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let mut share = BudgetShare::new(self.budget.clone());
+        share.make_room(&mut self.file, bytes)?;
+        fill(&mut self.file)?;
+        parse(&self.file)
+    }
+
     /// Reads the bytes of a file called `name` from a stream. It has `size` bytes unless that is
     /// wrong. They are unpacked from `packed` bytes if that is given. `refused` makes the error if
     /// `stream` cannot be read.

@@ -214,7 +214,7 @@ fn a_full_disk_fails_the_run_in_every_format_and_leaves_no_part() {
     ] {
         // The tables reach the limit at their start, in a row group before the last, or in the
         // last block of 512 bytes of the residues.
-        fails(16, kind, 1 << 17);
+        fails(24, kind, 1 << 17);
         fails(128, kind, 500);
         let whole = folder.path().join(kind.concat());
         let output = command("true", &whole, kind, 1 << 17);

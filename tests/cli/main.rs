@@ -37,6 +37,7 @@ mod results;
 #[cfg(unix)]
 mod resume;
 mod signals;
+mod trajectories;
 mod validate;
 #[cfg(target_os = "linux")]
 mod workers;

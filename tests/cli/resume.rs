@@ -61,6 +61,19 @@ impl Set {
         set
     }
 
+    /// With the frames of a trajectory, which holds those of a shorter one again and again.
+    fn frames() -> Self {
+        let mut set = Set::new();
+        let inputs = set.folder.path().join("in");
+        fs::remove_dir_all(&inputs).unwrap();
+        fs::create_dir(&inputs).unwrap();
+        let xtc = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/trajectories/1ubi.xtc");
+        let bytes = fs::read(xtc).unwrap().repeat(INPUTS / 3);
+        fs::write(inputs.join("long.xtc"), bytes).unwrap();
+        set.args = vec!["--topology".to_owned(), format!("{SAMPLES}/1ubi.pdb")];
+        set
+    }
+
     fn at(&self, name: &str) -> String {
         str_of(&self.folder.path().join(name)).to_owned()
     }
@@ -189,6 +202,16 @@ fn annotations_are_counted_through_all_runs_that_had_a_part_in_the_results() {
     };
     assert_eq!(warnings(&output).len(), 2, "{said}");
     assert_eq!(warnings(&output), warnings(&whole));
+}
+
+#[test]
+fn a_run_goes_on_within_a_trajectory() {
+    let set = Set::frames();
+    assert_eq!(set.run("whole", &[]).1, 0);
+    set.interrupt("out", 3, &[]);
+    let (output, code) = set.run("out", &["--resume", "--threads", "2"]);
+    assert_eq!(code, 0, "{}", text(&output.stderr));
+    set.check("out");
 }
 
 #[test]

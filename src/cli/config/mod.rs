@@ -13,7 +13,7 @@ mod resolver;
 mod suggest;
 mod tables;
 
-use super::inputs::{STDIN, Shard, member_pattern};
+use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
 use crate::backend::{Choice, DeviceChoice, Residency, Streams};
 use crate::error::Result;
@@ -93,6 +93,10 @@ pub(super) struct Config {
     /// Members of archives whose names match are read; `None` reads those with the ending of a
     /// structure file.
     pub(super) members: Option<glob::Pattern>,
+    /// The structure whose atoms are those of trajectories.
+    pub(super) topology: Option<PathBuf>,
+    /// The frames of each trajectory that are read; `None` for all.
+    pub(super) frames: Option<FrameRange>,
     /// The part of the inputs that is read.
     pub(super) shard: Shard,
     /// The folder that holds the results; `-` for standard output.
@@ -151,6 +155,8 @@ impl Config {
         let mut keys = Resolver::new(raw);
         let input = resolve_input(&mut keys);
         let members = resolve_parsed(&mut keys, "members", member_pattern);
+        let topology = resolve_topology(&mut keys);
+        let frames = resolve_parsed(&mut keys, "frames", str::parse);
         let shard = resolve_parsed(&mut keys, "shard", str::parse);
         let output = resolve_output(&mut keys);
         let reading = ReadOptions {
@@ -161,6 +167,7 @@ impl Config {
             strict: keys.flag("strict", false),
             limits: resolve_limits(&mut keys),
         };
+        check_trajectories(&mut keys, topology.is_some(), &reading);
         let reading_bytes_max =
             keys.integer("limits.reading_bytes_max", READING_BYTES_MAX, 1..=i64::MAX) as u64;
         let annotations = resolve_annotations(&mut keys);
@@ -190,6 +197,8 @@ impl Config {
         Ok(Config {
             input,
             members,
+            topology,
+            frames,
             shard: shard.unwrap_or(Shard::WHOLE),
             output,
             reading,
@@ -323,6 +332,31 @@ fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
     keys.record("annotations", json!(texts));
     paths
+}
+
+/// A path that starts from the config file's folder.
+fn resolve_topology(keys: &mut Resolver) -> Option<PathBuf> {
+    let set = keys.text("topology");
+    let path = set.map(|(path, origin)| resolve_dots(origin.join(path)));
+    keys.record("topology", json!(path.as_deref().map(text_of)));
+    path
+}
+
+/// A trajectory has the atoms of its topology's first model, and no others.
+fn check_trajectories(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
+    if !has_topology && keys.entry("frames").is_some() {
+        keys.problem("frames", "is for trajectories, and `topology` is not set");
+    }
+    if has_topology && reading.models != Models::First {
+        keys.problem(
+            "models",
+            "\"all\" is for files, and trajectories are read; leave it out",
+        );
+    }
+    if has_topology && reading.assembly != Assembly::Deposited {
+        let text = "trajectories have the chains of their topology; leave it out";
+        keys.problem("assembly", text);
+    }
 }
 
 fn resolve_threads(keys: &mut Resolver) -> usize {

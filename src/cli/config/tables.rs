@@ -31,6 +31,8 @@ pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) rows_per_group: usize,
     /// A compression that `format` supports.
     pub(in crate::cli) compression: Compression,
+    /// Whether the tables have columns for the frames of trajectories.
+    pub(in crate::cli) has_frames: bool,
 }
 
 /// The file format of the tables.
@@ -113,6 +115,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
         residues_per_part: count("tables.residues_per_part", 1 << 24, 1 << 40) as u64,
         rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
         compression: resolve_compression(keys, format),
+        has_frames: keys.entry("topology").is_some(),
     }
 }
 

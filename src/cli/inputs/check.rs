@@ -2,7 +2,7 @@
 
 use super::folder::list_of_folder;
 use super::globs::Glob;
-use super::{Archives, STDIN, Shard, Sources};
+use super::{Archives, STDIN, Shard, Sources, Trajectories};
 use crate::cli::config::did_you_mean;
 use crate::cli::path_text::{path_of, shown};
 use crate::error::{Error, ErrorKind, Result, printable};
@@ -16,14 +16,15 @@ use std::path::Path;
 /// # Errors
 /// [`ErrorKind::Io`] or [`ErrorKind::Input`] for an item that names nothing, a directory or a glob
 /// without structure files, or what is no file.
-pub(in crate::cli) fn check(items: &[String]) -> Result<()> {
+pub(in crate::cli) fn check(items: &[String], trajectories: &Trajectories) -> Result<()> {
     for item in items {
         let (path, problem) = match item.strip_prefix('@') {
             Some(STDIN) => continue,
             Some(list) => (path_of(list), None),
             // An entry that cannot be read is rejected by the run, unless there is nothing else.
             None => {
-                let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE);
+                let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE)
+                    .with_trajectories(trajectories.whole());
                 match sources.next() {
                     Some(source) if source.content.is_ok() => continue,
                     Some(_) if sources.any(|source| source.content.is_ok()) => continue,

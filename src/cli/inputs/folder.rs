@@ -1,8 +1,7 @@
 //! The entries of a directory.
 
-use super::archive::ArchiveKind;
 use crate::structure::Format;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,12 +47,11 @@ pub(super) enum EntryKind {
     Special,
 }
 
-/// The structure files and subdirectories of a directory, and its archives if `has_archives`, sorted
-/// by name. Adds what else it has to
-/// `skipped`. Hidden names are skipped, and so are linked directories, which may lead back up.
+/// The structure files and subdirectories of a directory, and the files for whose names `is_other`
+/// holds, sorted by name. Adds what else it has to `skipped`. Hidden names are skipped, and so are linked directories, which may lead back up.
 pub(super) fn structures_in(
     folder: &Path,
-    has_archives: bool,
+    is_other: impl Fn(&OsStr) -> bool,
     skipped: &mut Skipped,
 ) -> io::Result<Vec<Entry>> {
     let mut entries = list_of_folder(folder)?;
@@ -61,11 +59,8 @@ pub(super) fn structures_in(
         if name.as_encoded_bytes().starts_with(b".") {
             return false;
         }
-        let is_structure = || {
-            let name = name.to_string_lossy();
-            let is_archive = || has_archives && ArchiveKind::of_name(&name).is_some();
-            Format::from_name(&name).is_some() || is_archive()
-        };
+        let is_structure =
+            || Format::from_name(&name.to_string_lossy()).is_some() || is_other(name);
         match kind {
             EntryKind::Folder => true,
             EntryKind::LinkedFolder => false,

@@ -1,8 +1,9 @@
 //! Lists the files that the config names, one at a time.
 //!
 //! Names alone decide the order: items as the config lists them, the entries of a directory by the
-//! bytes of their names, a list file line by line, the members of an archive as they come. An item
-//! that cannot be opened becomes a source with an error, and is rejected like any other input.
+//! bytes of their names, a list file line by line, the members of an archive and the frames of a
+//! trajectory as they come. An item that cannot be opened becomes a source with an error, and is
+//! rejected like any other input.
 
 mod archive;
 mod check;
@@ -11,6 +12,7 @@ mod folder;
 mod globs;
 mod list;
 mod shard;
+mod trajectory;
 mod unreadable;
 
 use super::files::kind_of;
@@ -33,6 +35,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trajectory::Trajectory;
+pub(super) use trajectory::{FrameRange, Trajectories};
 pub(super) use unreadable::explained;
 
 /// The name of standard input: `-` is a structure or an archive, and `@-` a list.
@@ -45,7 +49,7 @@ const STDIN_STRUCTURE: &str = "stdin";
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) ordinal: u64,
-    /// The file, or the archive and its member.
+    /// The file, or the archive and its member, or the trajectory and its frame.
     pub(super) path: PathBuf,
     /// The bytes, or the error if the input cannot be opened.
     pub(super) content: Result<Content>,
@@ -57,16 +61,17 @@ pub(super) struct Source {
 pub(super) struct Sources {
     items: std::vec::IntoIter<String>,
     archives: Archives,
+    trajectories: Trajectories,
     shard: Shard,
     /// The current item, and the number of inputs before it.
     current: (PathBuf, u64),
-    /// Open folders, globs, lists and archives, innermost last.
+    /// Open folders, globs, lists, archives and trajectories, innermost last.
     open: Vec<Level>,
     /// Inputs so far, of all shards.
     found: u64,
     next_ordinal: u64,
     skipped: Skipped,
-    has_archives: bool,
+    has_members: bool,
     members: MemberNames,
     /// `None` if no run could go on with these inputs.
     digester: Option<Digester>,
@@ -92,6 +97,7 @@ enum Level {
     Folder(PathBuf, std::vec::IntoIter<Entry>),
     Glob(GlobLevel),
     List(List),
+    Trajectory(Box<Trajectory>),
 }
 
 /// A folder whose entries are matched with the segment of a glob at `depth`.
@@ -110,13 +116,14 @@ impl Sources {
         Sources {
             items: items.into_iter(),
             archives,
+            trajectories: Trajectories::Unknown,
             shard,
             current: (PathBuf::new(), 0),
             open: Vec::new(),
             found: 0,
             next_ordinal: 0,
             skipped: Skipped::default(),
-            has_archives: false,
+            has_members: false,
             members: MemberNames::default(),
             digester: None,
             chain: None,
@@ -142,9 +149,9 @@ impl Sources {
         self.members.repeated
     }
 
-    /// Whether an archive was found so far.
-    pub(super) fn has_archives(&self) -> bool {
-        self.has_archives
+    /// Whether an archive or a trajectory was found so far.
+    pub(super) fn has_members(&self) -> bool {
+        self.has_members
     }
 
     /// Whether the next input is in the shard.
@@ -183,13 +190,16 @@ impl Sources {
         }
     }
 
-    /// Opens a file, which may be an archive.
+    /// Opens a file, which may be an archive or a trajectory.
     fn open_file(&mut self, path: PathBuf) -> Option<Source> {
+        if let Some(opened) = self.open_trajectory(&path) {
+            return self.source(path, Some(opened.err()?));
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let Some(kind) = ArchiveKind::of_name(&name) else {
             return self.source(path, None);
         };
-        self.has_archives = true;
+        self.has_members = true;
         let Archives::Read(options) = &self.archives else {
             return self.source(path, None);
         };
@@ -286,7 +296,11 @@ impl Sources {
 
     fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
         let has_archives = !matches!(self.archives, Archives::Unknown);
-        match structures_in(&folder, has_archives, &mut self.skipped) {
+        let is_other = |name: &OsStr| {
+            let is_archive = || ArchiveKind::of_name(&name.to_string_lossy()).is_some();
+            has_archives && is_archive() || self.trajectories.include(name)
+        };
+        match structures_in(&folder, is_other, &mut self.skipped) {
             Ok(entries) => {
                 self.open.push(Level::Folder(folder, entries.into_iter()));
                 None
@@ -365,6 +379,7 @@ impl Sources {
     fn step(&mut self) -> Option<Source> {
         match self.open.last_mut()? {
             Level::Archive(_) => self.step_archive(),
+            Level::Trajectory(_) => self.step_trajectory(),
             Level::Folder(folder, entries) => {
                 let Some(Entry { name, kind }) = entries.next() else {
                     self.open.pop();
@@ -392,8 +407,9 @@ impl Sources {
                         return source;
                     }
                     self.open.truncate(depth);
-                    let problem = Error::input("a chain of an archive cannot be chosen");
-                    self.source(path, Some(problem.fix("unpack it, and list its files")))
+                    let what = "a chain of an archive or a trajectory cannot be chosen";
+                    let fix = "list files, or write the chain alone";
+                    self.source(path, Some(Error::input(what).fix(fix)))
                 }
                 Err(problem) => {
                     let path = list.path.clone();

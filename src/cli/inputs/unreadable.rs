@@ -5,7 +5,7 @@ use crate::structure::compression::Compression;
 use std::path::Path;
 
 /// Endings of names, what such files are, and what to do with them.
-const UNREADABLE: [(&[&str], &str, &str); 8] = [
+const UNREADABLE: [(&[&str], &str, &str); 9] = [
     (&["mmtf"], "MMTF", PDB_OR_MMCIF),
     (&["xml"], "PDBML", PDB_OR_MMCIF),
     (
@@ -16,9 +16,14 @@ const UNREADABLE: [(&[&str], &str, &str); 8] = [
         "convert it, for example with gemmi or Open Babel",
     ),
     (
-        &["xtc", "dcd", "trr", "nc"],
+        &["xtc", "dcd"],
+        "a trajectory by its name",
+        "unpack it if it is packed, and give its structure to `tapeloop run` with --topology",
+    ),
+    (
+        &["trr", "nc"],
         "a trajectory",
-        "write its frames as PDB models",
+        "write it as XTC or DCD, for example with MDAnalysis",
     ),
     (
         &["fasta", "fa", "faa", "a3m"],

@@ -31,6 +31,7 @@ enum Source {
     Padded(PaddedOfRow),
     Code(OfRow<u8>, Option<u8>),
     Integer(OfRow<Option<i32>>),
+    Real(OfRow<Option<f32>>),
     Flag(OfRow<bool>),
     Feature(FeatureColumn),
     Reduced(ReducedColumn),
@@ -67,6 +68,18 @@ impl Column {
     /// Integers.
     pub(super) fn integer(name: &str, about: &str, of: OfRow<Option<i32>>) -> Self {
         Column::new(name, Kind::Integer, about, Source::Integer(of))
+    }
+
+    /// Reals with a unit.
+    pub(super) fn real(
+        name: &str,
+        about: &str,
+        unit: &'static str,
+        of: OfRow<Option<f32>>,
+    ) -> Self {
+        let mut column = Column::new(name, Kind::Real, about, Source::Real(of));
+        column.spec.unit = unit;
+        column
     }
 
     /// True or false.
@@ -154,6 +167,9 @@ impl Column {
             }
             Source::Integer(of) => {
                 Arc::new(rows_of(group, of).collect::<PrimitiveArray<Int32Type>>())
+            }
+            Source::Real(of) => {
+                Arc::new(rows_of(group, of).collect::<PrimitiveArray<Float32Type>>())
             }
             Source::Flag(of) => {
                 let flags: Vec<bool> = rows_of(group, of).collect();

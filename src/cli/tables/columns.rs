@@ -5,11 +5,13 @@ use super::column::Column;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
 
-/// All columns of a table. `features` lists the features' columns of each table.
+/// All columns of a table. `features` lists the features' columns of each table, and `has_frames`
+/// adds those of trajectories.
 pub(super) fn columns(
     table: TableName,
     features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
     reductions: &[Reduction],
+    has_frames: bool,
 ) -> Vec<Column> {
     let mut columns = vec![
         Column::text("source", "The path of the file.", |r, _| Some(&r.source)),
@@ -22,6 +24,9 @@ pub(super) fn columns(
             Some(r.structure.model)
         }),
     ];
+    if has_frames {
+        columns.extend(of_frames());
+    }
     columns.extend(match table {
         TableName::Residues => of_residues(),
         TableName::Chains => of_chains(),
@@ -39,6 +44,21 @@ pub(super) fn columns(
         }));
     }
     columns
+}
+
+fn of_frames() -> [Column; 2] {
+    [
+        Column::integer(
+            "frame",
+            "The frame's number in its trajectory, from 0.",
+            |r, _| Some(r.structure.frame?.index as i32),
+        )
+        .nullable(),
+        Column::real("time_ps", "The time of the frame.", "ps", |r, _| {
+            r.structure.frame?.time_ps
+        })
+        .nullable(),
+    ]
 }
 
 fn entry_id() -> Column {

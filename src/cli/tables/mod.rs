@@ -176,7 +176,7 @@ impl Tables {
         let cores = CoreTime::default();
         let table = |(&(name, _), folder): (&(TableName, &str), &Option<PathBuf>)| {
             let files = FileSpec {
-                columns: columns::columns(name, &features, reductions).into(),
+                columns: columns::columns(name, &features, reductions, settings.has_frames).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 cores: cores.clone(),

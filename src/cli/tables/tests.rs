@@ -19,6 +19,7 @@ const SETTINGS: TableSettings = TableSettings {
     rows_per_group: 7,
     format: TableFormat::Parquet,
     compression: Compression::Zstd(1),
+    has_frames: false,
 };
 
 /// The settings of each format without compression.

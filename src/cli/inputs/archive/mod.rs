@@ -5,6 +5,7 @@ mod tar;
 mod zip;
 
 use super::Skipped;
+use super::trajectory::FrameBytes;
 use crate::error::{Error, Result};
 use crate::structure::compression::Compression;
 use crate::structure::{BudgetShare, Format, ReadBudget, ReadLimits, Reader, Structure};
@@ -116,6 +117,8 @@ pub(in crate::cli) enum Content {
     Bytes { bytes: Vec<u8>, _share: BudgetShare },
     /// A member of a ZIP archive, which is read where it is parsed.
     Zip(ZipMember),
+    /// A frame of a trajectory, which is read where it is unpacked.
+    Frame(FrameBytes),
 }
 
 impl Content {
@@ -128,6 +131,7 @@ impl Content {
             Content::File => reader.read_path(path),
             Content::Bytes { bytes, .. } => reader.read_auto(&path.to_string_lossy(), bytes),
             Content::Zip(member) => member.read(path, reader),
+            Content::Frame(frame) => frame.read(reader).map(|structure| vec![structure]),
         }
     }
 }
@@ -138,6 +142,7 @@ impl std::fmt::Debug for Content {
             Content::File => f.write_str("File"),
             Content::Bytes { bytes, .. } => write!(f, "Bytes({})", bytes.len()),
             Content::Zip(_) => f.write_str("Zip"),
+            Content::Frame(_) => f.write_str("Frame"),
         }
     }
 }

@@ -58,7 +58,7 @@ fn a_test_of_null_is_unknown_and_so_is_its_opposite() {
 
 #[test]
 fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
-    let table = columns::columns(TableName::Residues, &|_| Vec::new(), &[]);
+    let table = columns::columns(TableName::Residues, &|_| Vec::new(), &[], false);
     let of_table = table.iter().map(|column| {
         let value_type = match column.spec.kind {
             Kind::Text | Kind::Word => ValueType::Text,

@@ -1,0 +1,199 @@
+//! Trajectories, whose frames are read one by one.
+//!
+//! The thread that lists inputs finds where each frame starts, which takes one short read of an XTC
+//! frame and none of a DCD frame. A frame is read and unpacked by the thread that needs it, so that
+//! all cores unpack, and a trajectory takes the memory of the frames that are being read.
+
+mod dcd;
+mod file;
+mod frame_range;
+mod step;
+mod xtc;
+
+use crate::error::{Error, Result};
+use crate::structure::{Frame, Reader, Structure, Topology};
+use dcd::Dcd;
+use file::{FramePlace, TrajectoryFile};
+pub(in crate::cli) use frame_range::FrameRange;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xtc::Xtc;
+
+/// What becomes of trajectories.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) enum Trajectories {
+    /// Those in folders are skipped; others are taken for structure files.
+    #[default]
+    Unknown,
+    /// Each is one source.
+    Whole,
+    /// Their frames are sources.
+    Read(Arc<Topology>, FrameRange),
+}
+
+/// The formats of trajectories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TrajectoryKind {
+    Xtc,
+    Dcd,
+}
+
+impl TrajectoryKind {
+    /// The format that a file's name shows by its ending, in either case.
+    fn of_name(name: &OsStr) -> Option<Self> {
+        let ending = Path::new(name).extension()?;
+        let is = |known: &str| ending.eq_ignore_ascii_case(known);
+        match is("xtc") {
+            true => Some(TrajectoryKind::Xtc),
+            false => is("dcd").then_some(TrajectoryKind::Dcd),
+        }
+    }
+}
+
+impl Trajectories {
+    /// The same files without their frames.
+    pub(in crate::cli) fn whole(&self) -> Self {
+        match self {
+            Trajectories::Unknown => Trajectories::Unknown,
+            Trajectories::Whole | Trajectories::Read(..) => Trajectories::Whole,
+        }
+    }
+
+    /// Whether a file of this name is a trajectory that is an input.
+    pub(super) fn include(&self, name: &OsStr) -> bool {
+        !matches!(self, Trajectories::Unknown) && TrajectoryKind::of_name(name).is_some()
+    }
+}
+
+/// An open trajectory whose frames are being listed.
+pub(super) struct Trajectory {
+    path: PathBuf,
+    frames: Frames,
+    topology: Arc<Topology>,
+    range: FrameRange,
+    /// Number of the next frame.
+    next: u32,
+    /// Frames in the range so far.
+    taken: u32,
+}
+
+enum Frames {
+    Xtc(Xtc),
+    Dcd(Arc<Dcd>),
+}
+
+/// Where the bytes of a frame are, and how they are read.
+pub(in crate::cli) struct FrameBytes {
+    place: FramePlace,
+    /// The header of the trajectory, if it is a DCD file.
+    dcd: Option<Arc<Dcd>>,
+    frame: Frame,
+    topology: Arc<Topology>,
+}
+
+impl Trajectory {
+    /// Opens the trajectory at `path`.
+    ///
+    /// # Errors
+    /// It cannot be opened, is damaged, or has another number of atoms than the topology.
+    fn open(
+        path: &Path,
+        kind: TrajectoryKind,
+        topology: &Arc<Topology>,
+        range: FrameRange,
+    ) -> Result<Self> {
+        let file = TrajectoryFile::open(path)?;
+        Ok(Trajectory {
+            path: path.to_owned(),
+            frames: match kind {
+                TrajectoryKind::Xtc => Frames::Xtc(Xtc::new(file)),
+                TrajectoryKind::Dcd => Frames::Dcd(Arc::new(Dcd::open(file, topology)?)),
+            },
+            topology: Arc::clone(topology),
+            range,
+            next: 0,
+            taken: 0,
+        })
+    }
+
+    /// Goes to the next frame of the range; `None` at the end.
+    ///
+    /// # Errors
+    /// The trajectory is damaged or cut short here, or no frame is in the range.
+    fn next(&mut self) -> Result<Option<FrameBytes>> {
+        while !self.range.ends_before(self.next) {
+            let index = self.next;
+            let place = match &mut self.frames {
+                Frames::Xtc(xtc) => xtc.next(index, self.topology.file_atoms())?,
+                Frames::Dcd(dcd) => dcd.frame(index)?,
+            };
+            let Some((place, time_ps)) = place else {
+                break;
+            };
+            // The column of the tables has 32 bits with a sign.
+            if index == i32::MAX as u32 {
+                return Err(Error::input(format!("there are more than {index} frames")));
+            }
+            self.next += 1;
+            if self.range.contains(index) {
+                self.taken += 1;
+                let dcd = match &self.frames {
+                    Frames::Dcd(dcd) => Some(Arc::clone(dcd)),
+                    Frames::Xtc(_) => None,
+                };
+                return Ok(Some(FrameBytes {
+                    place,
+                    dcd,
+                    frame: Frame { index, time_ps },
+                    topology: Arc::clone(&self.topology),
+                }));
+            }
+        }
+        if self.taken > 0 {
+            return Ok(None);
+        }
+        Err(match self.next {
+            0 => Error::input("the trajectory has no frame").fix("write it again"),
+            frames => Error::input(format!(
+                "none of the {frames} frames up to there is in frames = \"{}\"",
+                self.range
+            ))
+            .fix("choose others; frames are counted from 0"),
+        })
+    }
+
+    /// The path of a frame, whose file name is unlike those of other frames and trajectories.
+    fn path_of(&self, frame: Frame) -> PathBuf {
+        let mut name = self.path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{:06}.", frame.index));
+        name.push(self.path.extension().unwrap_or_default());
+        self.path.join(name)
+    }
+}
+
+impl FrameBytes {
+    /// Reads the structure at this frame.
+    ///
+    /// # Errors
+    /// The frame is damaged or cannot be read, and those of [`Topology::at_frame`].
+    pub(super) fn read(&self, reader: &mut Reader) -> Result<Structure> {
+        let FramePlace {
+            file,
+            offset,
+            bytes,
+        } = &self.place;
+        let index = self.frame.index;
+        reader.with_bytes(
+            *bytes,
+            |buffer| file.read(buffer, *offset, &format!("frame {index}")),
+            |bytes| match &self.dcd {
+                None => xtc::read(bytes, &self.topology, self.frame),
+                Some(dcd) => dcd.read(bytes, &self.topology, self.frame),
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;
