@@ -9,7 +9,7 @@ use super::inputs::{Archives, InputDigests, Source, Sources};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::path_text;
-use super::plan::Plan;
+use super::plan::{Plan, archive_options};
 use super::progress::Progress;
 use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
@@ -154,7 +154,7 @@ pub(super) fn compute(
     let cores_before = core_time(Threads::All);
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
-    let archives = Archives::Read(plan.archives());
+    let archives = Archives::Read(archive_options(&plan.config));
     let shard = plan.config.shard;
     let mut sources = Sources::new(plan.config.input.clone(), archives, shard);
     // Only a run with a folder can go on, and the digests read the size and the time of each file.

@@ -14,6 +14,7 @@ mod shard;
 mod unreadable;
 
 use super::files::kind_of;
+use super::packed::PackedFile;
 use super::path_text::{path_of, shown};
 use crate::error::{Error, Result};
 use crate::structure::Format;
@@ -373,6 +374,11 @@ impl Sources {
                 let path = folder.join(name);
                 match kind {
                     EntryKind::Folder => self.open_folder(path),
+                    // The folder may hold the tables of a run.
+                    _ if is_other_table(&path) => {
+                        self.skipped.add_other(path);
+                        None
+                    }
                     _ => self.open_file(path),
                 }
             }
@@ -508,6 +514,17 @@ impl Sources {
         );
         self.source(path, Some(problem))
     }
+}
+
+/// Whether a file is an Arrow file by its name and no file of a packed set.
+fn is_other_table(path: &Path) -> bool {
+    is_packed_name(path) && !PackedFile::is_at(path)
+}
+
+/// Whether a file has the name of a packed file.
+fn is_packed_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ArchiveKind::of_name(&name) == Some(ArchiveKind::Packed)
 }
 
 /// The name of the structure in a source: the file's name without the ending of a compressed file and
