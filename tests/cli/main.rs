@@ -20,6 +20,7 @@ mod kills;
 mod limits;
 mod mistakes;
 mod output;
+mod packed;
 mod paint;
 mod printing;
 mod reals;

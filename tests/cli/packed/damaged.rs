@@ -1,0 +1,122 @@
+//! Files of packed sets that are damaged, and Arrow files that are no packed set.
+
+use super::*;
+
+/// A set of one sample three times, and the bytes of its only file.
+fn set(folder: &Path) -> (PathBuf, Vec<u8>) {
+    let set = folder.join("set");
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    pack(&[&sample, &sample, &sample, "-o", str_of(&set)], 0);
+    let file = set.join("structures-00000.arrow");
+    let bytes = fs::read(&file).unwrap();
+    (file, bytes)
+}
+
+#[test]
+fn a_flipped_bit_rejects_the_inputs_of_its_record_batch_and_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, mut bytes) = set(folder.path());
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+    let out = folder.path().join("out");
+    let (output, code) = run(&[str_of(&file), "-o", str_of(&out)]);
+    assert_eq!(code, 1);
+    let said = text(&output.stderr);
+    let parts = [
+        "structures-00000.arrow: record batch 0",
+        "the checksum of a record batch differs",
+    ];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    let rejected = rejected(&out);
+    assert_eq!(rejected.len(), 3);
+    assert!(
+        rejected[2]["source"]
+            .as_str()
+            .unwrap()
+            .ends_with("1ubi.pdb")
+    );
+    let (_, code, said) = command(&["inspect", str_of(&file)]);
+    assert_eq!((code, said.contains("checksum")), (1, true), "{said}");
+}
+
+#[test]
+fn a_file_that_is_cut_short_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, bytes) = set(folder.path());
+    for length in [0, 9, 10, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&file, &bytes[..length]).unwrap();
+        let out = folder.path().join("out");
+        let (output, code) = run(&[str_of(&file), "-o", str_of(&out), "--overwrite"]);
+        let said = text(&output.stderr);
+        assert_eq!(code, 1, "{said}");
+        let parts = ["structures-00000.arrow", "this is no complete Arrow file"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+}
+
+#[test]
+fn a_folder_with_the_tables_of_a_run_holds_no_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("in/out");
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    fs::create_dir(folder.path().join("in")).unwrap();
+    run_well(&[
+        &sample,
+        "-o",
+        str_of(&out),
+        "--format",
+        "arrow",
+        "--features",
+        "rg",
+    ]);
+    let next = folder.path().join("next");
+    let (output, code) = run(&[str_of(&out), "-o", str_of(&next)]);
+    let said = text(&output.stderr);
+    assert_ne!(code, 0);
+    assert!(said.contains("no structure file is found here"), "{said}");
+    assert!(!next.exists());
+    // They are skipped beside structures, and refused by name.
+    fs::copy(&sample, folder.path().join("in/1ubi.pdb")).unwrap();
+    let input = folder.path().join("in");
+    run_well(&[str_of(&input), "-o", str_of(&next), "--features", "rg"]);
+    assert_eq!(record(&next)["counts"]["inputs"], 1);
+    let table = out.join("residues/part-00000.arrow");
+    let (output, code) = run(&[str_of(&table), "-o", str_of(&next), "--overwrite"]);
+    let said = text(&output.stderr);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("this is an Arrow file, and no file of a packed set"),
+        "{said}"
+    );
+    let (_, code, said) = command(&["inspect", str_of(&table)]);
+    assert_eq!(
+        (code, said.contains("no file of a packed set")),
+        (1, true),
+        "{said}"
+    );
+    let (_, code, said) = command(&["inspect", str_of(&out)]);
+    assert_eq!(
+        (code, said.contains("the folder has no packed file")),
+        (1, true),
+        "{said}"
+    );
+}
+
+#[test]
+fn limits_hold_for_packed_structures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, _) = set(folder.path());
+    for limit in [
+        "atoms_max",
+        "residues_max",
+        "text_bytes_max",
+        "row_names_bytes_max",
+    ] {
+        let setting = format!("limits.{limit}=50");
+        let (output, code) = run(&[str_of(&file), "-o", "-", "--set", &setting]);
+        let said = text(&output.stderr);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(&format!("limits.{limit} is 50")), "{said}");
+    }
+}
