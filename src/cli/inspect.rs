@@ -59,7 +59,7 @@ fn budget() -> Arc<ReadBudget> {
     Arc::new(ReadBudget::new(u64::MAX))
 }
 
-/// Reads all record batches, which compares their checksums.
+/// Reads all structures as a run does, and compares the checksums.
 fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
     let (limits, budget) = (ReadLimits::default(), budget());
     let mut totals = Totals::default();
@@ -72,19 +72,19 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
         totals.settings = file.settings().clone();
         for at in 0..file.batches() {
             let names = file.names(at, &limits).within(|| shown(path))?;
-            let Batch { columns, .. } = file.batch(at, &limits, &budget)?;
+            let batch = file.batch(at, &names, &limits, &budget)?;
             let mut row = 0;
             while let Some((_, rows)) = names.input(row) {
                 totals.inputs += 1;
                 row = rows.end;
-            }
-            for row in 0..columns.rows() {
-                let (residues, atoms) = columns.counts(row);
-                totals.residues += residues as u64;
-                totals.atoms += atoms as u64;
-                match columns.error(row) {
-                    Some(_) => totals.rejected += 1,
-                    None => totals.structures += 1,
+                if batch.error(rows.start).is_some() {
+                    totals.rejected += 1;
+                    continue;
+                }
+                for structure in batch.structures(rows)? {
+                    totals.structures += 1;
+                    totals.residues += structure.residues.len() as u64;
+                    totals.atoms += structure.xyz.len() as u64;
                 }
             }
         }
@@ -179,7 +179,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
             if matches.is_empty() {
                 continue;
             }
-            let batch = file.batch(at, &limits, &budget)?;
+            let batch = file.batch(at, &names, &limits, &budget)?;
             for (source, rows) in matches {
                 found.push(input_json(&source, path, &batch, rows)?);
             }
@@ -191,7 +191,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
 fn input_json(source: &str, file: &Path, batch: &Batch, rows: Range<usize>) -> Result<Json> {
     let place =
         |structures| json!({"source": source, "file": shown(file), "structures": structures});
-    if let Some(error) = batch.columns.error(rows.start) {
+    if let Some(error) = batch.error(rows.start) {
         let mut input = place(json!([]));
         input["rejected"] = json!(error.to_string());
         return Ok(input);

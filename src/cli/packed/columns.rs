@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// The columns of a record batch.
 #[derive(Debug)]
-pub(in crate::cli) struct Columns {
+pub(super) struct Columns {
     model: Int32Array,
     entry_id: StringArray,
     assembly: StringArray,
@@ -122,7 +122,7 @@ impl Columns {
     ///
     /// # Errors
     /// A column has nulls that may not have any.
-    pub(in crate::cli) fn new(batch: RecordBatch) -> Result<Self> {
+    pub(super) fn new(batch: RecordBatch) -> Result<Self> {
         let batch = StructArray::from(batch);
         let plddt_scaled = child(&batch, "plddt_scaled").as_boolean().clone();
         let (chains, chain_names) = list_of_structs(&batch, "chains")?;
@@ -171,17 +171,12 @@ impl Columns {
     }
 
     /// The number of rows.
-    pub(in crate::cli) fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.model.len()
     }
 
-    /// The numbers of residues and atoms of a row.
-    pub(in crate::cli) fn counts(&self, row: usize) -> (usize, usize) {
-        (self.residues.count(row), self.atoms.lists.range(row).len())
-    }
-
     /// The error of a row that is a rejected input.
-    pub(in crate::cli) fn error(&self, row: usize) -> Option<Error> {
+    pub(super) fn error(&self, row: usize) -> Option<Error> {
         if self.error.is_null(row) {
             return None;
         }
@@ -274,7 +269,7 @@ impl Columns {
             ..Structure::default()
         };
         if structure.assembly == Assembly::First {
-            let (residues, atoms) = self.counts(row);
+            let (residues, atoms) = (self.residues.count(row), structure.xyz.len());
             let of = |what: &'static str| move || format!("assembly 1 has too many {what}");
             let (atoms_max, residues_max) =
                 (limits.assembly_atoms_max, limits.assembly_residues_max);

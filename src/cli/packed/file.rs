@@ -12,7 +12,7 @@ use crate::error::{Context, Error, Result, catch, excerpt};
 use crate::structure::{BudgetShare, ReadBudget, ReadLimits, Structure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{RecordBatch, StringArray, UInt32Array};
+use arrow_array::{Array, RecordBatch, StringArray, UInt32Array};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
@@ -61,7 +61,7 @@ pub(in crate::cli) struct Names {
 
 /// A record batch in memory.
 pub(in crate::cli) struct Batch {
-    pub(in crate::cli) columns: Columns,
+    columns: Columns,
     /// The file and the record batch in it, for messages.
     place: String,
     limits: ReadLimits,
@@ -79,6 +79,11 @@ impl Names {
 }
 
 impl Batch {
+    /// The error of the input whose rows begin at `row`, if it was rejected when it was packed.
+    pub(in crate::cli) fn error(&self, row: usize) -> Option<Error> {
+        self.columns.error(row)
+    }
+
     /// The structures in the rows of an input, which is none that was rejected.
     ///
     /// # Errors
@@ -102,7 +107,12 @@ fn from_arrow(error: ArrowError) -> Error {
 /// Runs a part of the decoder. It should return errors for whatever a file holds, and what it
 /// panics at is an error too.
 fn decoding<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch(work).unwrap_or_else(|panic| Err(damaged(&excerpt(panic))))
+    catch(work).unwrap_or_else(|panic| {
+        Err(damaged(&format!(
+            "decoding it panicked: {}",
+            excerpt(panic)
+        )))
+    })
 }
 
 impl PackedFile {
@@ -196,21 +206,21 @@ impl PackedFile {
             source: names.column(0).as_string().clone(),
             input: names.column(1).as_primitive::<UInt32Type>().clone(),
         };
-        let nulls = arrow_array::Array::null_count(&names.source)
-            + arrow_array::Array::null_count(&names.input);
-        match nulls {
+        match names.source.null_count() + names.input.null_count() {
             0 => Ok(names),
             _ => Err(damaged("an input has no name")),
         }
     }
 
-    /// Reads a record batch, and compares its checksum. Waits for memory from `budget`.
+    /// Reads the record batch with these `names`, and compares its checksum. Waits for memory from
+    /// `budget`.
     ///
     /// # Errors
     /// As for [`PackedFile::names`], and the checksum differs.
     pub(in crate::cli) fn batch(
         &mut self,
         batch: usize,
+        names: &Names,
         limits: &ReadLimits,
         budget: &Arc<ReadBudget>,
     ) -> Result<Batch> {
@@ -236,6 +246,9 @@ impl PackedFile {
                 check_message(&bytes, body, usize::MAX)?;
                 Columns::new(self.decode(&block, bytes, None)?)
             })?;
+            if columns.rows() != names.input.len() {
+                return Err(damaged("it was changed while it was read"));
+            }
             Ok((columns, share))
         };
         let (columns, share) = read().within(place)?;

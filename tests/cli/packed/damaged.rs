@@ -1,6 +1,7 @@
 //! Files of packed sets that are damaged, and Arrow files that are no packed set.
 
 use super::*;
+use crate::random::Random;
 
 /// A set of one sample three times, and the bytes of its only file.
 fn set(folder: &Path) -> (PathBuf, Vec<u8>) {
@@ -119,4 +120,66 @@ fn limits_hold_for_packed_structures() {
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(&format!("limits.{limit} is 50")), "{said}");
     }
+}
+
+/// A file is one input, or several, or none; whatever it holds, the run goes on and nothing panics.
+#[test]
+fn files_with_random_changes_end_no_run_and_panic_nowhere() {
+    const FILES: u32 = 1200;
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set");
+    let junk = folder.path().join("junk.pdb");
+    fs::write(&junk, "junk").unwrap();
+    let table = folder.path().join("x.tsv");
+    fs::write(&table, "structure\tchain\tresidue\tx\n1yjp\tA\t3\t1.5\n").unwrap();
+    let annotations = format!("annotations={}", table.display());
+    let channels = "smooth.channels=[\"x\"]";
+    let samples = ["1yjp.cif", "1grm.pdb"].map(|name| format!("{SAMPLES}/{name}"));
+    let [first, second] = &samples;
+    let annotated = ["--set", &annotations, "--set", channels];
+    let to_set = ["-o", str_of(&set), "--models", "all"];
+    let inputs = [first, second, str_of(&junk)];
+    pack(&[&inputs[..], &to_set, &annotated].concat(), 3);
+    let mut whole = fs::read(set.join("structures-00000.arrow")).unwrap();
+    // Without checksums, so that every change reaches the decoder.
+    let key = b"tapeloop.crc32";
+    let at = whole.windows(key.len()).position(|window| window == key);
+    whole[at.unwrap()] = b'T';
+    let changed = folder.path().join("changed");
+    fs::create_dir(&changed).unwrap();
+    let mut random = Random::new(7);
+    for number in 0..FILES {
+        let mut bytes = whole.clone();
+        let at = random.below(bytes.len());
+        match number % 6 {
+            0 => bytes.truncate(at),
+            // Bytes in the middle are gone, as after a broken download.
+            1 => drop(bytes.drain(at..(at + 64).min(whole.len()))),
+            2 => bytes[at..].iter_mut().take(4).for_each(|byte| *byte = 0xff),
+            3 => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0),
+            _ => bytes[at] ^= 1 << random.below(8),
+        }
+        fs::write(changed.join(format!("{number:04}.arrow")), bytes).unwrap();
+    }
+    let out = folder.path().join("out");
+    let args = [
+        "-o",
+        str_of(&out),
+        "--models",
+        "all",
+        "--set",
+        channels,
+        "--features",
+    ];
+    let (output, code) = run(&[&[str_of(&changed)], &args[..], &["all"]].concat());
+    let said = text(&output.stderr);
+    assert!([0, 3].contains(&code), "{code}: {said}");
+    let reasons = fs::read_to_string(out.join("rejected.jsonl")).unwrap();
+    assert!(
+        !said.contains("panicked") && !reasons.contains("panicked"),
+        "{said}\n{reasons}"
+    );
+    let read = record(&out)["counts"]["structures"].as_u64().unwrap();
+    assert!(read > u64::from(FILES) / 2, "{read}");
+    assert!(reasons.lines().count() > 100, "{reasons}");
 }

@@ -27,7 +27,7 @@ except ImportError:
 try:
     import duckdb
     query = "select sum(len(residues)) from packed"
-    assert duckdb.sql(query).fetchone()[0] == residues
+    assert duckdb.sql(query).fetchall()[0][0] == residues
 except ImportError:
     print("skipped duckdb")
 

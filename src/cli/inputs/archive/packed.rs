@@ -3,7 +3,7 @@
 use super::{ArchiveOptions, Member, Place};
 use crate::cli::inputs::folder::Skipped;
 use crate::cli::packed::{Batch, Names, PackedFile};
-use crate::cli::path_text::{path_of, shown};
+use crate::cli::path_text::path_of;
 use crate::error::{Error, Result};
 use crate::structure::Structure;
 use std::ops::Range;
@@ -86,14 +86,14 @@ impl Packed {
     /// The record batch is damaged, or the input was rejected when it was packed.
     pub(super) fn content(&mut self, rows: Range<usize>) -> Result<PackedMember> {
         let ArchiveOptions { limits, budget, .. } = &self.options;
-        let load = || self.file.batch(self.batch, limits, budget).map(Arc::new);
+        let names = self.names.as_ref();
+        let names = names.ok_or_else(|| Error::input("no record batch is open"))?;
+        let load = || {
+            let batch = self.file.batch(self.batch, names, limits, budget);
+            batch.map(Arc::new)
+        };
         let batch = self.loaded.get_or_insert_with(load).clone()?;
-        let path = self.file.path();
-        if rows.end > batch.columns.rows() {
-            let error = Error::input("the file was changed while it was read");
-            return Err(error.within(shown(path)));
-        }
-        match batch.columns.error(rows.start) {
+        match batch.error(rows.start) {
             Some(error) => Err(error),
             None => Ok(PackedMember { batch, rows }),
         }
