@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A record batch ends at the first input boundary after so many rows or bytes. A run holds some
-/// record batches in memory, and reads one at least where it needs a single structure.
+/// A record batch ends at the first input boundary after so many rows or bytes. Such a batch stays in
+/// the cache of a core, and its memory is small enough for the allocator to keep for the next.
 const BATCH_ROWS: usize = 1024;
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 512 << 10;
 
 /// A packed file under its temporary name.
 pub(super) struct PackedFileWriter {

@@ -174,12 +174,15 @@ impl Residues {
         let (chain, auth_seq_id) = (self.chain.values(), self.auth_seq_id.values());
         structure.residues.reserve_exact(range.len());
         for at in range {
-            let backbone = self.backbone.each_ref().map(|index| {
-                let is_given = index.is_valid(at);
-                if is_given { index.value(at) } else { MISSING }
-            });
-            let is_missing = |&atom: &u32| atom != MISSING && atom >= atoms;
-            if chain[at] >= chains || backbone.iter().any(is_missing) {
+            let mut backbone = [MISSING; 5];
+            let mut is_there = chain[at] < chains;
+            for (atom, index) in backbone.iter_mut().zip(&self.backbone) {
+                if index.is_valid(at) {
+                    *atom = index.values()[at];
+                    is_there &= *atom < atoms;
+                }
+            }
+            if !is_there {
                 return Err(damaged(
                     "a residue has a chain or an atom that is not there",
                 ));
