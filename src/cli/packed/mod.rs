@@ -21,3 +21,6 @@ pub(super) use settings::{SetSettings, reader_settings};
 
 /// The ending of the name of a packed file.
 pub(super) const ENDING: &str = "arrow";
+
+#[cfg(test)]
+mod tests;

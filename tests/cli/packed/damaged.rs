@@ -2,6 +2,12 @@
 
 use super::*;
 use crate::random::Random;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_ipc::reader::FileReader;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::Schema;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A set of one sample three times, and the bytes of its only file.
 fn set(folder: &Path) -> (PathBuf, Vec<u8>) {
@@ -120,6 +126,82 @@ fn limits_hold_for_packed_structures() {
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(&format!("limits.{limit} is 50")), "{said}");
     }
+}
+
+/// Writes the columns of a packed file as another program would, without checksums.
+fn write(path: &Path, fields: Vec<(String, ArrayRef)>, metadata: HashMap<String, String>) {
+    let batch = RecordBatch::try_from_iter(fields).unwrap();
+    let schema = Schema::clone(&batch.schema()).with_metadata(metadata);
+    let file = fs::File::create(path).unwrap();
+    let mut writer = FileWriter::try_new(file, &schema).unwrap();
+    let batch = batch.with_schema(Arc::new(schema)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_file_of_another_program_needs_the_columns_and_the_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, _) = set(folder.path());
+    let mut reader = FileReader::try_new(fs::File::open(&file).unwrap(), None).unwrap();
+    let batch = reader.next().unwrap().unwrap();
+    let schema = batch.schema();
+    let metadata = schema.metadata();
+    let fields = schema.fields().iter().map(|field| field.name().clone());
+    let fields: Vec<(String, ArrayRef)> = fields.zip(batch.columns().to_vec()).collect();
+    let other = folder.path().join("other.arrow");
+    let read = |args: &[&str]| {
+        let start = [
+            str_of(&other),
+            "-o",
+            "-",
+            "--format",
+            "csv",
+            "--features",
+            "rg",
+        ];
+        let (output, code) = run(&[&start[..], args].concat());
+        (text(&output.stdout), code, text(&output.stderr))
+    };
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1; batch.num_rows()]));
+    let mut turned: Vec<_> = fields.iter().cloned().rev().collect();
+    turned.push(("more".to_owned(), Arc::clone(&numbers)));
+    write(&other, turned, metadata.clone());
+    let expected = run_well(&[
+        str_of(&file),
+        "-o",
+        "-",
+        "--format",
+        "csv",
+        "--features",
+        "rg",
+    ]);
+    assert_eq!(read(&[]).0, text(&expected.stdout));
+    // Settings that a file does not state are not compared.
+    let mut short = metadata.clone();
+    short.remove("tapeloop.reader");
+    write(&other, fields.clone(), short);
+    assert_eq!(read(&["--models", "all"]).1, 0);
+    for at in 0..fields.len() {
+        let mut changed = fields.clone();
+        changed[at].1 = Arc::clone(&numbers);
+        write(&other, changed, metadata.clone());
+        let (_, code, said) = read(&[]);
+        let name = &fields[at].0;
+        let named = format!("column `{name}` of the packed set has another type");
+        assert!(code == 1 && said.contains(&named), "{said}");
+        let mut fewer = fields.clone();
+        fewer.remove(at);
+        write(&other, fewer, metadata.clone());
+        let (_, code, said) = read(&[]);
+        let named = format!("has no column `{name}`");
+        assert!(code == 1 && said.contains(&named), "{said}");
+    }
+    let mut next = metadata.clone();
+    next.insert("tapeloop.packed".to_owned(), "2".to_owned());
+    write(&other, fields, next);
+    let (_, code, said) = read(&[]);
+    assert!(code == 1 && said.contains("of version \"2\""), "{said}");
 }
 
 /// A file is one input, or several, or none; whatever it holds, the run goes on and nothing panics.

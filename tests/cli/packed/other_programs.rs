@@ -63,17 +63,7 @@ fn other_programs_read_a_set_and_write_one() {
     let set = folder.path().join("set");
     let junk = folder.path().join("junk.pdb");
     fs::write(&junk, "junk").unwrap();
-    pack(
-        &[
-            SAMPLES,
-            str_of(&junk),
-            "-o",
-            str_of(&set),
-            "--models",
-            "all",
-        ],
-        3,
-    );
+    pack(&[SAMPLES, str_of(&junk), "-o", str_of(&set)], 3);
     let totals = inspect(&set, &[]);
     let count = |name: &str| totals[name].as_u64().unwrap();
     let rows = count("structures") + count("rejected");
@@ -87,9 +77,8 @@ fn other_programs_read_a_set_and_write_one() {
         .unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     print!("{}", text(&output.stdout));
-    let args = [&FEATURES[..], &["--models", "all"]].concat();
-    let own = results(str_of(&set), &folder.path().join("own"), &args);
-    let other = results(str_of(&written), &folder.path().join("other"), &args);
+    let own = results(str_of(&set), &folder.path().join("own"), &FEATURES);
+    let other = results(str_of(&written), &folder.path().join("other"), &FEATURES);
     assert!(own == other);
     assert_eq!(inspect(&written, &[])["files_without_checksums"], 1);
     for (ending, said) in [
@@ -97,7 +86,7 @@ fn other_programs_read_a_set_and_write_one() {
         ("short", "has no column `loose`"),
     ] {
         let file = format!("{}.{ending}.arrow", written.display());
-        let (output, code) = run(&[&file, "-o", "-", "--models", "all"]);
+        let (output, code) = run(&[&file, "-o", "-"]);
         let stderr = text(&output.stderr);
         assert!(code == 1 && stderr.contains(said), "{stderr}");
     }
