@@ -1,10 +1,9 @@
 //! `tapeloop inspect`: shows a packed set.
 
 use super::args::InspectArgs;
-use super::config::ASSEMBLIES;
 use super::exit_codes::GOOD;
 use super::inputs::structure_name;
-use super::packed::{Batch, PackedFile, SetSettings, enum_name, files_in};
+use super::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
 use super::path_text::shown;
 use super::terminal::say;
 use crate::bench::format;

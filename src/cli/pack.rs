@@ -50,7 +50,10 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let archives = Archives::Read(archive_options(&config));
     let sources = Sources::new(config.input.clone(), archives, config.shard);
     let interrupt = Interrupt::listen()?;
-    let mut set = SetWriter::open(&config.output, SetSettings::of(&config, provenance))?;
+    let mut set = SetWriter::open(
+        &config.output,
+        SetSettings::of(&config.settings, provenance),
+    )?;
     let counters = Arc::new(RunCounters::default());
     let sources = SourceThread::start(sources, &interrupt, &counters)?;
     let budget = Arc::new(ReadBudget::new(config.reading_bytes_max));

@@ -45,7 +45,7 @@ pub(super) const ASSEMBLIES: [(&str, Assembly); 2] =
     [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// What the column of B factors holds; `auto` leaves that to the reader.
-pub(super) const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
+const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
     ("auto", None),
     ("b", Some(BFactorKind::Temperature)),
     ("plddt", Some(BFactorKind::Plddt)),

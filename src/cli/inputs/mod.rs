@@ -375,7 +375,7 @@ impl Sources {
                 match kind {
                     EntryKind::Folder => self.open_folder(path),
                     // The folder may hold the tables of a run.
-                    _ if is_other_table(&path) => {
+                    _ if is_packed_name(&path) && PackedFile::is_other_table(&path) => {
                         self.skipped.add_other(path);
                         None
                     }
@@ -514,11 +514,6 @@ impl Sources {
         );
         self.source(path, Some(problem))
     }
-}
-
-/// Whether a file is an Arrow file by its name and no file of a packed set.
-fn is_other_table(path: &Path) -> bool {
-    is_packed_name(path) && !PackedFile::is_at(path)
 }
 
 /// Whether a file has the name of a packed file.

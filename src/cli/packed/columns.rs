@@ -2,12 +2,12 @@
 //! length, index and name is checked, and what is wrong rejects its input.
 
 use super::residue_columns::Residues;
-use super::rows::{ATOMS_MISSING, ERROR_KINDS, LINE_BROKEN_OFF, NO_END};
-use crate::cli::config::{ASSEMBLIES, B_FACTORS};
+use super::rows::{
+    ASSEMBLIES, ATOMS_MISSING, B_FACTOR_KINDS, ERROR_KINDS, LINE_BROKEN_OFF, NO_END,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
-    Assembly, AtomClass, BFactorKind, Chain, Channel, LooseSpan, ReadLimits, Structure, Truncation,
-    check_limit,
+    Assembly, AtomClass, Chain, Channel, LooseSpan, ReadLimits, Structure, Truncation, check_limit,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, UInt8Type, UInt32Type};
@@ -18,6 +18,9 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Annotations of a structure. Those without residues would take no bytes in the file.
+const CHANNELS_MAX: usize = 1000;
 
 /// The columns of a record batch.
 #[derive(Debug)]
@@ -237,17 +240,15 @@ impl Columns {
             too_many,
         )?;
         let atoms = self.atoms.lists.range(row);
+        // Names that nothing has take memory too.
+        if chains.len() > atoms.len() {
+            return Err(damaged("it has more chains than atoms"));
+        }
         let xyz = self.atoms.xyz.values();
         let xyz = xyz.get(3 * atoms.start..3 * atoms.end);
         let xyz = xyz.ok_or_else(|| damaged("an atom has no position"))?;
-        let name_of = |names: &[(&'static str, Assembly)], text: &str| {
-            let found = names.iter().find(|(name, _)| *name == text);
-            found.map(|(_, value)| *value)
-        };
-        let assembly = name_of(&ASSEMBLIES, self.assembly.value(row));
-        let kind = self.b_factor_kind.value(row);
-        let kind: Option<BFactorKind> =
-            B_FACTORS.iter().find(|it| it.0 == kind).and_then(|it| it.1);
+        let assembly = value_named(&ASSEMBLIES, self.assembly.value(row));
+        let kind = value_named(&B_FACTOR_KINDS, self.b_factor_kind.value(row));
         let entry_id = self
             .entry_id
             .is_valid(row)
@@ -284,6 +285,9 @@ impl Columns {
         let chain = |at: usize| self.chain(at, limits);
         structure.chains = chains.map(chain).collect::<Result<Vec<_>>>()?;
         let (lists, accessions) = &self.uniprot;
+        let count = lists.range(row).len() as u64;
+        let too_many = || "the packed structure has too many accessions";
+        check_limit("chains_max", limits.chains_max, count, too_many)?;
         let accession = |at: usize| name("accession", accessions.value(at), limits);
         let accessions = lists.range(row).map(accession);
         structure.uniprot = accessions.collect::<Result<Vec<_>>>()?;
@@ -341,7 +345,11 @@ impl Columns {
                 values: values.values()[range].to_vec(),
             })
         };
-        lists.range(row).map(channel).collect()
+        let range = lists.range(row);
+        match range.len() > CHANNELS_MAX {
+            true => Err(damaged("it has more than 1000 annotations")),
+            false => range.map(channel).collect(),
+        }
     }
 
     fn truncation(&self, row: usize) -> Result<Option<Truncation>> {
@@ -363,6 +371,12 @@ impl Columns {
             _ => return Err(damaged("its `truncation` is not known")),
         }))
     }
+}
+
+/// The value that has this name.
+fn value_named<T: Copy>(names: &[(&str, T)], text: &str) -> Option<T> {
+    let found = names.iter().find(|(name, _)| *name == text);
+    found.map(|(_, value)| *value)
 }
 
 /// A name within the limit.

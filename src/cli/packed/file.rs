@@ -152,10 +152,11 @@ impl PackedFile {
         })
     }
 
-    /// Whether the file at `path` states that it is a packed file.
-    pub(in crate::cli) fn is_at(path: &Path) -> bool {
+    /// Whether the file at `path` is a complete Arrow file that does not state that it is a packed
+    /// file. A packed file that is cut short is none: it must be reported and not be skipped.
+    pub(in crate::cli) fn is_other_table(path: &Path) -> bool {
         let found = read_footer(path).and_then(|(_, _, footer)| decoding(|| schema_of(&footer)));
-        found.is_ok_and(|(schema, _)| schema::is_packed(&schema))
+        found.is_ok_and(|(schema, _)| !schema::is_packed(&schema))
     }
 
     pub(in crate::cli) fn path(&self) -> &Path {

@@ -55,7 +55,10 @@ pub(in crate::cli) fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let has_ending = name.to_string_lossy().ends_with(SUFFIX);
         let path = path.join(&name);
-        if has_ending && PackedFile::is_at(&path) {
+        if has_ending
+            && !name.as_encoded_bytes().starts_with(b".")
+            && !PackedFile::is_other_table(&path)
+        {
             files.push(path);
         }
     }

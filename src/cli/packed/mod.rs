@@ -16,7 +16,7 @@ mod settings;
 
 pub(super) use file::{Batch, Names, PackedFile};
 pub(super) use folder::{SetWriter, files_in};
-pub(super) use rows::enum_name;
+pub(super) use rows::{ASSEMBLIES, enum_name};
 pub(super) use settings::{SetSettings, reader_settings};
 
 /// The ending of the name of a packed file.

@@ -2,9 +2,8 @@
 
 use super::residue_columns::ResidueBuilders;
 use super::schema::{columns, fields_of};
-use crate::cli::config::{ASSEMBLIES, B_FACTORS};
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{Structure, Truncation};
+use crate::structure::{Assembly, BFactorKind, Structure, Truncation};
 use arrow_array::builder::{
     BooleanBuilder, Float32Builder, Int32Builder, StringBuilder, UInt8Builder, UInt32Builder,
 };
@@ -23,6 +22,14 @@ pub(super) const ERROR_KINDS: [(&str, ErrorKind); 5] = [
     ("io", ErrorKind::Io),
     ("config", ErrorKind::Config),
     ("usage", ErrorKind::Usage),
+];
+
+/// Assemblies and kinds of B factors, by the names that the config has for them.
+pub(in crate::cli) const ASSEMBLIES: [(&str, Assembly); 2] =
+    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
+pub(super) const B_FACTOR_KINDS: [(&str, BFactorKind); 2] = [
+    ("b", BFactorKind::Temperature),
+    ("plddt", BFactorKind::Plddt),
 ];
 
 pub(super) const NO_END: &str = "no_end";
@@ -153,7 +160,7 @@ impl Rows {
         self.entry_id.append_option(structure.entry_id.as_deref());
         let assembly = enum_name(&ASSEMBLIES, &structure.assembly);
         self.assembly.append_value(assembly);
-        let kind = enum_name(&B_FACTORS[1..], &Some(structure.b_factor_kind));
+        let kind = enum_name(&B_FACTOR_KINDS, &structure.b_factor_kind);
         self.b_factor_kind.append_value(kind);
         self.plddt_scaled.append_value(structure.plddt_scaled);
         self.rounded_atoms.append_value(structure.rounded_atoms);

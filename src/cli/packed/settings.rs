@@ -1,6 +1,5 @@
 //! The settings that a packed set was made with.
 
-use crate::cli::config::Config;
 use crate::error::{Error, Result, excerpt};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeSet;
@@ -28,9 +27,12 @@ pub(in crate::cli) fn reader_settings(settings: &[(&'static str, Json)]) -> Map<
 
 impl SetSettings {
     /// The settings of a run or of `tapeloop pack`.
-    pub(in crate::cli) fn of(config: &Config, annotations: Option<String>) -> Self {
+    pub(in crate::cli) fn of(
+        settings: &[(&'static str, Json)],
+        annotations: Option<String>,
+    ) -> Self {
         SetSettings {
-            reader: Some(reader_settings(&config.settings)),
+            reader: Some(reader_settings(settings)),
             annotations,
         }
     }

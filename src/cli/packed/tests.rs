@@ -65,9 +65,10 @@ fn structures_and_errors_come_back_as_they_were() {
             .iter()
             .any(|structure| !structure.uniprot.is_empty())
     );
+    let values = vec![0.5; structures[0].residues.len()];
     structures[0].channels.push(Channel {
         name: "x".to_owned(),
-        values: vec![0.5; structures[0].residues.len()],
+        values,
     });
     let read = packed(
         structures.iter().cloned().map(Ok).collect(),

@@ -5,8 +5,7 @@ use crate::random::Random;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::Schema;
-use std::collections::HashMap;
+use arrow_schema::{Metadata, Schema};
 use std::sync::Arc;
 
 /// A set of one sample three times, and the bytes of its only file.
@@ -53,8 +52,8 @@ fn a_file_that_is_cut_short_is_named() {
     let (file, bytes) = set(folder.path());
     for length in [0, 9, 10, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&file, &bytes[..length]).unwrap();
-        let out = folder.path().join("out");
-        let (output, code) = run(&[str_of(&file), "-o", str_of(&out), "--overwrite"]);
+        let (set, out) = (folder.path().join("set"), folder.path().join("out"));
+        let (output, code) = run(&[str_of(&set), "-o", str_of(&out), "--overwrite"]);
         let said = text(&output.stderr);
         assert_eq!(code, 1, "{said}");
         let parts = ["structures-00000.arrow", "this is no complete Arrow file"];
@@ -129,7 +128,7 @@ fn limits_hold_for_packed_structures() {
 }
 
 /// Writes the columns of a packed file as another program would, without checksums.
-fn write(path: &Path, fields: Vec<(String, ArrayRef)>, metadata: HashMap<String, String>) {
+fn write(path: &Path, fields: Vec<(String, ArrayRef)>, metadata: Metadata) {
     let batch = RecordBatch::try_from_iter(fields).unwrap();
     let schema = Schema::clone(&batch.schema()).with_metadata(metadata);
     let file = fs::File::create(path).unwrap();
