@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 
 /// Checks that each item leads to a file, before a run makes anything, and that the first file of
-/// each packed set was read with the settings `reader`. Returns the settings of the first packed
+/// each packed set that can be opened was read with the settings `reader`. Returns the settings of the first packed
 /// set. The lines of lists are not looked at, as a list may be a pipe.
 ///
 /// # Errors
@@ -34,8 +34,11 @@ pub(in crate::cli) fn check(
                 let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE);
                 match sources.next() {
                     Some(source) if source.content.is_ok() => {
-                        let settings = check_packed(&source, reader)?;
-                        packed = packed.or(settings);
+                        let files = std::iter::once(source).chain(sources);
+                        let mut files = files.take_while(|file| is_packed_name(&file.path));
+                        let settings =
+                            files.find_map(|file| check_packed(&file, reader).transpose());
+                        packed = packed.or(settings.transpose()?);
                         continue;
                     }
                     Some(_) if sources.any(|source| source.content.is_ok()) => continue,
@@ -60,14 +63,10 @@ pub(in crate::cli) fn check(
     Ok(packed)
 }
 
-/// The settings of a packed file; `None` if the source is no such file, or cannot be read, which
-/// rejects it later.
+/// The settings of a packed file; `None` if it cannot be read, which rejects it later.
 fn check_packed(source: &Source, reader: &Map<String, Json>) -> Result<Option<SetSettings>> {
     let path = &source.path;
-    let Some(file) = is_packed_name(path).then(|| PackedFile::open(path)) else {
-        return Ok(None);
-    };
-    let Ok(file) = file else {
+    let Ok(file) = PackedFile::open(path) else {
         return Ok(None);
     };
     file.settings().check_run(reader).within(|| shown(path))?;
