@@ -1,6 +1,7 @@
 //! The command line.
 
 mod options;
+mod packing;
 
 use super::config::{BenchConfig, Config, TableFormat};
 use super::path_text::{path_of, text_of};
@@ -9,6 +10,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use options::{DeviceArgs, EngineArgs, FeatureArgs, Overrides, SetArgs};
+pub(super) use packing::{InspectArgs, PackArgs};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +49,11 @@ pub(super) enum Command {
     /// Compute the features of structures and write them into tables.
     #[command(after_help = EXIT_CODES)]
     Run(Box<RunArgs>),
+    /// Pack structures into a set of Arrow files, which runs read without parsing.
+    #[command(after_help = packing::EXAMPLES)]
+    Pack(Box<PackArgs>),
+    /// Show what a packed set holds, or its structures of one name.
+    Inspect(InspectArgs),
     /// List the features, with their settings and columns.
     Features(FeaturesArgs),
     /// Write a feature into the B factors of structure files, for molecule viewers.
@@ -356,6 +363,23 @@ fn is_config(path: &str) -> bool {
     !path.starts_with('@') && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
 }
 
+/// The config file, which `paths` may name if `config` does not, and the inputs among `paths`.
+fn config_and_inputs(
+    config: Option<PathBuf>,
+    paths: Vec<String>,
+) -> Result<(Option<PathBuf>, Vec<String>)> {
+    let (configs, inputs): (Vec<String>, Vec<String>) =
+        paths.into_iter().partition(|path| is_config(path));
+    let configs = configs.iter().map(|path| path_of(path));
+    let mut configs: Vec<PathBuf> = config.into_iter().chain(configs).collect();
+    if let [first, second, ..] = &configs[..] {
+        let (first, second) = (first.display(), second.display());
+        let error = Error::config(format!("{first} and {second} are both config files"));
+        return Err(error.fix("give one, or run them one after the other"));
+    }
+    Ok((configs.pop(), inputs))
+}
+
 impl ShowArgs {
     /// The arguments of the run that prints the files. A config file decides for itself where its
     /// run writes.
@@ -388,19 +412,9 @@ impl RunArgs {
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<(Config, Target, ShownArgs)> {
-        let (configs, mut inputs): (Vec<String>, Vec<String>) =
-            self.paths.into_iter().partition(|path| is_config(path));
+        let (config, mut inputs) = config_and_inputs(self.config, self.paths)?;
         inputs.extend(self.input);
-        let configs: Vec<PathBuf> = configs.iter().map(|path| path_of(path)).collect();
-        let configs: Vec<PathBuf> = self.config.into_iter().chain(configs).collect();
-        if let [first, second, ..] = &configs[..] {
-            let (first, second) = (first.display(), second.display());
-            let error = Error::config(format!("{first} and {second} are both config files"));
-            return Err(error.fix("give one, or run them one after the other"));
-        }
-        let mut raw = self
-            .overrides
-            .raw_config(configs.first().map(PathBuf::as_path))?;
+        let mut raw = self.overrides.raw_config(config.as_deref())?;
         raw.set("--members", "members", self.members);
         raw.set("--topology", "topology", self.topology);
         raw.set("--frames", "frames", self.frames);

@@ -5,7 +5,8 @@
 //! structures (`reading`) with their `annotations`, the engine computes, and `result_writer` puts
 //! the results into the tables (`tables`) of the output folder (`output`) or to standard output. `run_counters` counts,
 //! `progress` shows the counts, `summary` describes the run at its end, and `run_json` writes that
-//! as JSON. All commands print through `terminal` and end with one of the `exit_codes`.
+//! as JSON. `pack` writes structures into a packed set (`packed`), which is an input like any other,
+//! and `inspect` shows it. All commands print through `terminal` and end with one of the `exit_codes`.
 
 mod annotations;
 mod args;
@@ -21,12 +22,15 @@ mod files;
 mod generate;
 mod graph;
 mod inputs;
+mod inspect;
 mod interrupt;
 mod log;
 mod memory;
 mod misuse;
 mod output;
 mod oversized;
+mod pack;
+mod packed;
 mod paint;
 mod path_text;
 mod plan;
@@ -84,6 +88,8 @@ fn command(cli: Cli) -> Result<u8> {
     };
     match command {
         Command::Run(args) => run::run(*args),
+        Command::Pack(args) => pack::pack(*args),
+        Command::Inspect(args) => inspect::inspect(&args),
         Command::Features(args) => features(args),
         Command::Paint(args) => paint::paint(*args),
         Command::Validate(args) => validate::validate(*args),

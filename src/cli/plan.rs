@@ -4,6 +4,7 @@ use super::annotations::Annotations;
 use super::config::{Config, Reduction, Wait, setting_json};
 use super::inputs::{self, ArchiveOptions, FrameRange, Trajectories};
 use super::oversized;
+use super::packed::{SetSettings, reader_settings};
 use super::path_text::shown;
 use super::tables::rows_bytes;
 use super::trusted_code;
@@ -19,9 +20,6 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The keys that decide what is read from a file.
-const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
 /// The most threads of the engine's pool for a GPU.
 const BATCH_THREADS_MAX: usize = 4;
@@ -45,6 +43,9 @@ pub(super) struct Plan {
     topology_hash: Option<String>,
     /// `None` if no feature reads annotations.
     pub(super) annotations: Option<Arc<Annotations>>,
+    /// What identifies the annotations of the packed set whose structures have them, if a feature
+    /// reads those.
+    packed_annotations: Option<String>,
 }
 
 impl Plan {
@@ -59,10 +60,13 @@ impl Plan {
                 .fix("name files or folders: tapeloop run structures/ -o out"));
         }
         let (trajectories, topology_hash) = trajectories_of(&config)?;
-        inputs::check(&config.input, &trajectories)?;
+        let reader = reader_settings(&config.settings);
+        let packed = inputs::check(&config.input, &trajectories, &reader)?;
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
-        let annotations = annotations_of(&config)?.map(Arc::new);
+        let annotations = annotations_of(&config, packed.as_ref())?.map(Arc::new);
+        let reads_packed = annotations.is_none() && !channels_of(&config).is_empty();
+        let packed = packed.filter(|_| reads_packed && smooths(&config));
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
         let device = selected.backend.device();
@@ -92,6 +96,7 @@ impl Plan {
             trajectories,
             topology_hash,
             annotations,
+            packed_annotations: packed.and_then(|set| set.annotations),
         })
     }
 
@@ -113,16 +118,6 @@ impl Plan {
         Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
     }
 
-    /// How archives are read. Their members wait in memory until they are parsed.
-    pub(super) fn archives(&self) -> ArchiveOptions {
-        let bytes_max = self.config.reading_bytes_max.min(MEMBERS_BYTES_MAX);
-        ArchiveOptions {
-            members: self.config.members.clone(),
-            limits: self.config.reading.limits,
-            budget: Arc::new(ReadBudget::new(bytes_max)),
-        }
-    }
-
     /// Allocates the memory and starts the engine.
     ///
     /// # Errors
@@ -141,9 +136,7 @@ impl Plan {
     /// Everything that decides the values of a run besides its input, for the tables' metadata.
     /// The same provenance and the same input give the same tables.
     pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
-        let is_of_reader = |(key, _): &&(&'static str, Json)| READER_KEYS.contains(key);
-        let of_reader = self.config.settings.iter().filter(is_of_reader);
-        let reader: BTreeMap<&str, &Json> = of_reader.map(|(key, value)| (*key, value)).collect();
+        let reader = reader_settings(&self.config.settings);
         let backend = self.selected.backend.device().backend;
         let mut all = vec![
             ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -169,9 +162,9 @@ impl Plan {
         if let Some(hash) = &self.topology_hash {
             all.push(("tapeloop.topology_sha256", hash.clone()));
         }
-        if let Some(annotations) = &self.annotations {
-            all.push(("tapeloop.annotations", annotations.provenance()));
-        }
+        let annotations = self.annotations.as_ref().map(|it| it.provenance());
+        let annotations = annotations.or_else(|| self.packed_annotations.clone());
+        all.extend(annotations.map(|annotations| ("tapeloop.annotations", annotations)));
         all
     }
 
@@ -286,24 +279,54 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
     Ok((trajectories, Some(digest.collect())))
 }
 
-/// Reads the annotations that `smooth.channels` names, if it names any.
-fn annotations_of(config: &Config) -> Result<Option<Annotations>> {
-    if !config.features.features.contains(&FeatureName::Smooth) {
-        if config.annotations.is_empty() {
-            return Ok(None);
-        }
-        return Err(Error::config(
-            "`annotations` is set, and smooth, which alone uses it, is not among `features`",
-        )
-        .fix("leave `annotations` out, or add smooth, with columns in `smooth.channels`"));
+/// How archives are read. Their members wait in memory until they are parsed.
+pub(super) fn archive_options(config: &Config) -> ArchiveOptions {
+    let bytes_max = config.reading_bytes_max.min(MEMBERS_BYTES_MAX);
+    ArchiveOptions {
+        members: config.members.clone(),
+        limits: config.reading.limits,
+        budget: Arc::new(ReadBudget::new(bytes_max)),
+        reader: reader_settings(&config.settings),
     }
+}
+
+fn smooths(config: &Config) -> bool {
+    config.features.features.contains(&FeatureName::Smooth)
+}
+
+/// The annotations that `smooth.channels` names: all but those that structure files have.
+fn channels_of(config: &Config) -> Vec<String> {
     let channels = config.features.smooth.channels.iter();
-    let channels: Vec<String> = channels
-        .filter(|name| ![B_CA, PLDDT].contains(&name.as_str()))
-        .cloned()
-        .collect();
+    let of_tables = channels.filter(|name| ![B_CA, PLDDT].contains(&name.as_str()));
+    of_tables.cloned().collect()
+}
+
+/// Reads the annotations of a run, if a feature uses them. `packed` is the packed set that the run
+/// reads.
+fn annotations_of(config: &Config, packed: Option<&SetSettings>) -> Result<Option<Annotations>> {
+    if smooths(config) {
+        return load_annotations(config, packed);
+    }
+    if config.annotations.is_empty() {
+        return Ok(None);
+    }
+    Err(Error::config(
+        "`annotations` is set, and smooth, which alone uses it, is not among `features`",
+    )
+    .fix("leave `annotations` out, or add smooth, with columns in `smooth.channels`"))
+}
+
+/// Reads the annotations that `smooth.channels` names, if it names any that the structures of
+/// `packed` do not have already.
+pub(super) fn load_annotations(
+    config: &Config,
+    packed: Option<&SetSettings>,
+) -> Result<Option<Annotations>> {
+    let channels = channels_of(config);
+    let in_set = packed.map(SetSettings::channels).unwrap_or_default();
     match (channels.first(), config.annotations.first()) {
         (None, None) => Ok(None),
+        (Some(_), None) if channels.iter().all(|name| in_set.contains(name)) => Ok(None),
         (Some(_), Some(_)) => Annotations::load(&config.annotations, channels).map(Some),
         (Some(name), None) => Err(Error::config(format!(
             "`smooth.channels` names {name:?}, and `annotations` is not set"

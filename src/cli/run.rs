@@ -10,7 +10,7 @@ use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::oversized;
 use super::path_text;
-use super::plan::Plan;
+use super::plan::{Plan, archive_options};
 use super::progress::Progress;
 use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
@@ -157,7 +157,7 @@ pub(super) fn compute(
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
     let reads: Vec<PathBuf> = reads.iter().chain(&plan.config.topology).cloned().collect();
-    let archives = Archives::Read(plan.archives());
+    let archives = Archives::Read(archive_options(&plan.config));
     let shard = plan.config.shard;
     let mut sources = Sources::new(plan.config.input.clone(), archives, shard)
         .with_trajectories(plan.trajectories.clone());

@@ -164,6 +164,16 @@ impl Error {
     }
 }
 
+#[cfg(feature = "cli")]
+impl Error {
+    /// The places and the message, without the fix.
+    pub(crate) fn reason(&self) -> String {
+        let mut reason: Vec<&str> = self.places().collect();
+        reason.push(self.message());
+        reason.join(": ")
+    }
+}
+
 impl Clone for Error {
     fn clone(&self) -> Self {
         Error(self.0.clone())

@@ -53,6 +53,8 @@ pub use model::{
 pub(crate) use read_budget::BudgetShare;
 pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
+#[cfg(feature = "cli")]
+pub(crate) use read_limits::check as check_limit;
 pub use read_options::{Models, ReadOptions};
 pub use reader::{Reader, text_of};
 pub use topology::Topology;

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::model::Structure;
 use super::text::quoted;
 use crate::{Error, ErrorKind, Result};
 
@@ -111,16 +112,23 @@ impl ReadLimits {
     }
 
     /// Refuses a name over the limit. `what` is what has the name, for the message.
-    pub(super) fn check_name(&self, what: &str, name: &[u8]) -> Result<()> {
+    pub(crate) fn check_name(&self, what: &str, name: &[u8]) -> Result<()> {
         let (max, len) = (self.name_bytes_max, name.len());
         let what = || format!("{what} {} has {len} bytes", quoted(name));
         check("name_bytes_max", max, len as u64, what)
+    }
+
+    /// Refuses the structures of a file whose names take too many bytes in tables.
+    pub(crate) fn check_row_names(&self, structures: &[Structure]) -> Result<()> {
+        let names = structures.iter().map(Structure::row_names_bytes).sum();
+        let what = || format!("the names of all residues together have {names} bytes");
+        check("row_names_bytes_max", self.row_names_bytes_max, names, what)
     }
 }
 
 /// Refuses a `count` over `max`, which is the limit `field`. `what` begins the message.
 #[inline]
-pub(super) fn check<T: Display>(
+pub(crate) fn check<T: Display>(
     field: &str,
     max: u32,
     count: u64,

@@ -11,7 +11,7 @@ use super::formats::Format;
 use super::model::Structure;
 use super::polymer::PolymerSelector;
 use super::read_budget::{BudgetShare, ReadBudget};
-use super::read_limits::{ReadLimits, check};
+use super::read_limits::ReadLimits;
 use super::read_options::ReadOptions;
 use crate::{Error, Result};
 
@@ -210,10 +210,7 @@ impl Reader {
             true => deposited,
             false => assembly::build_all(&deposited, &table.generators, &limits)?,
         };
-        let names = structures.iter().map(Structure::row_names_bytes).sum();
-        let what = || format!("the names of all residues together have {names} bytes");
-        let max = limits.row_names_bytes_max;
-        check("row_names_bytes_max", max, names, what)?;
+        limits.check_row_names(&structures)?;
         Ok(structures)
     }
 }

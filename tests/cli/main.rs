@@ -27,6 +27,7 @@ mod limits;
 mod mistakes;
 mod output;
 mod oversized;
+mod packed;
 mod paint;
 mod printing;
 mod reals;

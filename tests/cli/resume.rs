@@ -281,6 +281,30 @@ fn an_archive_goes_on_behind_the_complete_parts() {
 }
 
 #[test]
+fn a_packed_set_goes_on_behind_the_complete_parts() {
+    let set = Set::new();
+    assert_eq!(set.run("whole", &[]).1, 3);
+    let output = tapeloop(["pack", &set.at("in"), "-o", &set.at("packed")]).output();
+    assert_eq!(output.unwrap().status.code(), Some(3));
+    // The set has the names of the files that were packed, and the inputs its own.
+    fs::remove_dir_all(set.at("in")).unwrap();
+    fs::rename(set.at("packed"), set.at("in")).unwrap();
+    set.interrupt("out", 3, &[]);
+    let (output, code) = set.run("out", &["--resume"]);
+    assert_eq!(code, 3, "{}", text(&output.stderr));
+    set.check("out");
+    set.interrupt("other", 3, &[]);
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let appended = tapeloop(["pack", &sample, "-o", &set.at("in")]).output();
+    assert!(appended.unwrap().status.success());
+    fs::remove_file(set.folder.path().join("in/structures-00000.arrow")).unwrap();
+    let (output, code) = set.run("other", &["--resume"]);
+    let said = text(&output.stderr);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("there are 1 inputs, and"), "{said}");
+}
+
+#[test]
 fn other_inputs_and_another_config_are_refused_with_what_changed() {
     let set = Set::new();
     set.interrupt("out", 3, &[]);

@@ -28,7 +28,7 @@ pub(super) struct FeatureArgs {
 }
 
 #[derive(Debug, Default, Args)]
-struct ReadingArgs {
+pub(super) struct ReadingArgs {
     /// Models to read from each file: first, all.
     #[arg(long, value_name = "WHICH")]
     models: Option<String>,
@@ -100,7 +100,7 @@ impl FeatureArgs {
 }
 
 impl ReadingArgs {
-    fn set(self, raw: &mut RawConfig) {
+    pub(super) fn set(self, raw: &mut RawConfig) {
         raw.set("--models", "models", self.models);
         raw.set("--strict", "strict", self.strict.then_some(true));
     }

@@ -174,6 +174,12 @@ impl RawConfig {
         Ok(())
     }
 
+    /// The keys that are set, each with where.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, String)> {
+        let entries = self.entries.iter();
+        entries.map(|(key, entry)| (key.as_str(), entry.origin.to_string()))
+    }
+
     /// A message for every key and table that is not among `known`.
     pub(super) fn unknown(&self, known: &[&'static str]) -> Vec<(Origin, String)> {
         let holds_keys = |table: &str| {

@@ -2,21 +2,30 @@
 
 use super::folder::list_of_folder;
 use super::globs::Glob;
-use super::{Archives, STDIN, Shard, Sources, Trajectories};
+use super::{Archives, STDIN, Shard, Source, Sources, Trajectories, is_packed_name};
 use crate::cli::config::did_you_mean;
+use crate::cli::packed::{PackedFile, SetSettings};
 use crate::cli::path_text::{path_of, shown};
-use crate::error::{Error, ErrorKind, Result, printable};
+use crate::error::{Context, Error, ErrorKind, Result, printable};
 use crate::structure::Format;
+use serde_json::{Map, Value as Json};
 use std::io;
 use std::path::Path;
 
-/// Checks that each item leads to a file, before a run makes anything. The lines of lists are
-/// not looked at, as a list may be a pipe.
+/// Checks that each item leads to a file, before a run makes anything, and that the first file of
+/// each packed set that can be opened was read with the settings `reader`. Returns the settings of the first packed
+/// set. The lines of lists are not looked at, as a list may be a pipe.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] or [`ErrorKind::Input`] for an item that names nothing, a directory or a glob
-/// without structure files, or what is no file.
-pub(in crate::cli) fn check(items: &[String], trajectories: &Trajectories) -> Result<()> {
+/// without structure files, or what is no file. [`ErrorKind::Config`] for a set with another
+/// setting.
+pub(in crate::cli) fn check(
+    items: &[String],
+    trajectories: &Trajectories,
+    reader: &Map<String, Json>,
+) -> Result<Option<SetSettings>> {
+    let mut packed = None;
     for item in items {
         let (path, problem) = match item.strip_prefix('@') {
             Some(STDIN) => continue,
@@ -26,7 +35,14 @@ pub(in crate::cli) fn check(items: &[String], trajectories: &Trajectories) -> Re
                 let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE)
                     .with_trajectories(trajectories.whole());
                 match sources.next() {
-                    Some(source) if source.content.is_ok() => continue,
+                    Some(source) if source.content.is_ok() => {
+                        let files = std::iter::once(source).chain(sources);
+                        let mut files = files.take_while(|file| is_packed_name(&file.path));
+                        let settings =
+                            files.find_map(|file| check_packed(&file, reader).transpose());
+                        packed = packed.or(settings.transpose()?);
+                        continue;
+                    }
                     Some(_) if sources.any(|source| source.content.is_ok()) => continue,
                     Some(source) => (source.path, source.content.err()),
                     None => continue,
@@ -46,7 +62,17 @@ pub(in crate::cli) fn check(items: &[String], trajectories: &Trajectories) -> Re
             return Err(problem.within(shown(&path)));
         }
     }
-    Ok(())
+    Ok(packed)
+}
+
+/// The settings of a packed file; `None` if it cannot be read, which rejects it later.
+fn check_packed(source: &Source, reader: &Map<String, Json>) -> Result<Option<SetSettings>> {
+    let path = &source.path;
+    let Ok(file) = PackedFile::open(path) else {
+        return Ok(None);
+    };
+    file.settings().check_run(reader).within(|| shown(path))?;
+    Ok(Some(file.settings().clone()))
 }
 
 /// The error of a path that does not exist, with the most similar name in its folder.

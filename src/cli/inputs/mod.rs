@@ -16,11 +16,12 @@ mod trajectory;
 mod unreadable;
 
 use super::files::kind_of;
+use super::packed::PackedFile;
 use super::path_text::{path_of, shown};
 use crate::error::{Error, Result};
 use crate::structure::Format;
 use crate::structure::compression::Compression;
-use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar};
+use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar, is_packed_name};
 pub(super) use archive::{ArchiveOptions, Content, member_pattern};
 pub(super) use check::check;
 use digest::Digester;
@@ -388,6 +389,11 @@ impl Sources {
                 let path = folder.join(name);
                 match kind {
                     EntryKind::Folder => self.open_folder(path),
+                    // The folder may hold the tables of a run.
+                    _ if is_packed_name(&path) && PackedFile::is_other_table(&path) => {
+                        self.skipped.add_other(path);
+                        None
+                    }
                     _ => self.open_file(path),
                 }
             }

@@ -5,7 +5,7 @@ use crate::structure::compression::Compression;
 use std::path::Path;
 
 /// Endings of names, what such files are, and what to do with them.
-const UNREADABLE: [(&[&str], &str, &str); 9] = [
+const UNREADABLE: [(&[&str], &str, &str); 10] = [
     (&["mmtf"], "MMTF", PDB_OR_MMCIF),
     (&["xml"], "PDBML", PDB_OR_MMCIF),
     (
@@ -39,6 +39,11 @@ const UNREADABLE: [(&[&str], &str, &str); 9] = [
         &["zip", "tar", "tgz", "tzst"],
         "an archive",
         "give it to `tapeloop run`, or unpack it if it is inside another archive",
+    ),
+    (
+        &["arrow", "feather"],
+        "an Arrow file",
+        "give packed sets to `tapeloop run`; other tables hold no structures",
     ),
     (
         &["7z", "rar"],

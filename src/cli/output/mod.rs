@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 const RECORD: &str = "run.json";
 const REJECTED: &str = "rejected.jsonl";
 /// The run that writes here holds a lock on this file.
-const LOCK: &str = ".tapeloop.lock";
+pub(super) const LOCK: &str = ".tapeloop.lock";
 /// The folder of results that are to replace earlier ones.
 const NEW: &str = ".tapeloop-new";
 
@@ -136,14 +136,12 @@ impl OutputFolder {
         model: Option<i32>,
         error: &Error,
     ) -> Result<()> {
-        let mut reason: Vec<&str> = error.places().collect();
-        reason.push(error.message());
         let line = json!({
             "source": source,
             "ordinal": ordinal,
             "model": model,
             "kind": format!("{:?}", error.kind()).to_lowercase(),
-            "reason": reason.join(": "),
+            "reason": error.reason(),
             "fix": error.fix_text(),
         });
         let line = format!("{line}\n");
@@ -252,7 +250,7 @@ fn is_folder(path: &Path) -> Result<bool> {
 }
 
 /// Opens the lock file, and locks it against other runs. The file stays empty.
-fn lock(path: &Path) -> Result<File> {
+pub(super) fn lock(path: &Path) -> Result<File> {
     check_name(path)?;
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);

@@ -1,16 +1,21 @@
 //! Archives of structure files, which are read member by member and never written to a disk.
 
+mod packed;
 mod stream;
 mod tar;
 mod zip;
 
 use super::Skipped;
 use super::trajectory::FrameBytes;
+use crate::cli::packed::ENDING;
 use crate::error::{Error, Result};
 use crate::structure::compression::Compression;
 use crate::structure::{BudgetShare, Format, ReadBudget, ReadLimits, Reader, Structure};
+use packed::{Packed, PackedMember};
+use serde_json::{Map, Value as Json};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub(super) use stream::Piped;
@@ -25,6 +30,8 @@ pub(in crate::cli) struct ArchiveOptions {
     pub(in crate::cli) limits: ReadLimits,
     /// The memory of the members that were read from archives and not parsed yet.
     pub(in crate::cli) budget: Arc<ReadBudget>,
+    /// The settings that packed sets must have been made with.
+    pub(in crate::cli) reader: Map<String, Json>,
 }
 
 impl ArchiveOptions {
@@ -64,11 +71,13 @@ pub(in crate::cli) fn member_pattern(text: &str) -> Result<glob::Pattern> {
 pub(super) enum ArchiveKind {
     Tar,
     Zip,
+    /// A file of a packed set.
+    Packed,
 }
 
 impl ArchiveKind {
     /// Endings of file names, for messages.
-    pub(super) const ENDINGS: &str = ".tar, .tar.gz, .tar.zst or .zip";
+    pub(super) const ENDINGS: &str = ".tar, .tar.gz, .tar.zst, .zip or .arrow (a packed set)";
 
     /// The kind that a file's name shows by its ending, in either case.
     pub(super) fn of_name(name: &str) -> Option<Self> {
@@ -80,24 +89,33 @@ impl ArchiveKind {
         };
         let is_tar = has_ending(name, &["tgz", "tzst"])
             || has_ending(Compression::unpacked_name(name), &["tar"]);
-        match is_tar {
-            true => Some(ArchiveKind::Tar),
-            false => has_ending(name, &["zip"]).then_some(ArchiveKind::Zip),
+        if is_tar {
+            return Some(ArchiveKind::Tar);
         }
+        let kinds = [("zip", ArchiveKind::Zip), (ENDING, ArchiveKind::Packed)];
+        let kind = kinds.iter().find(|(ending, _)| has_ending(name, &[ending]));
+        kind.map(|(_, kind)| *kind)
     }
+}
+
+/// Whether a file has the name of a packed file.
+pub(super) fn is_packed_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ArchiveKind::of_name(&name) == Some(ArchiveKind::Packed)
 }
 
 /// An open archive.
 pub(super) enum Archive {
     Tar(Tar),
     Zip(Zip),
+    Packed(Box<Packed>),
 }
 
 /// A member of an archive that is to be read.
 pub(super) struct Member {
-    /// The path of the archive and of the member in it.
+    /// The path of the archive and of the member in it; that of the original input in a packed set.
     pub(super) path: PathBuf,
-    /// Its size as the archive states it.
+    /// Its size as the archive states it; its rows in a packed set.
     pub(super) bytes: u64,
     pub(super) place: Result<Place>,
 }
@@ -107,6 +125,8 @@ pub(super) enum Place {
     /// The next bytes of the tar stream.
     Next,
     Zip(ZipMember),
+    /// Rows of the current record batch.
+    Packed(Range<usize>),
 }
 
 /// The bytes of an input.
@@ -119,6 +139,8 @@ pub(in crate::cli) enum Content {
     Zip(ZipMember),
     /// A frame of a trajectory, which is read where it is unpacked.
     Frame(FrameBytes),
+    /// An input of a packed set.
+    Packed(PackedMember),
 }
 
 impl Content {
@@ -132,6 +154,7 @@ impl Content {
             Content::Bytes { bytes, .. } => reader.read_auto(&path.to_string_lossy(), bytes),
             Content::Zip(member) => member.read(path, reader),
             Content::Frame(frame) => frame.read(reader).map(|structure| vec![structure]),
+            Content::Packed(member) => member.read(),
         }
     }
 }
@@ -143,6 +166,7 @@ impl std::fmt::Debug for Content {
             Content::Bytes { bytes, .. } => write!(f, "Bytes({})", bytes.len()),
             Content::Zip(_) => f.write_str("Zip"),
             Content::Frame(_) => f.write_str("Frame"),
+            Content::Packed(_) => f.write_str("Packed"),
         }
     }
 }
@@ -156,6 +180,7 @@ impl Archive {
         Ok(match kind {
             ArchiveKind::Tar => Archive::Tar(Tar::open(path, options)?),
             ArchiveKind::Zip => Archive::Zip(Zip::open(path, options)?),
+            ArchiveKind::Packed => Archive::Packed(Box::new(Packed::open(path, options)?)),
         })
     }
 
@@ -164,6 +189,7 @@ impl Archive {
         match self {
             Archive::Tar(tar) => tar.path(),
             Archive::Zip(zip) => zip.path(),
+            Archive::Packed(packed) => packed.path(),
         }
     }
 
@@ -175,6 +201,7 @@ impl Archive {
         match self {
             Archive::Tar(tar) => tar.next(skipped).transpose(),
             Archive::Zip(zip) => zip.next(skipped).transpose(),
+            Archive::Packed(packed) => packed.next(skipped).transpose(),
         }
     }
 
@@ -186,7 +213,10 @@ impl Archive {
         match (place?, self) {
             (Place::Zip(member), _) => Ok(Content::Zip(member)),
             (Place::Next, Archive::Tar(tar)) => tar.content(),
-            (Place::Next, Archive::Zip(_)) => unreachable!("only a tar archive is a stream"),
+            (Place::Packed(rows), Archive::Packed(packed)) => {
+                packed.content(rows).map(Content::Packed)
+            }
+            (Place::Next | Place::Packed(_), _) => unreachable!("a place is in its own archive"),
         }
     }
 }

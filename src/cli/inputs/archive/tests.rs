@@ -45,6 +45,7 @@ fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Fo
             ..ReadLimits::default()
         },
         budget: Arc::new(ReadBudget::new(1 << 20)),
+        reader: Map::new(),
     };
     let shard: Shard = shard.parse().unwrap();
     let mut sources = Sources::new(vec![text_of(&path)], Archives::Read(options), shard);
@@ -93,6 +94,7 @@ fn names_show_archives() {
         assert_eq!(of_name(tar), Some(ArchiveKind::Tar), "{tar}");
     }
     assert_eq!(of_name("a.ZIP"), Some(ArchiveKind::Zip));
+    assert_eq!(of_name("a.Arrow"), Some(ArchiveKind::Packed));
     for other in ["a.pdb", "tar", "a.zip.gz", "a.gz", ""] {
         assert_eq!(of_name(other), None, "{other}");
     }

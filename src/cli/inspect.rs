@@ -1,0 +1,255 @@
+//! `tapeloop inspect`: shows a packed set.
+
+use super::args::InspectArgs;
+use super::exit_codes::GOOD;
+use super::inputs::structure_name;
+use super::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
+use super::path_text::shown;
+use super::terminal::say;
+use crate::bench::format;
+use crate::error::{Context, Error, Result, printable};
+use crate::structure::{ReadBudget, ReadLimits, Structure};
+use serde_json::{Value as Json, json};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a set holds.
+#[derive(Default)]
+struct Totals {
+    files: u64,
+    bytes: u64,
+    inputs: u64,
+    rejected: u64,
+    structures: u64,
+    residues: u64,
+    atoms: u64,
+    /// Files without checksums.
+    unchecked: u64,
+    settings: SetSettings,
+}
+
+/// Prints what a set holds, or its structures of one name, and returns the exit code.
+///
+/// # Errors
+/// The set cannot be read or is damaged, or no structure has the name.
+pub(super) fn inspect(args: &InspectArgs) -> Result<u8> {
+    let files = files_in(&args.set).within(|| shown(&args.set))?;
+    say(&match &args.name {
+        None => totals(&files)?.print(args.json),
+        Some(name) => {
+            let found = find(&files, name)?;
+            if found.is_empty() {
+                let message = format!("no input of the set is called {}", printable(name));
+                let error = Error::usage(message).fix("give a file's name, with or without ending");
+                return Err(error.within(shown(&args.set)));
+            }
+            match args.json {
+                true => format!("{:#}\n", Json::from(found)),
+                false => found.iter().map(text_of_input).collect(),
+            }
+        }
+    });
+    Ok(GOOD)
+}
+
+/// Nothing else waits for memory here.
+fn budget() -> Arc<ReadBudget> {
+    Arc::new(ReadBudget::new(u64::MAX))
+}
+
+/// Reads all structures as a run does, and compares the checksums.
+fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
+    let (limits, budget) = (ReadLimits::default(), budget());
+    let mut totals = Totals::default();
+    for path in files {
+        let path = path.as_ref();
+        let mut file = PackedFile::open(path).within(|| shown(path))?;
+        totals.files += 1;
+        totals.bytes += file.bytes();
+        totals.unchecked += u64::from(!file.has_checksums());
+        totals.settings = file.settings().clone();
+        for at in 0..file.batches() {
+            let names = file.names(at, &limits).within(|| shown(path))?;
+            let batch = file.batch(at, &names, &limits, &budget)?;
+            let mut row = 0;
+            while let Some((_, rows)) = names.input(row) {
+                totals.inputs += 1;
+                row = rows.end;
+                if batch.error(rows.start).is_some() {
+                    totals.rejected += 1;
+                    continue;
+                }
+                for structure in batch.structures(rows)? {
+                    totals.structures += 1;
+                    totals.residues += structure.residues.len() as u64;
+                    totals.atoms += structure.xyz.len() as u64;
+                }
+            }
+        }
+    }
+    Ok(totals)
+}
+
+impl Totals {
+    fn print(&self, as_json: bool) -> String {
+        let Totals {
+            files,
+            bytes,
+            inputs,
+            rejected,
+            structures,
+            residues,
+            atoms,
+            unchecked,
+            settings,
+        } = self;
+        if as_json {
+            let text = json!({
+                "files": files,
+                "bytes": bytes,
+                "inputs": inputs,
+                "rejected": rejected,
+                "structures": structures,
+                "residues": residues,
+                "atoms": atoms,
+                "files_without_checksums": unchecked,
+                "settings": settings.reader,
+                "annotations": settings.channels(),
+            });
+            return format!("{text:#}\n");
+        }
+        let whole = |count: &u64| format::whole(*count);
+        let checksums = match unchecked {
+            0 => "all right".to_owned(),
+            some => format!("missing in {}", format::counted(*some, "file")),
+        };
+        let settings_text = match &settings.reader {
+            None => "not stated".to_owned(),
+            Some(reader) => {
+                let settings = reader.iter().map(|(key, value)| format!("{key} = {value}"));
+                settings.collect::<Vec<_>>().join(", ")
+            }
+        };
+        let annotations = match &settings.channels()[..] {
+            [] => String::new(),
+            channels => format!("annotations  {}\n", channels.join(", ")),
+        };
+        format!(
+            "files        {} ({})\n\
+             inputs       {} ({} rejected)\n\
+             structures   {}\n\
+             residues     {}\n\
+             atoms        {}\n\
+             checksums    {checksums}\n\
+             settings     {settings_text}\n{annotations}",
+            whole(files),
+            format::size(*bytes as f64),
+            whole(inputs),
+            whole(rejected),
+            whole(structures),
+            whole(residues),
+            whole(atoms),
+        )
+    }
+}
+
+/// The inputs of a name, as JSON. Reads the names of all record batches, and the batches with a
+/// match.
+fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
+    let (limits, budget) = (ReadLimits::default(), budget());
+    let mut found = Vec::new();
+    for path in files {
+        let path = path.as_ref();
+        let mut file = PackedFile::open(path).within(|| shown(path))?;
+        for at in 0..file.batches() {
+            let names = file.names(at, &limits).within(|| shown(path))?;
+            let (mut matches, mut row) = (Vec::new(), 0);
+            while let Some((source, rows)) = names.input(row) {
+                row = rows.end;
+                let file_name = Path::new(source).file_name();
+                let is_match = source == name
+                    || structure_name(source) == name
+                    || file_name.is_some_and(|of_file| of_file == name);
+                if is_match {
+                    matches.push((source.to_owned(), rows));
+                }
+            }
+            if matches.is_empty() {
+                continue;
+            }
+            let batch = file.batch(at, &names, &limits, &budget)?;
+            for (source, rows) in matches {
+                found.push(input_json(&source, path, &batch, rows)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn input_json(source: &str, file: &Path, batch: &Batch, rows: Range<usize>) -> Result<Json> {
+    let place =
+        |structures| json!({"source": source, "file": shown(file), "structures": structures});
+    if let Some(error) = batch.error(rows.start) {
+        let mut input = place(json!([]));
+        input["rejected"] = json!(error.to_string());
+        return Ok(input);
+    }
+    let structures = batch.structures(rows)?;
+    let structures: Vec<Json> = structures.iter().map(structure_json).collect();
+    Ok(place(Json::from(structures)))
+}
+
+fn structure_json(structure: &Structure) -> Json {
+    let chains = (0..).zip(structure.row_chains()).map(|(index, chain)| {
+        let own = structure
+            .residues
+            .iter()
+            .filter(|residue| residue.chain == index);
+        let sequence: String = own.map(|residue| char::from(residue.aa)).collect();
+        json!({
+            "chain": chain.auth_asym_id,
+            "label_asym_id": chain.label_asym_id,
+            "entity_id": chain.entity_id,
+            "residues": sequence.len(),
+            "sequence": sequence,
+        })
+    });
+    let channels = structure.channels.iter().map(|channel| &channel.name);
+    json!({
+        "entry_id": structure.entry_id,
+        "model": structure.model,
+        "assembly": enum_name(&ASSEMBLIES, &structure.assembly),
+        "residues": structure.residues.len(),
+        "atoms": structure.xyz.len(),
+        "annotations": channels.collect::<Vec<_>>(),
+        "chains": chains.collect::<Vec<_>>(),
+    })
+}
+
+/// The lines of an input, from its JSON.
+fn text_of_input(input: &Json) -> String {
+    let text = |value: &Json| printable(value.as_str().unwrap_or("?")).into_owned();
+    let mut lines = format!("{} in {}\n", text(&input["source"]), text(&input["file"]));
+    if input["rejected"].is_string() {
+        lines += &format!("  rejected: {}\n", text(&input["rejected"]));
+    }
+    for structure in input["structures"].as_array().into_iter().flatten() {
+        lines += &format!(
+            "  entry {}, model {}, assembly {}: {} residues, {} atoms\n",
+            text(&structure["entry_id"]),
+            structure["model"],
+            text(&structure["assembly"]),
+            structure["residues"],
+            structure["atoms"],
+        );
+        for chain in structure["chains"].as_array().into_iter().flatten() {
+            let (name, residues) = (text(&chain["chain"]), &chain["residues"]);
+            lines += &format!(
+                "    chain {name}, {residues} residues: {}\n",
+                text(&chain["sequence"])
+            );
+        }
+    }
+    lines
+}

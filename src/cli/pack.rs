@@ -1,0 +1,155 @@
+//! `tapeloop pack`: reads structures as a run does, and writes them into a packed set.
+
+use super::args::PackArgs;
+use super::config::Config;
+use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
+use super::inputs::{self, Archives, STDIN, Sources, Trajectories};
+use super::interrupt::Interrupt;
+use super::packed::{SetSettings, SetWriter, reader_settings};
+use super::path_text::{path_of, shown};
+use super::plan::{archive_options, load_annotations, thread_pool};
+use super::reading;
+use super::run_counters::RunCounters;
+use super::source_thread::SourceThread;
+use super::terminal::complain;
+use crate::bench::format;
+use crate::error::{Error, Result};
+use crate::features::Input;
+use crate::structure::ReadBudget;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+/// Rejected inputs that are printed.
+const REJECTED_SHOWN: u64 = 10;
+
+/// What was packed.
+#[derive(Default)]
+struct Counts {
+    structures: u64,
+    rejected: u64,
+}
+
+/// Packs, and returns the exit code.
+///
+/// # Errors
+/// The config is wrong, an input or the set cannot be used, or a file cannot be written. The set is
+/// then as it was.
+pub(super) fn pack(args: PackArgs) -> Result<u8> {
+    let (quiet, max_rejects) = (args.quiet, args.max_rejects);
+    let config = args.resolve()?;
+    if config.input.is_empty() {
+        let error = Error::config("no input is given");
+        return Err(error.fix("name files or folders: tapeloop pack structures/ -o set"));
+    }
+    if config.topology.is_some() {
+        let error = Error::config("`topology` is set, and sets have no frames of trajectories");
+        return Err(error.fix("run over the trajectory itself"));
+    }
+    let reader = reader_settings(&config.settings);
+    let packed = inputs::check(&config.input, &Trajectories::Unknown, &reader)?;
+    check_apart(&config)?;
+    let annotations = load_annotations(&config, packed.as_ref())?.map(Arc::new);
+    let provenance = annotations.as_ref().map(|it| it.provenance());
+    let provenance = provenance.or(packed.and_then(|set| set.annotations));
+    let pool = thread_pool(config.threads)?;
+    let archives = Archives::Read(archive_options(&config));
+    let sources = Sources::new(config.input.clone(), archives, config.shard);
+    let interrupt = Interrupt::listen()?;
+    let mut set = SetWriter::open(
+        &config.output,
+        SetSettings::of(&config.settings, provenance),
+    )?;
+    let counters = Arc::new(RunCounters::default());
+    let sources = SourceThread::start(sources, &interrupt, &counters)?;
+    let budget = Arc::new(ReadBudget::new(config.reading_bytes_max));
+    let reading = config.reading;
+    let inputs = reading::inputs(
+        sources,
+        reading,
+        &budget,
+        &pool,
+        &counters,
+        annotations.as_ref(),
+    );
+    let mut counts = Counts::default();
+    let mut models: Vec<Input> = Vec::new();
+    for input in inputs {
+        if models
+            .first()
+            .is_some_and(|first| first.ordinal != input.ordinal)
+        {
+            add(&mut set, &mut models, &mut counts)?;
+        }
+        models.push(input);
+    }
+    if interrupt.has_stopped() {
+        complain("interrupted; the set is as it was");
+        return Ok(INTERRUPTED);
+    }
+    if !models.is_empty() {
+        add(&mut set, &mut models, &mut counts)?;
+    }
+    set.finish()?;
+    if !quiet && std::io::stderr().is_terminal() {
+        let structures = format::counted(counts.structures, "structure");
+        complain(&format!(
+            "packed {structures} into {}",
+            shown(&config.output)
+        ));
+    }
+    counters.matches().log();
+    let Counts {
+        structures,
+        rejected,
+    } = counts;
+    if rejected > REJECTED_SHOWN {
+        let rejected = format::whole(rejected);
+        complain(&format!(
+            "rejected: {rejected} in total; a run over the set lists them"
+        ));
+    }
+    Ok(match exit_codes::of_inputs(structures, rejected) {
+        REJECTED if rejected <= max_rejects => GOOD,
+        code => code,
+    })
+}
+
+/// Adds the models of an input to the set, prints why it was rejected if it was, and empties
+/// `models`.
+fn add(set: &mut SetWriter, models: &mut Vec<Input>, counts: &mut Counts) -> Result<()> {
+    set.add(models)?;
+    for Input {
+        source, structure, ..
+    } in models.drain(..)
+    {
+        let Err(error) = structure else {
+            counts.structures += 1;
+            continue;
+        };
+        counts.rejected += 1;
+        if counts.rejected <= REJECTED_SHOWN {
+            complain(&format!("rejected: {}: {error}", shown(&path_of(&source))));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no input holds the set, which would be packed into itself.
+fn check_apart(config: &Config) -> Result<()> {
+    let Ok(set) = config.output.canonicalize() else {
+        return Ok(());
+    };
+    let holds_set = |item: &&String| {
+        let is_name = !item.starts_with('@') && item.as_str() != STDIN;
+        let path = is_name.then(|| path_of(item).canonicalize().ok());
+        path.flatten().is_some_and(|path| set.starts_with(path))
+    };
+    match config.input.iter().find(holds_set) {
+        Some(item) => {
+            let error = Error::usage("this input holds the set that is to be written");
+            let error = error.fix("name another folder for the set");
+            Err(error.within(shown(&path_of(item))))
+        }
+        None => Ok(()),
+    }
+}

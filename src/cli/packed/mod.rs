@@ -1,0 +1,26 @@
+//! Packed sets: folders of Arrow IPC files that hold structures as they are after reading, so that a
+//! run copies them instead of parsing files. `docs/PACKED.md` describes the columns.
+//!
+//! `schema` has the columns, `rows` turns structures into record batches, `file_writer` writes
+//! them, `file` reads them back, and `columns` turns their rows into structures. `settings` are
+//! those that decide what is read from a structure file. `folder` is a set on the disk.
+
+mod columns;
+mod file;
+mod file_writer;
+mod folder;
+mod residue_columns;
+mod rows;
+mod schema;
+mod settings;
+
+pub(super) use file::{Batch, Names, PackedFile};
+pub(super) use folder::{SetWriter, files_in};
+pub(super) use rows::{ASSEMBLIES, enum_name};
+pub(super) use settings::{SetSettings, reader_settings};
+
+/// The ending of the name of a packed file.
+pub(super) const ENDING: &str = "arrow";
+
+#[cfg(test)]
+mod tests;

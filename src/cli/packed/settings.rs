@@ -1,0 +1,124 @@
+//! The settings that a packed set was made with.
+
+use crate::error::{Error, Result, excerpt};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeSet;
+
+/// The keys that decide what is read from a structure file.
+const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
+
+/// What the files of a packed set state of how it was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::cli) struct SetSettings {
+    /// The values of [`READER_KEYS`]; `None` if another program made the file and leaves them out.
+    pub(in crate::cli) reader: Option<Map<String, Json>>,
+    /// What identifies the annotations, as the metadata of tables has it.
+    pub(in crate::cli) annotations: Option<String>,
+}
+
+/// The settings of a config that decide what is read from a structure file.
+pub(in crate::cli) fn reader_settings(settings: &[(&'static str, Json)]) -> Map<String, Json> {
+    let is_of_reader = |(key, _): &&(&'static str, Json)| READER_KEYS.contains(key);
+    let of_reader = settings.iter().filter(is_of_reader);
+    of_reader
+        .map(|(key, value)| ((*key).to_owned(), value.clone()))
+        .collect()
+}
+
+impl SetSettings {
+    /// The settings of a run or of `tapeloop pack`.
+    pub(in crate::cli) fn of(
+        settings: &[(&'static str, Json)],
+        annotations: Option<String>,
+    ) -> Self {
+        SetSettings {
+            reader: Some(reader_settings(settings)),
+            annotations,
+        }
+    }
+
+    /// The settings in the metadata of a file.
+    ///
+    /// # Errors
+    /// `reader` is no JSON object.
+    pub(super) fn parse(reader: Option<&str>, annotations: Option<String>) -> Result<Self> {
+        let parse = |text: &str| {
+            serde_json::from_str::<Map<String, Json>>(text).map_err(|error| {
+                let message = format!("the settings of the packed set are no JSON object: {error}");
+                Error::input(message).fix("pack the files again")
+            })
+        };
+        Ok(SetSettings {
+            reader: reader.map(parse).transpose()?,
+            annotations,
+        })
+    }
+
+    /// The settings of the reader as one line of JSON.
+    pub(super) fn reader_text(&self) -> Option<String> {
+        let reader = self.reader.as_ref()?;
+        Some(Json::Object(reader.clone()).to_string())
+    }
+
+    /// The names of the annotations.
+    pub(in crate::cli) fn channels(&self) -> Vec<String> {
+        let text = self.annotations.as_deref().unwrap_or_default();
+        let annotations: Json = serde_json::from_str(text).unwrap_or_default();
+        let channels = annotations["channels"].as_array().cloned();
+        let channels = channels.unwrap_or_default().into_iter();
+        channels
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// Checks that a run may read the set. Keys that either side leaves out are not compared.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config): a setting differs, with both values.
+    pub(in crate::cli) fn check_run(&self, run: &Map<String, Json>) -> Result<()> {
+        let set = self.reader.iter().flatten();
+        for (key, packed) in set {
+            if let Some(own) = run.get(key)
+                && own != packed
+            {
+                let shown = excerpt(packed.to_string());
+                let message =
+                    format!("the set was packed with {key} = {shown}, and {key} is {own} here");
+                return Err(Error::config(message).fix(format!(
+                    "set {key} = {shown}, or pack the files again with {key} = {own}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that structures read with these settings may be appended to a set with the settings
+    /// `set`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config): a setting differs, with both values.
+    pub(super) fn check_append(&self, set: &SetSettings) -> Result<()> {
+        let (of_set, own) = (set.reader.as_ref(), self.reader.as_ref());
+        let keys = of_set.into_iter().chain(own).flat_map(|keys| keys.keys());
+        let keys: BTreeSet<&String> = keys.collect();
+        let text = |value: Option<&Json>| value.map_or("not stated".to_owned(), Json::to_string);
+        let differs = |key: &str, set: &str, own: &str| {
+            let set = excerpt(set);
+            let message = format!("the set was packed with {key} = {set}, and {key} is {own} here");
+            Error::config(message).fix("use the same settings, or name another set")
+        };
+        for key in keys {
+            let value = |of: Option<&Map<String, Json>>| text(of.and_then(|of| of.get(key)));
+            if value(of_set) != value(own) {
+                return Err(differs(key, &value(of_set), &value(own)));
+            }
+        }
+        match set.annotations == self.annotations {
+            true => Ok(()),
+            false => {
+                let shown = |of: &SetSettings| of.annotations.clone().unwrap_or("[]".to_owned());
+                Err(differs("annotations", &shown(set), &shown(self)))
+            }
+        }
+    }
+}
