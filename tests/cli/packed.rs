@@ -141,7 +141,9 @@ fn chains_that_a_list_chooses_are_packed_alone() {
     fs::write(folder.path().join("list"), "set/structures-00000.arrow,A\n").unwrap();
     let (output, code) = run(&[&list, "-o", "-"]);
     assert_eq!(code, 1);
-    assert!(text(&output.stderr).contains("a chain of an archive cannot be chosen"));
+    assert!(
+        text(&output.stderr).contains("a chain of an archive or a trajectory cannot be chosen")
+    );
 }
 
 #[test]
