@@ -271,8 +271,8 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
     let topology = reader
         .read_topology(path)
         .within(|| format!("topology {}", shown(path)))?;
-    let bytes = std::fs::read(path).within(|| shown(path))?;
-    let digest = Sha256::digest(bytes);
+    // A pipe can be read only once.
+    let digest = Sha256::digest(reader.last_bytes());
     let digest = digest.iter().map(|byte| format!("{byte:02x}"));
     let range = config.frames.unwrap_or(FrameRange::ALL);
     let trajectories = Trajectories::Read(Arc::new(topology), range);

@@ -85,6 +85,12 @@ impl Reader {
         self.read_stream(&path.to_string_lossy(), file, size, None, Error::io)
     }
 
+    /// The bytes of the file that [`Reader::read_path`] read last, as they were packed.
+    #[cfg(feature = "cli")]
+    pub(crate) fn last_bytes(&self) -> &[u8] {
+        &self.file
+    }
+
     pub(super) fn options(&self) -> &ReadOptions {
         &self.options
     }

@@ -227,3 +227,25 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
     let (output, _) = run(&[str_of(&xtc), "-o", "-", "--format", "csv"]);
     assert!(text(&output.stderr).contains("--topology"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_topology_from_a_pipe_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let digest = |out: &str, from: &Path| {
+        let out = folder.path().join(out);
+        let input = trajectory("xtc");
+        let start = ["run", "--backend", "cpu", "-o", str_of(&out)];
+        let mut command = tapeloop(start.iter().chain(&with_topology(&input, from)));
+        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // The program closes the pipe at once if it reads the file.
+        let _ = std::io::Write::write_all(&mut pipe, &fs::read(topology()).unwrap());
+        drop(pipe);
+        assert!(child.wait().unwrap().success());
+        let digest = &record(&out)["values_follow_from"]["tapeloop.topology_sha256"];
+        digest.as_str().unwrap().to_owned()
+    };
+    let of_file = digest("file", &topology());
+    assert_eq!(digest("pipe", Path::new("/dev/stdin")), of_file);
+}

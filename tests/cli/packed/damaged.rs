@@ -82,7 +82,7 @@ fn a_folder_with_the_tables_of_a_run_holds_no_set() {
     assert_ne!(code, 0);
     assert!(said.contains("no structure file is found here"), "{said}");
     assert!(!next.exists());
-    // They are skipped beside structures, and refused by name.
+    // Tables in a folder with structures are skipped. A table that is named as an input is refused.
     fs::copy(&sample, folder.path().join("in/1ubi.pdb")).unwrap();
     let input = folder.path().join("in");
     run_well(&[str_of(&input), "-o", str_of(&next), "--features", "rg"]);
@@ -127,6 +127,8 @@ fn limits_hold_for_packed_structures() {
     }
 }
 
+const TO_STDOUT: [&str; 6] = ["-o", "-", "--format", "csv", "--features", "rg"];
+
 /// Writes the columns of a packed file as another program would, without checksums.
 fn write(path: &Path, fields: Vec<(String, ArrayRef)>, metadata: Metadata) {
     let batch = RecordBatch::try_from_iter(fields).unwrap();
@@ -150,31 +152,14 @@ fn a_file_of_another_program_needs_the_columns_and_the_version() {
     let fields: Vec<(String, ArrayRef)> = fields.zip(batch.columns().to_vec()).collect();
     let other = folder.path().join("other.arrow");
     let read = |args: &[&str]| {
-        let start = [
-            str_of(&other),
-            "-o",
-            "-",
-            "--format",
-            "csv",
-            "--features",
-            "rg",
-        ];
-        let (output, code) = run(&[&start[..], args].concat());
+        let (output, code) = run(&[&[str_of(&other)], &TO_STDOUT[..], args].concat());
         (text(&output.stdout), code, text(&output.stderr))
     };
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1; batch.num_rows()]));
     let mut turned: Vec<_> = fields.iter().cloned().rev().collect();
     turned.push(("more".to_owned(), Arc::clone(&numbers)));
     write(&other, turned, metadata.clone());
-    let expected = run_well(&[
-        str_of(&file),
-        "-o",
-        "-",
-        "--format",
-        "csv",
-        "--features",
-        "rg",
-    ]);
+    let expected = run_well(&[&[str_of(&file)], &TO_STDOUT[..]].concat());
     assert_eq!(read(&[]).0, text(&expected.stdout));
     // Settings that a file does not state are not compared.
     let mut short = metadata.clone();
