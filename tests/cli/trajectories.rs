@@ -89,6 +89,29 @@ fn frames_have_the_values_of_pdb_files_with_their_coordinates() {
 }
 
 #[test]
+fn a_condition_chooses_frames_and_times() {
+    let (input, topology) = (trajectory("xtc"), topology());
+    let args = with_topology(&input, &topology);
+    let with = |condition: &str| residues(&[&args[..], &["--where", condition]].concat());
+    let whole = residues(&args);
+    let rows = (whole.len() - 1) / FRAMES;
+    assert!(with("frame == 1")[1..] == whole[1 + rows..1 + 2 * rows]);
+    assert!(with("time_ps < 4 and frame in (1, 2)")[1..] == whole[1 + rows..1 + 2 * rows]);
+    // A structure file has neither.
+    let file = str_of(&topology);
+    let of_file =
+        |condition: &str| residues(&[file, "--topology", file, "--where", condition]).len() - 1;
+    assert_eq!([of_file("frame is null"), of_file("frame >= 0")], [rows, 0]);
+    let (output, code) = run(&[file, "-o", "-", "--where", "time_ps > 1"]);
+    assert_eq!(code, 2);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("no column `time_ps`") && said.contains("`topology`"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_number_of_threads_does_not_change_the_tables() {
     let folder = tempfile::tempdir().unwrap();
     let (input, topology) = (PathBuf::from(TRAJECTORIES), topology());

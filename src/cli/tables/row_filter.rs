@@ -33,7 +33,7 @@ impl RowFilter {
         condition: Condition,
         features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
     ) -> Self {
-        let mut all = columns::columns(TableName::Residues, features, &[], false);
+        let mut all = columns::columns(TableName::Residues, features, &[], true);
         let take = |name: &String| {
             let found = all.iter().position(|column| column.spec.name == *name);
             all.swap_remove(found.expect("the condition was checked against the columns"))
