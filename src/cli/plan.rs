@@ -286,6 +286,7 @@ pub(super) fn archive_options(config: &Config) -> ArchiveOptions {
         members: config.members.clone(),
         limits: config.reading.limits,
         budget: Arc::new(ReadBudget::new(bytes_max)),
+        has_topology: config.topology.is_some(),
         reader: reader_settings(&config.settings),
     }
 }

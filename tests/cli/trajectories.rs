@@ -272,3 +272,40 @@ fn a_topology_from_a_pipe_is_read_once() {
     let of_file = digest("file", &topology());
     assert_eq!(digest("pipe", Path::new("/dev/stdin")), of_file);
 }
+
+#[test]
+fn a_trajectory_that_is_compressed_or_in_an_archive_is_rejected_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, out) = (folder.path().join("in"), folder.path().join("out"));
+    fs::create_dir(&inputs).unwrap();
+    let bytes = fs::read(trajectory("xtc")).unwrap();
+    let members = ["md.xtc", "md.dcd.zst", "1ubi.pdb"].map(|name| {
+        let bytes = match name.ends_with("pdb") {
+            true => fs::read(topology()).unwrap(),
+            false => bytes.clone(),
+        };
+        (name.to_owned(), bytes)
+    });
+    fs::write(inputs.join("a.tar"), archives::tar_of(&members)).unwrap();
+    fs::write(inputs.join("md.xtc.gz"), &bytes).unwrap();
+    fs::write(inputs.join("md.dcd.zst"), &bytes).unwrap();
+    let topology = topology();
+    let (rejected, structures) = outcome(&with_topology(&inputs, &topology), &out);
+    let names = [
+        "a.tar/md.xtc",
+        "a.tar/md.dcd.zst",
+        "md.dcd.zst",
+        "md.xtc.gz",
+    ];
+    assert_eq!((rejected.len(), structures), (names.len(), 1));
+    for ((source, line), name) in rejected.iter().zip(names) {
+        assert!(source.ends_with(name), "{source}");
+        assert!(
+            line.contains("unpack it if it is compressed or in an archive"),
+            "{line}"
+        );
+    }
+    // Without a topology no trajectory is an input.
+    let (rejected, structures) = outcome(&[str_of(&inputs)], &out);
+    assert_eq!((rejected.len(), structures), (0, 1));
+}
