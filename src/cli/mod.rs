@@ -35,6 +35,7 @@ mod paint;
 mod path_text;
 mod plan;
 mod progress;
+mod quiet_panics;
 mod reading;
 mod result_writer;
 mod run;
