@@ -19,6 +19,8 @@ mod doctor;
 mod exit_codes;
 mod feature_list;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod generate;
 mod graph;
 mod inputs;

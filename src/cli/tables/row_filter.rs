@@ -61,6 +61,26 @@ impl RowFilter {
     }
 }
 
+/// Makes all columns of all tables of a structure, for the fuzz targets.
+#[cfg(fuzzing)]
+pub(crate) fn gather_all(
+    record: StructureRows,
+    features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
+) -> StructureRows {
+    let record = Arc::new(record);
+    for table in TableName::ALL {
+        let ranges = record.rows(table).into_iter().map(|rows| RowRange {
+            of: Arc::clone(&record),
+            rows,
+        });
+        let ranges: Vec<RowRange> = ranges.collect();
+        for column in columns::columns(table, features, &[], true) {
+            column.gather(&ranges);
+        }
+    }
+    Arc::into_inner(record).expect("arrays have copies of the values")
+}
+
 fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
     let of = |node: &Node| truth(node, arrays);
     let join = |nodes: &[Node], join: fn(&mut Truth, Truth)| {
