@@ -1,5 +1,6 @@
 //! A packed set on the disk: `structures-00000.arrow` and so on in a folder.
 
+use super::ENDING;
 use super::file::PackedFile;
 use super::file_writer::{Complete, PackedFileWriter};
 use super::rows::check_size;
@@ -56,9 +57,9 @@ pub(in crate::cli) fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in path.read_dir()? {
         let name = entry?.file_name();
-        let has_ending = name.to_string_lossy().ends_with(SUFFIX);
         let path = path.join(&name);
-        if has_ending
+        let ending = path.extension().unwrap_or_default();
+        if ending.eq_ignore_ascii_case(ENDING)
             && !name.as_encoded_bytes().starts_with(b".")
             && !path.is_dir()
             && !PackedFile::is_other_table(&path)
