@@ -112,7 +112,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     topology: Option<String>,
     /// Frames of each trajectory to read: "100:200:10", start:stop:step.
-    #[arg(long, value_name = "RANGE")]
+    #[arg(long, value_name = "RANGE", allow_hyphen_values = true)]
     frames: Option<String>,
     /// Read a part of the inputs: "3/16" is the third of sixteen.
     #[arg(long, value_name = "K/N")]

@@ -26,7 +26,8 @@ struct Totals {
     atoms: u64,
     /// Files without checksums.
     unchecked: u64,
-    settings: SetSettings,
+    /// Those of all files; one in a set that `tapeloop pack` made.
+    settings: Vec<SetSettings>,
 }
 
 /// Prints what a set holds, or its structures of one name, and returns the exit code.
@@ -68,7 +69,9 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
         totals.files += 1;
         totals.bytes += file.bytes();
         totals.unchecked += u64::from(!file.has_checksums());
-        totals.settings = file.settings().clone();
+        if totals.settings.iter().all(|known| known != file.settings()) {
+            totals.settings.push(file.settings().clone());
+        }
         for at in 0..file.batches() {
             let names = file.names(at, &limits).within(|| shown(path))?;
             let batch = file.batch(at, &names, &limits, &budget)?;
@@ -105,6 +108,7 @@ impl Totals {
             settings,
         } = self;
         if as_json {
+            let first = settings.first().cloned().unwrap_or_default();
             let text = json!({
                 "files": files,
                 "bytes": bytes,
@@ -114,8 +118,9 @@ impl Totals {
                 "residues": residues,
                 "atoms": atoms,
                 "files_without_checksums": unchecked,
-                "settings": settings.reader,
-                "annotations": settings.channels(),
+                "settings": first.reader,
+                "annotations": first.channels(),
+                "settings_differ": settings.len() > 1,
             });
             return format!("{text:#}\n");
         }
@@ -124,17 +129,7 @@ impl Totals {
             0 => "all right".to_owned(),
             some => format!("missing in {}", format::counted(*some, "file")),
         };
-        let settings_text = match &settings.reader {
-            None => "not stated".to_owned(),
-            Some(reader) => {
-                let settings = reader.iter().map(|(key, value)| format!("{key} = {value}"));
-                settings.collect::<Vec<_>>().join(", ")
-            }
-        };
-        let annotations = match &settings.channels()[..] {
-            [] => String::new(),
-            channels => format!("annotations  {}\n", channels.join(", ")),
-        };
+        let settings: String = settings.iter().map(settings_text).collect();
         format!(
             "files        {} ({})\n\
              inputs       {} ({} rejected)\n\
@@ -142,7 +137,7 @@ impl Totals {
              residues     {}\n\
              atoms        {}\n\
              checksums    {checksums}\n\
-             settings     {settings_text}\n{annotations}",
+             {settings}",
             whole(files),
             format::size(*bytes as f64),
             whole(inputs),
@@ -152,6 +147,22 @@ impl Totals {
             whole(atoms),
         )
     }
+}
+
+/// The lines of the settings of a file, whose texts may be anything.
+fn settings_text(settings: &SetSettings) -> String {
+    let reader = match &settings.reader {
+        None => "not stated".to_owned(),
+        Some(reader) => {
+            let settings = reader.iter().map(|(key, value)| format!("{key} = {value}"));
+            settings.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let annotations = match &settings.channels()[..] {
+        [] => String::new(),
+        channels => format!("annotations  {}\n", printable(&channels.join(", "))),
+    };
+    format!("settings     {}\n{annotations}", printable(&reader))
 }
 
 /// The inputs of a name, as JSON. Reads the names of all record batches, and the batches with a

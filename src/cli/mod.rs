@@ -19,6 +19,8 @@ mod doctor;
 mod exit_codes;
 mod feature_list;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod generate;
 mod graph;
 mod inputs;
@@ -35,6 +37,7 @@ mod paint;
 mod path_text;
 mod plan;
 mod progress;
+mod quiet_panics;
 mod reading;
 mod result_writer;
 mod run;

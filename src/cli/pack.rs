@@ -3,7 +3,9 @@
 use super::args::PackArgs;
 use super::config::Config;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
-use super::inputs::{self, Archives, STDIN, Sources, Trajectories};
+use super::inputs::{
+    self, Archives, PackedSet, STDIN, Shard, Source, Sources, Trajectories, is_packed_name,
+};
 use super::interrupt::Interrupt;
 use super::packed::{SetSettings, SetWriter, reader_settings};
 use super::path_text::{path_of, shown};
@@ -17,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::features::Input;
 use crate::structure::ReadBudget;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Rejected inputs that are printed.
@@ -46,11 +49,15 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
         return Err(error.fix("run over the trajectory itself"));
     }
     let reader = reader_settings(&config.settings);
-    let packed = inputs::check(&config.input, &Trajectories::Unknown, &reader)?;
+    // Structures keep the annotations that they have, unless others are given.
+    let keeps = config.annotations.is_empty();
+    let packed = inputs::check(&config.input, &Trajectories::Unknown, &reader, keeps)?;
     check_apart(&config)?;
-    let annotations = load_annotations(&config, packed.as_ref())?.map(Arc::new);
-    let provenance = annotations.as_ref().map(|it| it.provenance());
-    let provenance = provenance.or(packed.and_then(|set| set.annotations));
+    let annotations = load_annotations(&config, &packed)?.map(Arc::new);
+    let provenance = match &annotations {
+        Some(annotations) => Some(annotations.provenance()),
+        None => kept_annotations(packed)?,
+    };
     let pool = thread_pool(config.threads)?;
     let archives = Archives::Read(archive_options(&config));
     let sources = Sources::new(config.input.clone(), archives, config.shard);
@@ -114,6 +121,24 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     })
 }
 
+/// What identifies the annotations of the sets that are packed, which must have the same.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config): they have not.
+fn kept_annotations(packed: Vec<PackedSet>) -> Result<Option<String>> {
+    let differs = |pair: &&[PackedSet]| pair[0].1.annotations != pair[1].1.annotations;
+    if let Some([(first, _), (second, _)]) = packed.windows(2).find(differs) {
+        let first = shown(first);
+        let error = Error::config(format!(
+            "{first} has other annotations than this packed set"
+        ));
+        let error = error.fix("pack them into sets of their own, or set `annotations`");
+        return Err(error.within(shown(second)));
+    }
+    let first = packed.into_iter().next();
+    Ok(first.and_then(|(_, set)| set.annotations))
+}
+
 /// Adds the models of an input to the set, prints why it was rejected if it was, and empties
 /// `models`.
 fn add(set: &mut SetWriter, models: &mut Vec<Input>, counts: &mut Counts) -> Result<()> {
@@ -134,7 +159,7 @@ fn add(set: &mut SetWriter, models: &mut Vec<Input>, counts: &mut Counts) -> Res
     Ok(())
 }
 
-/// Checks that no input holds the set, which would be packed into itself.
+/// Checks that no input holds the set or is a file of it: the set would be packed into itself.
 fn check_apart(config: &Config) -> Result<()> {
     let Ok(set) = config.output.canonicalize() else {
         return Ok(());
@@ -144,12 +169,27 @@ fn check_apart(config: &Config) -> Result<()> {
         let path = is_name.then(|| path_of(item).canonicalize().ok());
         path.flatten().is_some_and(|path| set.starts_with(path))
     };
-    match config.input.iter().find(holds_set) {
-        Some(item) => {
-            let error = Error::usage("this input holds the set that is to be written");
-            let error = error.fix("name another folder for the set");
-            Err(error.within(shown(&path_of(item))))
-        }
+    let refused = |what: &str, path: &Path| {
+        let error = Error::usage(what).fix("name another folder for the set");
+        Err(error.within(shown(path)))
+    };
+    if let Some(item) = config.input.iter().find(holds_set) {
+        let what = "this input holds the set that is to be written";
+        return refused(what, &path_of(item));
+    }
+    if !Sources::can_walk_twice(&config.input) {
+        return Ok(());
+    }
+    let is_of_set = |source: &Source| {
+        let path = is_packed_name(&source.path).then(|| source.path.canonicalize().ok());
+        path.flatten().is_some_and(|path| path.starts_with(&set))
+    };
+    let mut sources = Sources::new(config.input.clone(), Archives::Whole, Shard::WHOLE);
+    match sources.find(is_of_set) {
+        Some(source) => refused(
+            "this file is of the set that is to be written",
+            &source.path,
+        ),
         None => Ok(()),
     }
 }

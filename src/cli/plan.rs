@@ -2,9 +2,9 @@
 
 use super::annotations::Annotations;
 use super::config::{Config, Reduction, Wait, setting_json};
-use super::inputs::{self, ArchiveOptions, FrameRange, Trajectories};
+use super::inputs::{self, ArchiveOptions, FrameRange, PackedSet, Trajectories};
 use super::oversized;
-use super::packed::{SetSettings, reader_settings};
+use super::packed::reader_settings;
 use super::path_text::shown;
 use super::tables::rows_bytes;
 use super::trusted_code;
@@ -18,7 +18,7 @@ use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The most threads of the engine's pool for a GPU.
@@ -43,7 +43,7 @@ pub(super) struct Plan {
     topology_hash: Option<String>,
     /// `None` if no feature reads annotations.
     pub(super) annotations: Option<Arc<Annotations>>,
-    /// What identifies the annotations of the packed set whose structures have them, if a feature
+    /// What identifies the annotations of the packed sets whose structures have them, if a feature
     /// reads those.
     packed_annotations: Option<String>,
 }
@@ -61,12 +61,17 @@ impl Plan {
         }
         let (trajectories, topology_hash) = trajectories_of(&config)?;
         let reader = reader_settings(&config.settings);
-        let packed = inputs::check(&config.input, &trajectories, &reader)?;
+        let channels = if smooths(&config) {
+            channels_of(&config)
+        } else {
+            Vec::new()
+        };
+        let reads_packed = config.annotations.is_empty() && !channels.is_empty();
+        let packed = inputs::check(&config.input, &trajectories, &reader, reads_packed)?;
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
-        let annotations = annotations_of(&config, packed.as_ref())?.map(Arc::new);
-        let reads_packed = annotations.is_none() && !channels_of(&config).is_empty();
-        let packed = packed.filter(|_| reads_packed && smooths(&config));
+        let annotations = annotations_of(&config, &packed)?.map(Arc::new);
+        let packed_annotations = reads_packed.then(|| provenance_of(&packed)).flatten();
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
         let device = selected.backend.device();
@@ -96,7 +101,7 @@ impl Plan {
             trajectories,
             topology_hash,
             annotations,
-            packed_annotations: packed.and_then(|set| set.annotations),
+            packed_annotations,
         })
     }
 
@@ -286,6 +291,7 @@ pub(super) fn archive_options(config: &Config) -> ArchiveOptions {
         members: config.members.clone(),
         limits: config.reading.limits,
         budget: Arc::new(ReadBudget::new(bytes_max)),
+        has_topology: config.topology.is_some(),
         reader: reader_settings(&config.settings),
     }
 }
@@ -301,9 +307,21 @@ fn channels_of(config: &Config) -> Vec<String> {
     of_tables.cloned().collect()
 }
 
-/// Reads the annotations of a run, if a feature uses them. `packed` is the packed set that the run
+/// What identifies the annotations of packed sets: those of the one set, or a list.
+fn provenance_of(packed: &[PackedSet]) -> Option<String> {
+    let all = packed
+        .iter()
+        .filter_map(|(_, set)| set.annotations.as_ref());
+    let all: BTreeSet<&String> = all.collect();
+    match all.len() {
+        0 | 1 => all.first().map(|one| (*one).clone()),
+        _ => Some(json!(all).to_string()),
+    }
+}
+
+/// Reads the annotations of a run, if a feature uses them. `packed` are the packed sets that the run
 /// reads.
-fn annotations_of(config: &Config, packed: Option<&SetSettings>) -> Result<Option<Annotations>> {
+fn annotations_of(config: &Config, packed: &[PackedSet]) -> Result<Option<Annotations>> {
     if smooths(config) {
         return load_annotations(config, packed);
     }
@@ -316,26 +334,41 @@ fn annotations_of(config: &Config, packed: Option<&SetSettings>) -> Result<Optio
     .fix("leave `annotations` out, or add smooth, with columns in `smooth.channels`"))
 }
 
-/// Reads the annotations that `smooth.channels` names, if it names any that the structures of
-/// `packed` do not have already.
+/// Reads the annotations that `smooth.channels` names, if it names any that the structures of the
+/// sets `packed` do not have already.
 pub(super) fn load_annotations(
     config: &Config,
-    packed: Option<&SetSettings>,
+    packed: &[PackedSet],
 ) -> Result<Option<Annotations>> {
     let channels = channels_of(config);
-    let in_set = packed.map(SetSettings::channels).unwrap_or_default();
-    match (channels.first(), config.annotations.first()) {
-        (None, None) => Ok(None),
-        (Some(_), None) if channels.iter().all(|name| in_set.contains(name)) => Ok(None),
-        (Some(_), Some(_)) => Annotations::load(&config.annotations, channels).map(Some),
-        (Some(name), None) => Err(Error::config(format!(
+    let (Some(name), None) = (channels.first(), config.annotations.first()) else {
+        return match (channels.is_empty(), config.annotations.is_empty()) {
+            (true, true) => Ok(None),
+            (true, false) => Err(Error::config(
+                "`annotations` is set, and `smooth.channels` names none of its columns",
+            )
+            .fix("write smooth.channels = [\"column\"]")),
+            (false, _) => Annotations::load(&config.annotations, channels).map(Some),
+        };
+    };
+    // Each set needs them: a structure without would have nulls, and no message.
+    let lacking = packed.iter().find_map(|(path, set)| {
+        let own = set.channels();
+        let lacking = channels.iter().find(|name| !own.contains(name))?;
+        Some((path, lacking))
+    });
+    match lacking {
+        None if !packed.is_empty() => Ok(None),
+        None => Err(Error::config(format!(
             "`smooth.channels` names {name:?}, and `annotations` is not set"
         ))
         .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
-        (None, Some(_)) => Err(Error::config(
-            "`annotations` is set, and `smooth.channels` names none of its columns",
-        )
-        .fix("write smooth.channels = [\"column\"]")),
+        Some((path, name)) => Err(Error::config(format!(
+            "`smooth.channels` names {name:?}, which the packed set does not have, and \
+             `annotations` is not set"
+        ))
+        .fix("write annotations = \"file.tsv\", or pack the structures again with annotations")
+        .within(shown(path))),
     }
 }
 

@@ -4,7 +4,7 @@ use super::annotations::Annotations;
 use super::inputs::{Content, Source, explained, structure_name};
 use super::path_text::text_of;
 use super::run_counters::RunCounters;
-use crate::error::{Error, Result, catch, excerpt};
+use crate::error::{Error, ErrorKind, Result, catch, excerpt};
 use crate::features::Input;
 use crate::pipeline::OrderedMap;
 use crate::structure::{ReadBudget, ReadOptions, Reader, Structure};
@@ -20,6 +20,10 @@ const FILES_AHEAD: usize = 8;
 /// Threads drop larger buffers. Otherwise a series of large files would leave every thread with
 /// buffers for the largest; new buffers cost little compared with reading such a file.
 const KEPT_BUFFER_BYTES_MAX: usize = 16 << 20;
+
+/// The path of an archive and of a member in it, of 4,096 bytes each. CSV and Arrow files repeat it
+/// in each row, so that without a limit a short archive could fill a disk.
+const SOURCE_BYTES_MAX: usize = 8192;
 
 thread_local! {
     // Each thread keeps its reader's buffers from file to file.
@@ -80,6 +84,12 @@ pub(super) fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>)
 
 fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Result<Vec<Structure>> {
     let content = source.content.as_ref().map_err(Error::clone)?;
+    let name_bytes = source.path.as_os_str().len();
+    if name_bytes > SOURCE_BYTES_MAX {
+        let message = format!("the path has {name_bytes} bytes, over {SOURCE_BYTES_MAX}");
+        let error = Error::new(ErrorKind::Capacity, message);
+        return Err(error.fix("give the archive's member a shorter name"));
+    }
     READER.with_borrow_mut(|kept| {
         let new = || Reader::with_budget(options, Arc::clone(budget));
         let mut reader = kept.take().unwrap_or_else(new);
@@ -114,6 +124,7 @@ fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::structure::BudgetShare;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::fmt::Write as _;
@@ -147,6 +158,31 @@ mod tests {
         assert!(is_kept);
         let (bytes, is_kept) = read_gzipped(1_300_000);
         assert!(bytes > KEPT_BUFFER_BYTES_MAX && !is_kept);
+    }
+
+    #[test]
+    fn a_path_that_rows_would_repeat_too_often_is_rejected() {
+        let bytes = b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n".to_vec();
+        let read_as = |name_bytes: usize| {
+            let content = Content::Bytes {
+                bytes: bytes.clone(),
+                _share: BudgetShare::new(None),
+            };
+            let source = Source {
+                ordinal: 0,
+                path: format!("{}.pdb", "a".repeat(name_bytes - 4)).into(),
+                content: Ok(content),
+                chain: None,
+            };
+            read(
+                &source,
+                ReadOptions::default(),
+                &Arc::new(ReadBudget::new(1 << 30)),
+            )
+        };
+        assert_eq!(read_as(SOURCE_BYTES_MAX).unwrap().len(), 1);
+        let error = read_as(SOURCE_BYTES_MAX + 1).unwrap_err();
+        assert_eq!(error.message(), "the path has 8193 bytes, over 8192");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A structure of one of its chains.
 
 use super::assembly;
-use super::model::Structure;
+use super::model::{MISSING, Structure};
 use super::text::quoted;
 use crate::{Error, Result};
 
@@ -13,9 +13,14 @@ impl Structure {
     /// id is the same. Features are then those of the chain alone.
     ///
     /// # Errors
-    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name,
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name, or if
+    /// the structure's columns do not fit each other, which only a caller's own structure can have;
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the chain.
     pub fn keep_chain(&mut self, name: &str) -> Result<()> {
+        if !self.has_matching_columns() {
+            let error = Error::input("the columns of the structure do not fit each other");
+            return Err(error.fix("give each residue its atoms and a value of each channel"));
+        }
         let chains = self.row_chains();
         let by_author = chains.iter().position(|chain| &*chain.auth_asym_id == name);
         let by_label = || {
@@ -53,6 +58,32 @@ impl Structure {
         };
         *self = assembly::of_chains(self, kept)?;
         Ok(())
+    }
+
+    /// Whether the columns have the lengths that [`Structure`] states, and all indices that a copy
+    /// of a chain changes are valid. The readers guarantee both.
+    fn has_matching_columns(&self) -> bool {
+        let (atoms, chains) = (self.xyz.len(), self.chains.len());
+        let columns = [self.element.len(), self.class.len(), self.b_factor.len()];
+        let starts = &self.atom_start;
+        let loose: u64 = self.loose.iter().map(|it| u64::from(it.atom_count)).sum();
+        let of_residues = starts.last().map_or(0, |&end| u64::from(end));
+        columns == [atoms; 3]
+            && starts.len() == self.residues.len() + 1
+            && starts[0] == 0
+            && starts.is_sorted()
+            && of_residues + loose == atoms as u64
+            && self.loose.iter().all(|it| (it.chain as usize) < chains)
+            && self
+                .residues
+                .iter()
+                .zip(starts.windows(2))
+                .all(|(it, own)| {
+                    let is_own = |&atom: &u32| atom == MISSING || (own[0]..own[1]).contains(&atom);
+                    (it.chain as usize) < chains
+                        && [it.n, it.ca, it.c, it.o, it.cb].iter().all(is_own)
+                })
+            && (self.channels.iter()).all(|it| it.values.len() == self.residues.len())
     }
 }
 
@@ -119,6 +150,32 @@ mod tests {
         chosen.keep_chain("B").unwrap();
         assert_eq!(chosen.assembly, Assembly::First);
         assert_eq!(chosen.channels, [channel(&[4.0, 5.0, 6.0])]);
+    }
+
+    #[test]
+    fn a_structure_whose_columns_do_not_fit_is_an_error() {
+        type Change = fn(&mut Structure);
+        let changes: [Change; 8] = [
+            |it| {
+                it.channels.push(Channel {
+                    name: "short".to_owned(),
+                    values: vec![1.0],
+                })
+            },
+            |it| it.residues[1].chain = 9,
+            |it| it.residues[1].ca = 0,
+            |it| it.loose[0].chain = 9,
+            |it| it.loose[0].atom_count = u32::MAX,
+            |it| it.atom_start.clear(),
+            |it| it.atom_start[1] = 99,
+            |it| it.b_factor.clear(),
+        ];
+        for change in changes {
+            let mut structure = read(&text("AB"));
+            change(&mut structure);
+            let error = structure.keep_chain("A").unwrap_err().to_string();
+            assert!(error.contains("do not fit each other"), "{error}");
+        }
     }
 
     #[test]

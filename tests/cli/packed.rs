@@ -1,6 +1,8 @@
 //! Packed sets.
 
+mod annotations;
 mod damaged;
+mod hostile;
 mod other_programs;
 
 use super::*;

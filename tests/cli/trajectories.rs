@@ -89,6 +89,29 @@ fn frames_have_the_values_of_pdb_files_with_their_coordinates() {
 }
 
 #[test]
+fn a_condition_chooses_frames_and_times() {
+    let (input, topology) = (trajectory("xtc"), topology());
+    let args = with_topology(&input, &topology);
+    let with = |condition: &str| residues(&[&args[..], &["--where", condition]].concat());
+    let whole = residues(&args);
+    let rows = (whole.len() - 1) / FRAMES;
+    assert!(with("frame == 1")[1..] == whole[1 + rows..1 + 2 * rows]);
+    assert!(with("time_ps < 4 and frame in (1, 2)")[1..] == whole[1 + rows..1 + 2 * rows]);
+    // A structure file has neither.
+    let file = str_of(&topology);
+    let of_file =
+        |condition: &str| residues(&[file, "--topology", file, "--where", condition]).len() - 1;
+    assert_eq!([of_file("frame is null"), of_file("frame >= 0")], [rows, 0]);
+    let (output, code) = run(&[file, "-o", "-", "--where", "time_ps > 1"]);
+    assert_eq!(code, 2);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("no column `time_ps`") && said.contains("`topology`"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_number_of_threads_does_not_change_the_tables() {
     let folder = tempfile::tempdir().unwrap();
     let (input, topology) = (PathBuf::from(TRAJECTORIES), topology());
@@ -248,4 +271,41 @@ fn a_topology_from_a_pipe_is_read_once() {
     };
     let of_file = digest("file", &topology());
     assert_eq!(digest("pipe", Path::new("/dev/stdin")), of_file);
+}
+
+#[test]
+fn a_trajectory_that_is_compressed_or_in_an_archive_is_rejected_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inputs, out) = (folder.path().join("in"), folder.path().join("out"));
+    fs::create_dir(&inputs).unwrap();
+    let bytes = fs::read(trajectory("xtc")).unwrap();
+    let members = ["md.xtc", "md.dcd.zst", "1ubi.pdb"].map(|name| {
+        let bytes = match name.ends_with("pdb") {
+            true => fs::read(topology()).unwrap(),
+            false => bytes.clone(),
+        };
+        (name.to_owned(), bytes)
+    });
+    fs::write(inputs.join("a.tar"), archives::tar_of(&members)).unwrap();
+    fs::write(inputs.join("md.xtc.gz"), &bytes).unwrap();
+    fs::write(inputs.join("md.dcd.zst"), &bytes).unwrap();
+    let topology = topology();
+    let (rejected, structures) = outcome(&with_topology(&inputs, &topology), &out);
+    let names = [
+        "a.tar/md.xtc",
+        "a.tar/md.dcd.zst",
+        "md.dcd.zst",
+        "md.xtc.gz",
+    ];
+    assert_eq!((rejected.len(), structures), (names.len(), 1));
+    for ((source, line), name) in rejected.iter().zip(names) {
+        assert!(source.ends_with(name), "{source}");
+        assert!(
+            line.contains("unpack it if it is compressed or in an archive"),
+            "{line}"
+        );
+    }
+    // Without a topology no trajectory is an input.
+    let (rejected, structures) = outcome(&[str_of(&inputs)], &out);
+    assert_eq!((rejected.len(), structures), (0, 1));
 }

@@ -248,6 +248,8 @@ impl Annotations {
     /// the models that it applies to has its residue.
     pub(super) fn attach(&self, name: &str, models: &mut [Structure]) -> Matches {
         let Some(rows) = self.structures.get(name) else {
+            // Structures of a packed set may have annotations already, which these replace.
+            models.iter_mut().for_each(|model| model.channels.clear());
             return Matches {
                 structures_without: 1,
                 first_without: Some(name.to_owned()),

@@ -108,16 +108,25 @@ pub(in crate::cli) const RESIDUE_KEYS: [(&str, ValueType); 17] = [
     ("uniprot_pos", ValueType::Integer),
 ];
 
+/// The columns of frames, which the table has in runs with a topology.
+pub(in crate::cli) const FRAME_KEYS: [(&str, ValueType); 2] =
+    [("frame", ValueType::Integer), ("time_ps", ValueType::Real)];
+
 /// Names that tables of annotations have too, each with its column.
 const OTHER_NAMES: [(&str, &str); 2] = [("chain", "auth_asym_id"), ("residue", "auth_seq_id")];
 
 impl Condition {
-    /// Parses a condition on the table of residues; `features` are the features' columns of it.
+    /// Parses a condition on the table of residues; `features` are the features' columns of it, and
+    /// `has_frames` adds those of trajectories.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the place in the text: it is no
     /// condition, names a column that the table has not, or compares values of different types.
-    pub(in crate::cli) fn parse(text: &str, features: &[ColumnDecl]) -> Result<Self> {
+    pub(in crate::cli) fn parse(
+        text: &str,
+        features: &[ColumnDecl],
+        has_frames: bool,
+    ) -> Result<Self> {
         let of_features = features.iter().map(|decl| {
             let value_type = match decl.kind {
                 ColumnKind::Count => ValueType::Integer,
@@ -128,7 +137,9 @@ impl Condition {
             };
             (&*decl.name, value_type)
         });
-        let columns: Vec<_> = RESIDUE_KEYS.into_iter().chain(of_features).collect();
+        let of_frames = FRAME_KEYS.into_iter().filter(|_| has_frames);
+        let keys = RESIDUE_KEYS.into_iter().chain(of_frames);
+        let columns: Vec<_> = keys.chain(of_features).collect();
         parser::parse(text, &columns)
     }
 }

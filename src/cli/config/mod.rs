@@ -32,7 +32,7 @@ use toml::Value;
 pub(super) use bench::BenchConfig;
 pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
 #[cfg(test)]
-pub(super) use condition::{RESIDUE_KEYS, ValueType};
+pub(super) use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub(super) use features::setting_json;
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};

@@ -181,7 +181,8 @@ pub(super) fn resolve_where(
     const KEY: &str = "tables.where";
     let text = keys.text(KEY).map(|(text, _)| text);
     keys.record(KEY, json!(text));
-    let parsed = Condition::parse(&text?, &features.columns(TableName::Residues));
+    let columns = features.columns(TableName::Residues);
+    let parsed = Condition::parse(&text?, &columns, tables.has_frames);
     let [writes_residues, ..] = tables.written;
     if !writes_residues && reductions.is_empty() {
         let text = "chooses residues, and no table has any; \

@@ -4,47 +4,69 @@ use super::folder::list_of_folder;
 use super::globs::Glob;
 use super::{Archives, STDIN, Shard, Source, Sources, Trajectories, is_packed_name};
 use crate::cli::config::did_you_mean;
-use crate::cli::packed::{PackedFile, SetSettings};
+use crate::cli::packed::{PackedFile, SetSettings, check_complete};
 use crate::cli::path_text::{path_of, shown};
 use crate::error::{Context, Error, ErrorKind, Result, printable};
 use crate::structure::Format;
 use serde_json::{Map, Value as Json};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Checks that each item leads to a file, before a run makes anything, and that the first file of
-/// each packed set that can be opened was read with the settings `reader`. Returns the settings of the first packed
-/// set. The lines of lists are not looked at, as a list may be a pipe.
+/// A packed set among the inputs: one of its files, and the settings of all of them.
+pub(in crate::cli) type PackedSet = (PathBuf, SetSettings);
+
+/// Checks that each item leads to a file, before a run makes anything, and that no file of a packed
+/// set is missing and the set was made with the settings `reader`. Returns the sets, each with
+/// settings that no set before has: the first of each item, or with `all_sets` those of nested
+/// folders and of lists too, for which everything is listed once. The lines of a list that is a pipe
+/// are not looked at.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] or [`ErrorKind::Input`] for an item that names nothing, a directory or a glob
-/// without structure files, or what is no file. [`ErrorKind::Config`] for a set with another
-/// setting.
+/// without structure files, or what is no file, and for a set of which a file is missing.
+/// [`ErrorKind::Config`] for a set with another setting.
 pub(in crate::cli) fn check(
     items: &[String],
     trajectories: &Trajectories,
     reader: &Map<String, Json>,
-) -> Result<Option<SetSettings>> {
-    let mut packed = None;
+    all_sets: bool,
+) -> Result<Vec<PackedSet>> {
+    let mut sets = Vec::new();
+    let sources_of = |item: &String| {
+        Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE)
+            .with_trajectories(trajectories.whole())
+    };
     for item in items {
         let (path, problem) = match item.strip_prefix('@') {
             Some(STDIN) => continue,
-            Some(list) => (path_of(list), None),
+            Some(list) => {
+                let path = path_of(list);
+                if all_sets && path.is_file() {
+                    add_sets(sources_of(item), reader, all_sets, &mut sets)?;
+                }
+                (path, None)
+            }
             // An entry that cannot be read is rejected by the run, unless there is nothing else.
             None => {
-                let mut sources = Sources::new(vec![item.clone()], Archives::Whole, Shard::WHOLE)
-                    .with_trajectories(trajectories.whole());
+                let path = path_of(item);
+                if path.is_dir() {
+                    check_complete(&path).within(|| shown(&path))?;
+                }
+                let mut sources = sources_of(item);
                 match sources.next() {
                     Some(source) if source.content.is_ok() => {
                         let files = std::iter::once(source).chain(sources);
-                        let mut files = files.take_while(|file| is_packed_name(&file.path));
-                        let settings =
-                            files.find_map(|file| check_packed(&file, reader).transpose());
-                        packed = packed.or(settings.transpose()?);
+                        add_sets(files, reader, all_sets, &mut sets)?;
                         continue;
                     }
-                    Some(_) if sources.any(|source| source.content.is_ok()) => continue,
-                    Some(source) => (source.path, source.content.err()),
+                    Some(source) => match sources.find(|source| source.content.is_ok()) {
+                        Some(other) => {
+                            let files = std::iter::once(other).chain(sources);
+                            add_sets(files, reader, all_sets, &mut sets)?;
+                            continue;
+                        }
+                        None => (source.path, source.content.err()),
+                    },
                     None => continue,
                 }
             }
@@ -62,17 +84,35 @@ pub(in crate::cli) fn check(
             return Err(problem.within(shown(&path)));
         }
     }
-    Ok(packed)
+    Ok(sets)
 }
 
-/// The settings of a packed file; `None` if it cannot be read, which rejects it later.
-fn check_packed(source: &Source, reader: &Map<String, Json>) -> Result<Option<SetSettings>> {
-    let path = &source.path;
-    let Ok(file) = PackedFile::open(path) else {
-        return Ok(None);
-    };
-    file.settings().check_run(reader).within(|| shown(path))?;
-    Ok(Some(file.settings().clone()))
+/// Adds the packed files with settings that `sets` lacks: the first file that can be opened of those
+/// that come before any other file, or all with `all_sets`.
+fn add_sets(
+    files: impl Iterator<Item = Source>,
+    reader: &Map<String, Json>,
+    all_sets: bool,
+    sets: &mut Vec<PackedSet>,
+) -> Result<()> {
+    let packed = files
+        .take_while(|file| all_sets || is_packed_name(&file.path))
+        .filter(|file| is_packed_name(&file.path));
+    for Source { path, .. } in packed {
+        // One that cannot be read is rejected later.
+        let Ok(file) = PackedFile::open(&path) else {
+            continue;
+        };
+        let settings = file.settings();
+        settings.check_run(reader).within(|| shown(&path))?;
+        if sets.iter().all(|(_, known)| known != settings) {
+            sets.push((path, settings.clone()));
+        }
+        if !all_sets {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The error of a path that does not exist, with the most similar name in its folder.

@@ -21,13 +21,13 @@ use super::path_text::{path_of, shown};
 use crate::error::{Error, Result};
 use crate::structure::Format;
 use crate::structure::compression::Compression;
-use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar, is_packed_name};
-pub(super) use archive::{ArchiveOptions, Content, member_pattern};
-pub(super) use check::check;
+use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar};
+pub(super) use archive::{ArchiveOptions, Content, is_packed_name, member_pattern};
+pub(super) use check::{PackedSet, check};
 use digest::Digester;
 pub(super) use digest::{InputDigests, InputRange};
 pub(super) use folder::Skipped;
-use folder::{Entry, EntryKind, list_of_folder, structures_in};
+use folder::{Entry, EntryKind, list_of_folder};
 use globs::{Glob, Segment};
 use list::{Item, List};
 pub(super) use shard::Shard;
@@ -292,21 +292,6 @@ impl Sources {
                 Err(problem) => self.source(path, Some(problem)),
             },
             Err(error) => self.source(path, Some(error.into())),
-        }
-    }
-
-    fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
-        let has_archives = !matches!(self.archives, Archives::Unknown);
-        let is_other = |name: &OsStr| {
-            let is_archive = || ArchiveKind::of_name(&name.to_string_lossy()).is_some();
-            has_archives && is_archive() || self.trajectories.include(name)
-        };
-        match structures_in(&folder, is_other, &mut self.skipped) {
-            Ok(entries) => {
-                self.open.push(Level::Folder(folder, entries.into_iter()));
-                None
-            }
-            Err(error) => self.source(folder, Some(error.into())),
         }
     }
 

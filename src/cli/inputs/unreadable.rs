@@ -18,7 +18,8 @@ const UNREADABLE: [(&[&str], &str, &str); 10] = [
     (
         &["xtc", "dcd"],
         "a trajectory by its name",
-        "unpack it if it is packed, and give its structure to `tapeloop run` with --topology",
+        "unpack it if it is compressed or in an archive, and give `tapeloop run` its structure with \
+         --topology",
     ),
     (
         &["trr", "nc"],

@@ -5,10 +5,12 @@
 //! The file is read and not mapped: a mapped file that shrinks would end the process.
 
 use super::columns::Columns;
-use super::schema::{self, CHECKSUMS_KEY};
+use super::schema::{self, CHECKSUMS_KEY, FOLLOWED_KEY};
 use super::settings::SetSettings;
+use crate::cli::files::kind_of;
 use crate::cli::path_text::shown;
-use crate::error::{Context, Error, Result, catch, excerpt};
+use crate::cli::quiet_panics::quietly;
+use crate::error::{Context, Error, Result, excerpt};
 use crate::structure::{BudgetShare, ReadBudget, ReadLimits, Structure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
@@ -16,8 +18,11 @@ use arrow_array::{Array, RecordBatch, StringArray, UInt32Array};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
-use arrow_ipc::{Block, MetadataVersion, root_as_footer, root_as_message};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_ipc::{
+    Block, Footer, MetadataVersion, root_as_footer_with_opts, root_as_message_with_opts,
+};
+use arrow_schema::{ArrowError, Field, SchemaRef};
+use flatbuffers::VerifierOptions;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -30,12 +35,19 @@ const FOOTER_BYTES_MAX: u64 = 16 << 20;
 /// Maximum size of the metadata of a record batch, which has about 5 kB.
 const METADATA_BYTES_MAX: i32 = 1 << 20;
 
+/// Tables in the footer or in the metadata of a record batch: fields of the schema, each with its
+/// type, and pairs of metadata. A packed file has about 200.
+const TABLES_MAX: usize = 100_000;
+
 /// The length of the footer and the magic number at the end of a file.
 const TRAILER_BYTES: usize = 10;
 
 /// The start of the metadata of a record batch: a marker and the length.
 const PREFIX_BYTES: usize = 8;
 const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// What the offset of a column in its record batch is a multiple of; Arrow's decoder needs it.
+const ALIGNMENT: i64 = 8;
 
 /// The buffers of the columns `source` and `input`, which come first in files of this program.
 const NAME_BUFFERS: usize = 5;
@@ -46,10 +58,13 @@ pub(in crate::cli) struct PackedFile {
     file: File,
     bytes: u64,
     schema: SchemaRef,
+    /// The columns of a packed file among those that the file has.
+    columns: Vec<usize>,
     version: MetadataVersion,
     blocks: Vec<Block>,
     /// The CRC-32 of each block; none in a file of a program that writes none.
     checksums: Option<Vec<u32>>,
+    is_followed: bool,
     settings: SetSettings,
 }
 
@@ -107,7 +122,7 @@ fn from_arrow(error: ArrowError) -> Error {
 /// Runs a part of the decoder. It should return errors for whatever a file holds, and what it
 /// panics at is an error too.
 fn decoding<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch(work).unwrap_or_else(|panic| {
+    quietly(work).unwrap_or_else(|panic| {
         Err(damaged(&format!(
             "decoding it panicked: {}",
             excerpt(panic)
@@ -125,14 +140,19 @@ impl PackedFile {
         decoding(|| {
             let (schema, version) = schema_of(&footer)?;
             let settings = schema::check(&schema)?;
-            let footer = root_as_footer(&footer).map_err(|error| damaged(&error.to_string()))?;
+            let columns = schema::columns();
+            let index = |column: &Arc<Field>| schema.index_of(column.name()).map_err(from_arrow);
+            let columns = columns.iter().map(index).collect::<Result<_>>()?;
+            let footer = footer_of(&footer)?;
             let blocks = footer.recordBatches();
             let blocks: Vec<Block> = blocks.into_iter().flatten().copied().collect();
             check_blocks(&blocks, bytes)?;
-            let mut metadata = footer.custom_metadata().into_iter().flatten();
-            let checksums = metadata.find(|pair| pair.key() == Some(CHECKSUMS_KEY));
-            let checksums = checksums.and_then(|pair| pair.value()).map(checksums_in);
-            let checksums = checksums.transpose()?;
+            let metadata = |key: &str| {
+                let mut pairs = footer.custom_metadata().into_iter().flatten();
+                pairs.find(|pair| pair.key() == Some(key))?.value()
+            };
+            let checksums = metadata(CHECKSUMS_KEY).map(checksums_in).transpose()?;
+            let is_followed = metadata(FOLLOWED_KEY) == Some("true");
             if checksums
                 .as_ref()
                 .is_some_and(|all| all.len() != blocks.len())
@@ -144,9 +164,11 @@ impl PackedFile {
                 file,
                 bytes,
                 schema,
+                columns,
                 version,
                 blocks,
                 checksums,
+                is_followed,
                 settings,
             })
         })
@@ -178,6 +200,11 @@ impl PackedFile {
         self.checksums.is_some()
     }
 
+    /// Whether the set goes on in the file with the next number.
+    pub(super) fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
     /// Number of record batches.
     pub(in crate::cli) fn batches(&self) -> usize {
         self.blocks.len()
@@ -202,7 +229,7 @@ impl PackedFile {
             false => check_message(&bytes, body, usize::MAX).map(|_| body),
         })?;
         self.read(block.offset() as u64 + metadata, needed, &mut bytes)?;
-        let names = decoding(|| self.decode(&block, bytes, Some(projection)))?;
+        let names = decoding(|| self.decode(&block, bytes, &projection))?;
         let names = Names {
             source: names.column(0).as_string().clone(),
             input: names.column(1).as_primitive::<UInt32Type>().clone(),
@@ -245,7 +272,7 @@ impl PackedFile {
             }
             let columns = decoding(|| {
                 check_message(&bytes, body, usize::MAX)?;
-                Columns::new(self.decode(&block, bytes, None)?)
+                Columns::new(self.decode(&block, bytes, &self.columns)?)
             })?;
             if columns.rows() != names.input.len() {
                 return Err(damaged("it was changed while it was read"));
@@ -271,17 +298,11 @@ impl PackedFile {
         }
     }
 
-    /// Decodes a record batch whose message has been checked.
-    fn decode(
-        &self,
-        block: &Block,
-        bytes: Vec<u8>,
-        projection: Option<Vec<usize>>,
-    ) -> Result<RecordBatch> {
-        let mut decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
-        if let Some(projection) = projection {
-            decoder = decoder.with_projection(projection);
-        }
+    /// Decodes some columns of a record batch whose message has been checked. Others may be of any
+    /// type, also of one that needs more than the record batch.
+    fn decode(&self, block: &Block, bytes: Vec<u8>, columns: &[usize]) -> Result<RecordBatch> {
+        let decoder = FileDecoder::new(Arc::clone(&self.schema), self.version);
+        let decoder = decoder.with_projection(columns.to_vec());
         let decoded = decoder.read_record_batch(block, &Buffer::from(bytes));
         let decoded = decoded.map_err(from_arrow)?;
         decoded.ok_or_else(|| damaged("a record batch has no rows"))
@@ -290,6 +311,12 @@ impl PackedFile {
 
 /// The open file, its size and its footer.
 fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
+    // Opening a FIFO would wait for a program that writes to it.
+    let kind = path.metadata()?.file_type();
+    if !kind.is_file() {
+        let error = Error::input(format!("{} is no file of a packed set", kind_of(kind)));
+        return Err(error.fix("name a file, or the folder of a set"));
+    }
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
     let not_arrow = || {
@@ -312,8 +339,23 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
     Ok((file, bytes, footer))
 }
 
+/// What the verifier of a footer or of metadata allows. Flatbuffers may refer to one table or text
+/// any number of times, and each time it is decoded anew: without a limit 60 kB take a gigabyte.
+fn verifier_options(bytes: &[u8]) -> VerifierOptions {
+    VerifierOptions {
+        max_tables: TABLES_MAX,
+        max_apparent_size: 4 * bytes.len() + (64 << 10),
+        ..VerifierOptions::default()
+    }
+}
+
+fn footer_of(bytes: &[u8]) -> Result<Footer<'_>> {
+    let footer = root_as_footer_with_opts(&verifier_options(bytes), bytes);
+    footer.map_err(|error| damaged(&excerpt(error.to_string())))
+}
+
 fn schema_of(footer: &[u8]) -> Result<(SchemaRef, MetadataVersion)> {
-    let footer = root_as_footer(footer).map_err(|error| damaged(&error.to_string()))?;
+    let footer = footer_of(footer)?;
     let schema = footer.schema();
     let schema = schema.ok_or_else(|| damaged("it has no schema"))?;
     if !schema.endianness().equals_to_target_endianness() {
@@ -332,7 +374,8 @@ fn check_blocks(blocks: &[Block], bytes: u64) -> Result<()> {
         let metadata = block.metaDataLength();
         let is_sound = offset >= end
             && body >= 0
-            && (PREFIX_BYTES as i32..=METADATA_BYTES_MAX).contains(&metadata);
+            && (PREFIX_BYTES as i32..=METADATA_BYTES_MAX).contains(&metadata)
+            && i64::from(metadata) % ALIGNMENT == 0;
         let after = offset.checked_add(i64::from(metadata));
         let after = after.and_then(|after| after.checked_add(body));
         match after.filter(|&after| is_sound && after as u64 <= bytes) {
@@ -351,7 +394,9 @@ fn check_message(bytes: &[u8], body: u64, count: usize) -> Result<u64> {
     if bytes.get(..4) != Some(&CONTINUATION) || bytes.len() < PREFIX_BYTES {
         return Err(invalid());
     }
-    let message = root_as_message(&bytes[PREFIX_BYTES..]).map_err(|_| invalid())?;
+    let message = &bytes[PREFIX_BYTES..];
+    let message = root_as_message_with_opts(&verifier_options(message), message);
+    let message = message.map_err(|_| invalid())?;
     let batch = message.header_as_record_batch().ok_or_else(invalid)?;
     if batch.compression().is_some() {
         let error = Error::input("the record batches of the packed file are compressed");
@@ -371,6 +416,9 @@ fn check_message(bytes: &[u8], body: u64, count: usize) -> Result<u64> {
         let end = end.and_then(|(offset, length)| offset.checked_add(length));
         let end = end.filter(|&end| end <= body);
         last = last.max(end.ok_or_else(|| damaged("a column is not within its record batch"))?);
+        if length > 0 && offset % ALIGNMENT != 0 {
+            return Err(damaged("a column does not start at a multiple of 8 bytes"));
+        }
     }
     Ok(last)
 }

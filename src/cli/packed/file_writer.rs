@@ -1,7 +1,7 @@
 //! Writes a packed file.
 
 use super::rows::Rows;
-use super::schema::{CHECKSUMS_KEY, schema};
+use super::schema::{CHECKSUMS_KEY, FOLLOWED_KEY, schema};
 use super::settings::SetSettings;
 use crate::cli::files::Temporary;
 use crate::error::{Error, ErrorKind, Result};
@@ -14,7 +14,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A record batch ends at the first input boundary after so many rows or bytes. A run holds some
 /// A record batch ends at the first input boundary after so many rows or bytes. Such a batch stays in
 /// the cache of a core, and its memory is small enough for the allocator to keep for the next.
 const BATCH_ROWS: usize = 1024;
@@ -124,14 +123,18 @@ impl PackedFileWriter {
         Ok(())
     }
 
-    /// Completes the file, and flushes it to the disk.
+    /// Completes the file, and flushes it to the disk. `is_followed` is whether the set goes on in
+    /// another file.
     ///
     /// # Errors
     /// It cannot be written.
-    pub(super) fn finish(mut self) -> Result<Complete> {
+    pub(super) fn finish(mut self, is_followed: bool) -> Result<Complete> {
         self.end_batch()?;
         let checksums = self.checksums.join(" ");
         self.writer.write_metadata(CHECKSUMS_KEY, checksums);
+        if is_followed {
+            self.writer.write_metadata(FOLLOWED_KEY, "true");
+        }
         let buffered = self.writer.into_inner().map_err(from_arrow)?;
         let checked = buffered.into_inner().map_err(|error| error.into_error())?;
         checked.file.sync_all()?;
@@ -152,8 +155,13 @@ impl Complete {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// A file has the name, or it cannot be renamed.
     pub(super) fn publish(self) -> Result<()> {
+        // Some network file systems have no locks.
+        if self.path.symlink_metadata().is_ok() {
+            let error = Error::usage("another process has made this file");
+            return Err(error.fix("pack into a set from one process at a time"));
+        }
         Ok(self.temporary.rename(&self.path)?)
     }
 

@@ -1,14 +1,15 @@
 //! A packed set on the disk: `structures-00000.arrow` and so on in a folder.
 
+use super::ENDING;
 use super::file::PackedFile;
 use super::file_writer::{Complete, PackedFileWriter};
 use super::rows::check_size;
 use super::settings::SetSettings;
-use crate::cli::files::temporary_name;
 use crate::cli::output::{LOCK, lock};
-use crate::cli::path_text::shown;
-use crate::error::{Context, Error, Result};
+use crate::cli::path_text::{path_of as as_path, shown};
+use crate::error::{Context, Error, Result, excerpt};
 use crate::features::Input;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,8 @@ const SUFFIX: &str = ".arrow";
 pub(in crate::cli) struct SetWriter {
     folder: PathBuf,
     settings: SetSettings,
+    /// The names of the annotations.
+    channels: Vec<String>,
     /// The number of the next file.
     next: u32,
     complete: Vec<Complete>,
@@ -45,18 +48,20 @@ fn path_of(folder: &Path, number: u32) -> PathBuf {
 /// The packed files at `path`: the file itself, or those of the set in a folder.
 ///
 /// # Errors
-/// The folder cannot be read, or has none.
+/// The folder cannot be read or has none, or a file of the set is missing.
 pub(in crate::cli) fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.metadata()?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
+    check_complete(path)?;
     let mut files = Vec::new();
     for entry in path.read_dir()? {
         let name = entry?.file_name();
-        let has_ending = name.to_string_lossy().ends_with(SUFFIX);
         let path = path.join(&name);
-        if has_ending
+        let ending = path.extension().unwrap_or_default();
+        if ending.eq_ignore_ascii_case(ENDING)
             && !name.as_encoded_bytes().starts_with(b".")
+            && !path.is_dir()
             && !PackedFile::is_other_table(&path)
         {
             files.push(path);
@@ -71,18 +76,69 @@ pub(in crate::cli) fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
     }
 }
 
+/// Checks that no file of the set in a folder is missing.
+///
+/// # Errors
+/// A file is missing, or the folder cannot be read.
+pub(in crate::cli) fn check_complete(folder: &Path) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in folder.read_dir()? {
+        names.push(entry?.file_name());
+    }
+    check_names(folder, names.iter().map(OsString::as_os_str))
+}
+
+/// Checks that no file of the set in a folder with these `names` is missing: their numbers have no
+/// gap, and the last file does not state that another follows. A folder without a set passes.
+///
+/// # Errors
+/// [`ErrorKind::Input`](crate::ErrorKind::Input): a file is missing. The message names the first.
+pub(in crate::cli) fn check_names<'a>(
+    folder: &Path,
+    names: impl Iterator<Item = &'a OsStr>,
+) -> Result<()> {
+    let numbers = names.filter_map(|name| number_of(name.to_str()?));
+    let mut numbers: Vec<u32> = numbers.collect();
+    numbers.sort_unstable();
+    let gap = (0..)
+        .zip(&numbers)
+        .find(|(expected, found)| expected != *found);
+    let missing = match (gap, numbers.last()) {
+        (Some((missing, _)), _) => missing,
+        // A file that cannot be read is reported where it is read.
+        (None, Some(&last)) => match PackedFile::open(&path_of(folder, last)) {
+            Ok(file) if file.is_followed() => last + 1,
+            _ => return Ok(()),
+        },
+        (None, None) => return Ok(()),
+    };
+    let name = path_of(Path::new(""), missing);
+    let message = format!("{} of the packed set is missing", shown(&name));
+    let all = shown(&folder.join("*.arrow"));
+    Err(Error::input(message).fix(format!(
+        "copy the set again, or pack it again if `tapeloop pack` was killed; '{all}' is the files \
+         that are there"
+    )))
+}
+
 impl SetWriter {
     /// Opens the set at `folder`, which is made if it does not exist.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config): the set has other settings.
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder holds something else, or another
-    /// program writes to it. [`ErrorKind::Io`](crate::ErrorKind::Io): it cannot be made or read.
+    /// program writes to it. [`ErrorKind::Input`](crate::ErrorKind::Input): a file of the set is
+    /// missing or damaged. [`ErrorKind::Io`](crate::ErrorKind::Io): it cannot be made or read.
     pub(in crate::cli) fn open(folder: &Path, settings: SetSettings) -> Result<Self> {
         let place = || shown(folder);
         fs::create_dir_all(folder).within(place)?;
-        let numbers = numbers_in(folder).within(place)?;
+        // A folder that holds something else gets no lock file.
+        numbers_in(folder).within(place)?;
         let lock = lock(&folder.join(LOCK)).within(place)?;
+        // Another process may have appended files before this one had the lock.
+        let numbers = numbers_in(folder).within(place)?;
+        remove_temporaries(folder).within(place)?;
+        check_complete(folder).within(place)?;
         for &number in &numbers {
             let path = path_of(folder, number);
             let file = PackedFile::open(&path).within(|| shown(&path))?;
@@ -92,6 +148,7 @@ impl SetWriter {
         }
         Ok(SetWriter {
             folder: folder.to_owned(),
+            channels: settings.channels(),
             settings,
             next: numbers.last().map_or(0, |last| last + 1),
             complete: Vec::new(),
@@ -104,8 +161,9 @@ impl SetWriter {
     /// become an error.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// A file cannot be written, or a structure has other annotations than the set.
     pub(in crate::cli) fn add(&mut self, models: &mut Vec<Input>) -> Result<()> {
+        self.check_channels(models)?;
         let structures = models
             .iter()
             .filter_map(|model| model.structure.as_ref().ok());
@@ -113,28 +171,49 @@ impl SetWriter {
             models.truncate(1);
             models[0].structure = Err(error);
         }
+        // A file ends when the next input comes, so that the last one states that it is the last.
+        if self.open.as_ref().is_some_and(|it| it.rows() >= FILE_ROWS) {
+            self.end_file(true)?;
+        }
         let file = match &mut self.open {
             Some(file) => file,
             open => {
                 let path = path_of(&self.folder, self.next);
                 self.next += 1;
-                // A killed process leaves the file, and this one holds the lock.
-                let _ = fs::remove_file(temporary_name(&path));
                 let place = shown(&path);
                 let file = PackedFileWriter::create(path, &self.settings).within(|| place)?;
                 open.insert(file)
             }
         };
-        file.add(models).within(|| shown(&self.folder))?;
-        match file.rows() >= FILE_ROWS {
-            true => self.end_file(),
-            false => Ok(()),
-        }
+        file.add(models).within(|| shown(&self.folder))
     }
 
-    fn end_file(&mut self) -> Result<()> {
+    /// Refuses structures with annotations that the set does not have, such as those of a set that a
+    /// piped list names. Structures without any are those that no row of the annotations is for.
+    fn check_channels(&self, models: &[Input]) -> Result<()> {
+        for Input {
+            source, structure, ..
+        } in models
+        {
+            let channels = structure.iter().flat_map(|it| &it.channels);
+            let names: Vec<&String> = channels.map(|channel| &channel.name).collect();
+            if !names.is_empty() && !names.iter().copied().eq(&self.channels) {
+                let message = format!(
+                    "its annotations are {names:?}, and those of the set {:?}",
+                    self.channels
+                );
+                let error = Error::config(excerpt(message));
+                let error =
+                    error.fix("name the packed set that it is in, and pack no other into this set");
+                return Err(error.within(shown(&as_path(source))));
+            }
+        }
+        Ok(())
+    }
+
+    fn end_file(&mut self, is_followed: bool) -> Result<()> {
         if let Some(file) = self.open.take() {
-            let complete = file.finish().within(|| shown(&self.folder))?;
+            let complete = file.finish(is_followed).within(|| shown(&self.folder))?;
             self.complete.push(complete);
         }
         Ok(())
@@ -145,13 +224,29 @@ impl SetWriter {
     /// # Errors
     /// A file cannot be written or renamed.
     pub(in crate::cli) fn finish(mut self) -> Result<()> {
-        self.end_file()?;
+        self.end_file(false)?;
         for file in self.complete {
             let place = shown(file.path());
             file.publish().within(|| place)?;
         }
         Ok(())
     }
+}
+
+/// Removes the files that a killed process left in the folder of a set, which is locked.
+fn remove_temporaries(folder: &Path) -> Result<()> {
+    for entry in folder.read_dir()? {
+        let name = entry?.file_name();
+        if temporary_number(&name.to_string_lossy()).is_some() {
+            fs::remove_file(folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The number of the file of a set whose temporary name this is.
+fn temporary_number(name: &str) -> Option<u32> {
+    number_of(name.strip_prefix('.')?.strip_suffix(".tmp")?)
 }
 
 /// The numbers of the files of a set, in order.
@@ -163,10 +258,7 @@ fn numbers_in(folder: &Path) -> Result<Vec<u32>> {
     for entry in folder.read_dir()? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
-        let temporary = name
-            .strip_prefix('.')
-            .and_then(|it| it.strip_suffix(".tmp"));
-        let is_own = name == LOCK || temporary.and_then(number_of).is_some();
+        let is_own = name == LOCK || temporary_number(&name).is_some();
         match number_of(&name) {
             Some(number) => numbers.push(number),
             None if is_own => {}

@@ -15,7 +15,7 @@ mod schema;
 mod settings;
 
 pub(super) use file::{Batch, Names, PackedFile};
-pub(super) use folder::{SetWriter, files_in};
+pub(super) use folder::{SetWriter, check_complete, check_names, files_in};
 pub(super) use rows::{ASSEMBLIES, enum_name};
 pub(super) use settings::{SetSettings, reader_settings};
 

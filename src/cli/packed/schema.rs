@@ -18,6 +18,9 @@ const ANNOTATIONS_KEY: &str = "tapeloop.annotations";
 /// each record batch, metadata and body, as eight hexadecimal digits.
 pub(super) const CHECKSUMS_KEY: &str = "tapeloop.crc32";
 
+/// The key in the footer's metadata of a file after which the set goes on in another file.
+pub(super) const FOLLOWED_KEY: &str = "tapeloop.followed";
+
 fn required(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
 }

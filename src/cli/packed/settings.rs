@@ -104,6 +104,7 @@ impl SetSettings {
         let text = |value: Option<&Json>| value.map_or("not stated".to_owned(), Json::to_string);
         let differs = |key: &str, set: &str, own: &str| {
             let set = excerpt(set);
+            let key = excerpt(key);
             let message = format!("the set was packed with {key} = {set}, and {key} is {own} here");
             Error::config(message).fix("use the same settings, or name another set")
         };

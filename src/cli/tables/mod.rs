@@ -31,6 +31,8 @@ use parquet_file::ParquetFile;
 use part_file::{CompletePart, FileSpec, PartFile, create, publish};
 use rayon::ThreadPool;
 pub(super) use row_filter::RowFilter;
+#[cfg(fuzzing)]
+pub(super) use row_filter::gather_all;
 use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

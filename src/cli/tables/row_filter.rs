@@ -33,7 +33,7 @@ impl RowFilter {
         condition: Condition,
         features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
     ) -> Self {
-        let mut all = columns::columns(TableName::Residues, features, &[], false);
+        let mut all = columns::columns(TableName::Residues, features, &[], true);
         let take = |name: &String| {
             let found = all.iter().position(|column| column.spec.name == *name);
             all.swap_remove(found.expect("the condition was checked against the columns"))
@@ -59,6 +59,26 @@ impl RowFilter {
         record.selected = Some(selected);
         record
     }
+}
+
+/// Makes all columns of all tables of a structure, for the fuzz targets.
+#[cfg(fuzzing)]
+pub(crate) fn gather_all(
+    record: StructureRows,
+    features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
+) -> StructureRows {
+    let record = Arc::new(record);
+    for table in TableName::ALL {
+        let ranges = record.rows(table).into_iter().map(|rows| RowRange {
+            of: Arc::clone(&record),
+            rows,
+        });
+        let ranges: Vec<RowRange> = ranges.collect();
+        for column in columns::columns(table, features, &[], true) {
+            column.gather(&ranges);
+        }
+    }
+    Arc::into_inner(record).expect("arrays have copies of the values")
 }
 
 fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {

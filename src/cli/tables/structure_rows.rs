@@ -99,6 +99,12 @@ impl StructureRows {
         selected.is_none_or(|selected| selected.value(residue))
     }
 
+    /// Number of residues, those without a row included.
+    #[cfg(fuzzing)]
+    pub(crate) fn residues(&self) -> u64 {
+        self.structure.residues.len() as u64
+    }
+
     /// Number of residues without a row.
     pub(crate) fn left_out(&self) -> u64 {
         let left_out = |selected: &BooleanBuffer| selected.len() - selected.count_set_bits();

@@ -9,7 +9,7 @@ use arrow_schema::{Metadata, Schema};
 use std::sync::Arc;
 
 /// A set of one sample three times, and the bytes of its only file.
-fn set(folder: &Path) -> (PathBuf, Vec<u8>) {
+pub(super) fn set(folder: &Path) -> (PathBuf, Vec<u8>) {
     let set = folder.join("set");
     let sample = format!("{SAMPLES}/1ubi.pdb");
     pack(&[&sample, &sample, &sample, "-o", str_of(&set)], 0);
@@ -130,7 +130,7 @@ fn limits_hold_for_packed_structures() {
 const TO_STDOUT: [&str; 6] = ["-o", "-", "--format", "csv", "--features", "rg"];
 
 /// Writes the columns of a packed file as another program would, without checksums.
-fn write(path: &Path, fields: Vec<(String, ArrayRef)>, metadata: Metadata) {
+pub(super) fn write(path: &Path, fields: Vec<(String, ArrayRef)>, metadata: Metadata) {
     let batch = RecordBatch::try_from_iter(fields).unwrap();
     let schema = Schema::clone(&batch.schema()).with_metadata(metadata);
     let file = fs::File::create(path).unwrap();
@@ -248,4 +248,58 @@ fn files_with_random_changes_end_no_run_and_panic_nowhere() {
     let read = record(&out)["counts"]["structures"].as_u64().unwrap();
     assert!(read > u64::from(FILES) / 2, "{read}");
     assert!(reasons.lines().count() > 100, "{reasons}");
+}
+
+#[test]
+fn a_file_of_a_set_that_is_missing_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set");
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    for _ in 0..3 {
+        pack(&[&sample, "-o", str_of(&set)], 0);
+    }
+    fs::remove_file(set.join("structures-00001.arrow")).unwrap();
+    let out = folder.path().join("out");
+    let missing = "structures-00001.arrow of the packed set is missing";
+    let (output, code) = run(&[str_of(&set), "-o", str_of(&out)]);
+    let said = text(&output.stderr);
+    assert!(
+        code == 1 && said.contains(missing) && said.contains("copy the set again"),
+        "{said}"
+    );
+    assert!(!out.exists());
+    let (_, code, said) = command(&["inspect", str_of(&set)]);
+    assert!(code == 1 && said.contains(missing), "{said}");
+    let said = pack(&[&sample, "-o", str_of(&set)], 1);
+    assert!(said.contains(missing), "{said}");
+    // Within another folder, the set is an input that is rejected for it, and its files are read.
+    let (_, code) = run(&[str_of(folder.path()), "-o", str_of(&out)]);
+    assert_eq!(code, 3);
+    let rejected = rejected(&out);
+    assert_eq!(rejected.len(), 1);
+    assert!(rejected[0].to_string().contains(missing));
+    let counts = &record(&out)["counts"];
+    assert_eq!(counts["structures"], 2, "{counts}");
+    // The files may be named one by one.
+    let files = set.join("*.arrow");
+    run_well(&[str_of(&files), "-o", str_of(&out), "--overwrite"]);
+}
+
+#[test]
+fn a_set_states_in_each_file_that_another_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let (set, list) = (folder.path().join("set"), folder.path().join("list"));
+    // More inputs than a file has rows. They do not exist, so each is a row with an error.
+    fs::write(&list, "missing.pdb\n".repeat(65_537)).unwrap();
+    pack(&[&format!("@{}", str_of(&list)), "-o", str_of(&set)], 1);
+    let (first, last) = ("structures-00000.arrow", "structures-00001.arrow");
+    assert_eq!(inspect(&set, &[])["rejected"], 65_537);
+    fs::remove_file(set.join(last)).unwrap();
+    let (_, code, said) = command(&["inspect", str_of(&set)]);
+    assert!(
+        code == 1 && said.contains(&format!("{last} of the packed set is missing")),
+        "{said}"
+    );
+    let alone = inspect(&set.join(first), &[]);
+    assert_eq!(alone["rejected"], 65_536);
 }

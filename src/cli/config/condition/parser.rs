@@ -8,7 +8,7 @@
 //! ```
 
 use super::super::suggest::did_you_mean;
-use super::{Condition, Literal, Node, OTHER_NAMES, Test, ValueType};
+use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
 use crate::error::{Error, Result, excerpt};
 use half::f16;
 
@@ -299,7 +299,10 @@ impl<'a> Parser<'a> {
             let known: Vec<&str> = self.columns.iter().map(|(known, _)| *known).collect();
             let hint = did_you_mean(word, &known);
             let message = format!("no column `{}` is computed{hint}", excerpt(word));
-            let fix = "`tapeloop features` lists the columns; `features` chooses them";
+            let fix = match FRAME_KEYS.iter().any(|(known, _)| *known == name) {
+                true => "give the structure of the trajectories as `topology`",
+                false => "`tapeloop features` lists the columns; `features` chooses them",
+            };
             return Err(at(self.place(), &message).fix(fix));
         };
         self.advance();

@@ -6,7 +6,7 @@ mod tar;
 mod zip;
 
 use super::Skipped;
-use super::trajectory::FrameBytes;
+use super::trajectory::{FrameBytes, is_trajectory_name};
 use crate::cli::packed::ENDING;
 use crate::error::{Error, Result};
 use crate::structure::compression::Compression;
@@ -30,6 +30,8 @@ pub(in crate::cli) struct ArchiveOptions {
     pub(in crate::cli) limits: ReadLimits,
     /// The memory of the members that were read from archives and not parsed yet.
     pub(in crate::cli) budget: Arc<ReadBudget>,
+    /// Whether trajectories are inputs. Those in archives are rejected, and not skipped.
+    pub(in crate::cli) has_topology: bool,
     /// The settings that packed sets must have been made with.
     pub(in crate::cli) reader: Map<String, Json>,
 }
@@ -43,7 +45,9 @@ impl ArchiveOptions {
             return false;
         }
         let wants = match &self.members {
-            None => Format::from_name(&name).is_some(),
+            None => {
+                Format::from_name(&name).is_some() || self.has_topology && is_trajectory_name(&name)
+            }
             // A pattern without a folder is for the names of files.
             Some(pattern) if !pattern.as_str().contains('/') => pattern.matches(&name),
             Some(pattern) => pattern.matches_path(path.strip_prefix(archive).unwrap_or(path)),
@@ -99,7 +103,7 @@ impl ArchiveKind {
 }
 
 /// Whether a file has the name of a packed file.
-pub(super) fn is_packed_name(path: &Path) -> bool {
+pub(in crate::cli) fn is_packed_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ArchiveKind::of_name(&name) == Some(ArchiveKind::Packed)
 }

@@ -45,6 +45,7 @@ fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Fo
             ..ReadLimits::default()
         },
         budget: Arc::new(ReadBudget::new(1 << 20)),
+        has_topology: false,
         reader: Map::new(),
     };
     let shard: Shard = shard.parse().unwrap();

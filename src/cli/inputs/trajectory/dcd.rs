@@ -247,7 +247,8 @@ impl Dcd {
             offset,
             bytes,
         };
-        Ok(Some((place, self.step_ps.map(time))))
+        let time = self.step_ps.map(time).filter(|time| time.is_finite());
+        Ok(Some((place, time)))
     }
 
     /// Reads the structure at a frame from its bytes.

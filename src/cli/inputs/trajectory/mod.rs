@@ -11,6 +11,7 @@ mod step;
 mod xtc;
 
 use crate::error::{Error, Result};
+use crate::structure::compression::Compression;
 use crate::structure::{Frame, Reader, Structure, Topology};
 use dcd::Dcd;
 use file::{FramePlace, TrajectoryFile};
@@ -60,10 +61,17 @@ impl Trajectories {
         }
     }
 
-    /// Whether a file of this name is a trajectory that is an input.
+    /// Whether a file of this name is a trajectory that is an input. One that is compressed is
+    /// rejected, and not skipped.
     pub(super) fn include(&self, name: &OsStr) -> bool {
-        !matches!(self, Trajectories::Unknown) && TrajectoryKind::of_name(name).is_some()
+        !matches!(self, Trajectories::Unknown) && is_trajectory_name(&name.to_string_lossy())
     }
+}
+
+/// Whether a file of this name is a trajectory, plain or compressed.
+pub(super) fn is_trajectory_name(name: &str) -> bool {
+    let plain = Compression::unpacked_name(name);
+    TrajectoryKind::of_name(OsStr::new(plain)).is_some()
 }
 
 /// An open trajectory whose frames are being listed.

@@ -202,6 +202,17 @@ fn fixed_atoms_stay_where_the_first_frame_has_them() {
     }
 }
 
+#[test]
+fn a_time_beyond_the_columns_type_is_none() {
+    let topology = topology(5);
+    let mut bytes = dcd(20, DcdShape::default());
+    // CHARMM's time of a step: the tenth word behind the first marker and `CORD`.
+    bytes[44..48].copy_from_slice(&3e38_f32.to_le_bytes());
+    for frame in read("a.dcd", &bytes, &topology) {
+        assert_eq!(frame.unwrap().frame.unwrap().time_ps, None);
+    }
+}
+
 /// Three frames as molly writes them, 2 ps apart.
 fn xtc(atoms: usize, magic: molly::Magic) -> Vec<u8> {
     let mut writer = molly::XTCWriter::new_with_magic(Vec::new(), magic);

@@ -4,13 +4,12 @@
 //! than nine atoms, compressed coordinates, and plain ones for fewer. Lengths are in nanometres.
 
 use super::file::{FramePlace, TrajectoryFile, check_atoms, cut_short, damaged};
-use crate::error::{Error, Result, catch};
+use crate::cli::quiet_panics::quietly;
+use crate::error::{Error, Result};
 use crate::structure::{Frame, Structure, Topology};
 use molly::selection::AtomSelection;
 use molly::{Magic, XTCReader};
-use std::cell::{Cell, RefCell};
-use std::panic::{set_hook, take_hook};
-use std::sync::Once;
+use std::cell::RefCell;
 
 /// Bytes of the header of a frame: the magic number, atoms, step, time, box, and atoms again.
 const HEADER_BYTES: usize = 4 * (4 + 9 + 1);
@@ -115,7 +114,6 @@ fn packed_size(frame: &[u8]) -> Option<(u64, u64)> {
 thread_local! {
     // Each thread keeps the memory that it unpacks into.
     static UNPACKED: RefCell<(molly::Frame, Vec<u8>)> = RefCell::default();
-    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Reads the structure at a frame from its bytes, which [`Xtc::next`] has checked.
@@ -146,21 +144,4 @@ pub(super) fn read(bytes: &[u8], topology: &Topology, frame: Frame) -> Result<St
             [0, 1, 2].map(|axis| f64::from(place[axis]) * MILLI)
         })
     })
-}
-
-/// Runs `work`, which panics for damaged data, without a message of the panic on standard error.
-fn quietly<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let others = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !IS_QUIET.get() {
-                others(panic);
-            }
-        }));
-    });
-    IS_QUIET.set(true);
-    let outcome = catch(work);
-    IS_QUIET.set(false);
-    outcome
 }

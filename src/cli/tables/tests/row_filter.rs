@@ -1,12 +1,12 @@
 //! Which residues a condition selects, and what the tables have of them.
 
-use super::super::super::config::{Condition, RESIDUE_KEYS, Reduction, ValueType};
+use super::super::super::config::{Condition, FRAME_KEYS, RESIDUE_KEYS, Reduction, ValueType};
 use super::super::row_filter::RowFilter;
 use super::super::schema::Kind;
 use super::*;
 
 fn filter(condition: &str) -> RowFilter {
-    let condition = Condition::parse(condition, &decls(TableName::Residues)).unwrap();
+    let condition = Condition::parse(condition, &decls(TableName::Residues), true).unwrap();
     RowFilter::new(condition, &decls)
 }
 
@@ -58,18 +58,24 @@ fn a_test_of_null_is_unknown_and_so_is_its_opposite() {
 
 #[test]
 fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
-    let table = columns::columns(TableName::Residues, &|_| Vec::new(), &[], false);
-    let of_table = table.iter().map(|column| {
-        let value_type = match column.spec.kind {
-            Kind::Text | Kind::Word => ValueType::Text,
-            Kind::Integer => ValueType::Integer,
-            Kind::Real => ValueType::Real,
-            Kind::Half => ValueType::Half,
-            Kind::Flag => ValueType::Flag,
-        };
-        (&*column.spec.name, value_type)
-    });
-    assert_eq!(of_table.collect::<Vec<_>>(), RESIDUE_KEYS);
+    for has_frames in [false, true] {
+        let table = columns::columns(TableName::Residues, &|_| Vec::new(), &[], has_frames);
+        let of_table = table.iter().map(|column| {
+            let value_type = match column.spec.kind {
+                Kind::Text | Kind::Word => ValueType::Text,
+                Kind::Integer => ValueType::Integer,
+                Kind::Real => ValueType::Real,
+                Kind::Half => ValueType::Half,
+                Kind::Flag => ValueType::Flag,
+            };
+            (&*column.spec.name, value_type)
+        });
+        let mut expected = RESIDUE_KEYS.to_vec();
+        if has_frames {
+            expected.splice(3..3, FRAME_KEYS);
+        }
+        assert_eq!(of_table.collect::<Vec<_>>(), expected);
+    }
 }
 
 /// Writes structures of these lengths, with the rows that meet the condition.
