@@ -1,7 +1,7 @@
 //! `tapeloop pack`: reads structures as a run does, and writes them into a packed set.
 
 use super::args::PackArgs;
-use super::config::Config;
+use super::config::{Config, Wanted};
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::inputs::{self, Archives, STDIN, Sources, Trajectories};
 use super::interrupt::Interrupt;
@@ -48,7 +48,8 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let reader = reader_settings(&config.settings);
     let packed = inputs::check(&config.input, &Trajectories::Unknown, &reader)?;
     check_apart(&config)?;
-    let annotations = load_annotations(&config, packed.as_ref())?.map(Arc::new);
+    // A set holds what the kernels read. Runs over it add columns to their tables.
+    let annotations = load_annotations(&config, packed.as_ref(), &Wanted::NONE)?.map(Arc::new);
     let provenance = annotations.as_ref().map(|it| it.provenance());
     let provenance = provenance.or(packed.and_then(|set| set.annotations));
     let pool = thread_pool(config.threads)?;

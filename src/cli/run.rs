@@ -17,7 +17,9 @@ use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::{FINISHED, Outcome};
-use super::tables::{ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders};
+use super::tables::{
+    ColumnSources, ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders,
+};
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
 use crate::bench::format;
@@ -200,7 +202,8 @@ pub(super) fn compute(
         header.clone(),
         committed,
         digests,
-    )?;
+    )?
+    .with_annotations(plan.annotations.clone());
     let streamed = {
         let items = &plan.config.input;
         let _progress = to
@@ -409,15 +412,19 @@ fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Row
         ..
     } = &plan.config;
     let columns = |table| features.columns(table);
+    let sources = ColumnSources {
+        features: &columns,
+        reductions,
+        annotations: plan.annotation_columns(),
+    };
     let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
     match (target, folder) {
         (Target::Table, _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
-        (_, None) => Rows::Tables(Tables::to_stdout(*tables, columns, &provenance, pool)),
+        (_, None) => Rows::Tables(Tables::to_stdout(*tables, &sources, &provenance, pool)),
         (_, Some(folder)) => Rows::Tables(Tables::new(
             folder.path(),
             *tables,
-            columns,
-            reductions,
+            &sources,
             &provenance,
             pool,
         )),
