@@ -394,13 +394,15 @@ fn row_filter(plan: &Plan) -> Option<RowFilter> {
     Some(RowFilter::new(condition, &features))
 }
 
-/// The columns' statistics, without a judgement of columns of chosen residues: it is no surprise
-/// that these have one value, or none.
+/// The columns' statistics, without a judgement of columns of chosen residues and of variants: it
+/// is no surprise that these have one value, or none.
 fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
-    if plan.config.condition.is_some() {
-        let of_residues = columns.iter_mut().filter(|it| it.table == "residues");
-        of_residues.for_each(|column| column.idle_when = None);
-    }
+    let are_chosen = |table| match table {
+        "residues" => plan.config.condition.is_some(),
+        table => table == "variants",
+    };
+    let chosen = columns.iter_mut().filter(|it| are_chosen(it.table));
+    chosen.for_each(|column| column.idle_when = None);
     columns
 }
 
