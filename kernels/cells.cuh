@@ -32,71 +32,78 @@ __device__ inline bool wraps(const Grid& grid)
         || grid.wrap[2] < grid.extent[2];
 }
 
-// The runs of sorted atoms that include all atoms within `reach` of a position in the grid: for
-// (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...).
+// The runs of sorted atoms that include all atoms within `reach` of a box, which must touch the grid:
+// for (unsigned run = 0; run < runs.count; ++run) runs.get(run, ...). A run has the cells of a row
+// along x that are near enough; it may be empty. As `get` takes some forty instructions, the lanes of
+// a warp should each get a run.
 struct Runs {
     unsigned count;
 
-    __device__ inline Runs(const Grid& grid, int x, int y, int z, int reach)
-        : Runs(grid, {x - reach, y - reach, z - reach}, {x + reach, y + reach, z + reach})
+    __device__ inline Runs(const Grid& grid, Position low, Position high, int reach)
+        : grid(grid), low(low), high(high), reach(reach)
     {
+        unsigned last;
+        range(low.y - grid.y, high.y - grid.y, reach, grid.extent[1], y_low, last);
+        rows = min(last - y_low + 1, unsigned(grid.wrap[1]));
+        range(low.z - grid.z, high.z - grid.z, reach, grid.extent[2], z_low, last);
+        count = rows * min(last - z_low + 1, unsigned(grid.wrap[2]));
     }
 
-    // The runs that include all atoms between two corners; the box must touch the grid.
-    __device__ inline Runs(const Grid& grid, Position low_corner, Position high_corner)
+    // The first cell of a run, and the end of its last one.
+    __device__ inline void cells(unsigned run, unsigned& begin, unsigned& end) const
     {
-        unsigned low, high;
-        range(low_corner.x - grid.x, high_corner.x - grid.x, grid.shift, grid.extent[0], low,
-              high);
-        const unsigned nx = grid.wrap[0];
-        from = low < nx ? low : low % nx;
-        to = high < nx ? high : high % nx;
-        if (high - low >= nx || from > to) {
-            from = 0;
-            to = nx - 1;
+        const int from_x = low.x - grid.x, to_x = high.x - grid.x;
+        const unsigned wrap = grid.wrap[0];
+        unsigned z = z_low + run / rows, y = y_low + run % rows, from, last;
+        if (wraps(grid)) {
+            range(from_x, to_x, reach, grid.extent[0], from, last);
+            const bool is_whole = last - from >= wrap || from % wrap > last % wrap;
+            from = is_whole ? 0 : from % wrap;
+            last = is_whole ? wrap - 1 : last % wrap;
+            y %= grid.wrap[1];
+            z %= grid.wrap[2];
+        } else {
+            const int apart_y = gap(y, low.y - grid.y, high.y - grid.y);
+            const int apart_z = gap(z, low.z - grid.z, high.z - grid.z);
+            const int rest = reach * reach - apart_y * apart_y - apart_z * apart_z;
+            // One more than the root, because of rounding.
+            const int reach_x = int(sqrtf(float(max(rest, 0)))) + 1;
+            range(from_x, to_x, reach_x, grid.extent[0], from, last);
+            last = rest < 0 ? from - 1 : last;
         }
-        range(low_corner.y - grid.y, high_corner.y - grid.y, grid.shift, grid.extent[1], y_low,
-              high);
-        rows = min(high - y_low + 1, unsigned(grid.wrap[1]));
-        range(low_corner.z - grid.z, high_corner.z - grid.z, grid.shift, grid.extent[2], z_low,
-              high);
-        count = rows * min(high - z_low + 1, unsigned(grid.wrap[2]));
-        first = grid.first;
-        wrap_x = nx;
-        wrap_y = grid.wrap[1];
-        wrap_z = grid.wrap[2];
-    }
-
-    // The first and the last cell of a run.
-    __device__ inline void cells(unsigned run, unsigned& begin, unsigned& last) const
-    {
-        unsigned z = z_low + run / rows, y = y_low + run % rows;
-        z = z < wrap_z ? z : z % wrap_z;
-        y = y < wrap_y ? y : y % wrap_y;
-        const unsigned row = first + (z * wrap_y + y) * wrap_x;
+        const unsigned row = grid.first + (z * grid.wrap[1] + y) * wrap;
         begin = row + from;
-        last = row + to;
+        end = row + last + 1;
     }
 
     // Sorted atoms begin ... < end.
     __device__ inline void get(unsigned run, const unsigned* start, unsigned& begin,
                                unsigned& end) const
     {
-        unsigned last;
-        cells(run, begin, last);
+        cells(run, begin, end);
         begin = start[begin];
-        end = start[last + 1];
+        end = start[end];
     }
 
 private:
-    unsigned first, wrap_x, wrap_y, wrap_z, from, to, y_low, z_low, rows;
+    const Grid& grid;
+    Position low, high;
+    int reach;
+    unsigned y_low, z_low, rows;
 
-    // The cells along an axis between two coordinates.
-    __device__ static inline void range(int low_at, int high_at, unsigned shift,
-                                        unsigned extent, unsigned& low, unsigned& high)
+    // The cells along an axis that are within `reach` of an interval.
+    __device__ inline void range(int from, int to, int reach, unsigned extent, unsigned& begin,
+                                 unsigned& last) const
     {
-        low = max(low_at >> shift, 0);
-        high = min(high_at >> shift, int(extent) - 1);
+        begin = max(from - reach >> grid.shift, 0);
+        last = min(to + reach >> grid.shift, int(extent) - 1);
+    }
+
+    // The distance of a cell from an interval along an axis. It is at most `reach`.
+    __device__ inline int gap(unsigned cell, int from, int to) const
+    {
+        const int begin = int(cell << grid.shift), end = int(cell + 1 << grid.shift) - 1;
+        return max(max(begin - to, from - end), 0);
     }
 };
 
@@ -105,18 +112,3 @@ private:
     const unsigned *cell_start, const int *cell_x, const int *cell_y, const int *cell_z,     \
         const AtomTag *cell_tag, const unsigned *cell_source
 #define CELLS_OF_PARAMS Cells{cell_start, cell_x, cell_y, cell_z, cell_tag, cell_source}
-
-// Calls `visit` with every sorted atom that may lie within `reach` of an atom of the structure,
-// including the atom itself. All threads of the warp call; each half of the warp takes a run.
-template <typename Visit>
-__device__ inline void for_each_candidate(const Cells& cells, const Grid& grid, Atom atom,
-                                          int reach, Visit visit)
-{
-    const Runs runs(grid, atom.x, atom.y, atom.z, reach);
-    for (unsigned run = threadIdx.x / 16 % 2; run < runs.count; run += 2) {
-        unsigned begin, end;
-        runs.get(run, cells.start, begin, end);
-        for (unsigned other = begin + threadIdx.x % 16; other < end; other += 16)
-            visit(other);
-    }
-}

@@ -1,5 +1,5 @@
-#include "cells.cuh"
 #include "forest.cuh"
+#include "gather.cuh"
 #include "work.cuh"
 
 // Joins the trees of residues whose C-alphas are closer than the radius, one warp per residue.
@@ -13,7 +13,10 @@ cluster_join(const unsigned* header, const StructureSpan* structures, const Resi
         const Atom atom = atoms[own];
         const Cells cells = CELLS_OF_PARAMS;
         const Grid& grid = structures[residues[own].structure].residue_grid;
-        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+        uint2* places = warp_memory<Places, WARPS>().of;
+        each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
+            if (!is_one)
+                return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);
             const unsigned source = cells.source[other];

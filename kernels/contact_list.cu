@@ -1,5 +1,5 @@
-#include "cells.cuh"
 #include "contact_list.cuh"
+#include "gather.cuh"
 #include "work.cuh"
 
 // Lists for each residue the residues of its chain whose C-alphas are within the radius, sorted,
@@ -22,7 +22,10 @@ contact_list(const unsigned* header, const StructureSpan* structures, const Resi
         __syncwarp();
         const Cells cells = CELLS_OF_PARAMS;
         const Grid& grid = structures[residues[own].structure].residue_grid;
-        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+        uint2* places = warp_memory<Places, WARPS>().of;
+        each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
+            if (!is_one)
+                return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);
             const unsigned source = cells.source[other];

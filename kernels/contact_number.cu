@@ -1,4 +1,4 @@
-#include "cells.cuh"
+#include "gather.cuh"
 #include "work.cuh"
 
 constexpr unsigned CUTOFFS_MAX = 8;
@@ -29,8 +29,9 @@ contact_number(const unsigned* header, const StructureSpan* structures, const Re
         }
         const Cells cells = CELLS_OF_PARAMS;
         const Grid& grid = structures[residues[own].structure].residue_grid;
-        for_each_candidate(cells, grid, atom, reach, [&](unsigned other) {
-            if (own_chain && !same_chain(cells.tag[other], atom.tag))
+        uint2* places = warp_memory<Places, WARPS>().of;
+        each_candidate(cells, grid, atom, reach, places, [&](bool is_one, unsigned other) {
+            if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                 return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);

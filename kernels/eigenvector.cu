@@ -151,7 +151,8 @@ struct ChainGraph {
     {
         const unsigned residue = members[own];
         const Atom atom = atoms[residue];
-        const Runs runs(grid, atom.x, atom.y, atom.z, radius);
+        const Position position{atom.x, atom.y, atom.z};
+        const Runs runs(grid, position, position, radius);
         const int shift = 166 - int(*vectors.now_largest >> 23);
         const double whole = power_of_two(shift), part = power_of_two(-shift);
         long long one = 0, two = 0;

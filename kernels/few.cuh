@@ -4,9 +4,9 @@
 #include "gather.cuh"
 #include "vector.cuh"
 
-// The largest number of these atoms, and the longest edge of the box around them if there are
-// several.
-constexpr unsigned FEW = 8;
+// The largest number of these atoms, which holds every standard residue, and the longest edge of
+// the box around them if there are several.
+constexpr unsigned FEW = 16;
 constexpr int FEW_EDGE = 16000;
 // An upper bound of the rounding errors, for coordinates of at most REACH + FEW_EDGE.
 constexpr float UNCERTAIN = 4096.0f;
@@ -44,31 +44,44 @@ struct Few {
         __syncwarp();
     }
 
+    // 1 if the value is negative, else 0.
+    __device__ static inline int sign(float value) { return int(__float_as_uint(value) >> 31); }
+
+    // |p - q|^2 - R^2, with an error of less than UNCERTAIN.
+    __device__ static inline float guess(float4 candidate, float4 q)
+    {
+        float value = __fmaf_rn(candidate.x, q.x, candidate.w + q.w);
+        value = __fmaf_rn(candidate.y, q.y, value);
+        return __fmaf_rn(candidate.z, q.z, value);
+    }
+
     // Calls add(k, near) with 1 if the candidate is near atom k, else 0. A second call may correct
     // the first.
     template <typename Add>
     __device__ inline void each(float4 candidate, unsigned radius, Add add) const
     {
         float least = UNCERTAIN;
-        unsigned guesses[FEW];
 #pragma unroll
-        for (unsigned k = 0; k < FEW; ++k) {
-            const float4 q = few[k];
-            float value = __fmaf_rn(candidate.x, q.x, candidate.w + q.w);
-            value = __fmaf_rn(candidate.y, q.y, value);
-            value = __fmaf_rn(candidate.z, q.z, value);
-            least = fminf(least, fabsf(value));
-            guesses[k] = __float_as_uint(value) >> 31;
-            add(k, int(guesses[k]));
+        for (unsigned k = 0; k < FEW; k += 2) {
+            if (k >= count)
+                break;
+#pragma unroll
+            for (unsigned one = k; one < k + 2; ++one) {
+                const float value = guess(candidate, few[one]);
+                least = fminf(least, fabsf(value));
+                add(one, sign(value));
+            }
         }
         if (least < UNCERTAIN) {
 #pragma unroll
             for (unsigned k = 0; k < FEW; ++k) {
+                if (k >= count)
+                    break;
                 const float4 q = few[k];
                 const unsigned d2 = squared(int(candidate.x + 0.5f * q.x),
                                             int(candidate.y + 0.5f * q.y),
                                             int(candidate.z + 0.5f * q.z));
-                add(k, int(k < count && d2 < radius * radius) - int(guesses[k]));
+                add(k, int(d2 < radius * radius) - sign(guess(candidate, q)));
             }
         }
     }

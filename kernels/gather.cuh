@@ -1,5 +1,5 @@
-// Gathers the atoms around a box with a warp: lays the runs of cells end to end, and keeps the
-// atoms that are near enough.
+// Goes through the atoms around a position or a box with a warp, which lays the runs of cells end to
+// end.
 #pragma once
 #include "cells.cuh"
 #include "work.cuh"
@@ -72,6 +72,26 @@ struct Laid {
     }
 };
 
+// The shared memory in which a warp lays its runs.
+struct Places { uint2 of[32]; };
+
+// Calls visit(is_one, at) for 32 sorted atoms at a time, one per lane, until every atom within
+// `reach` of a position has come. A lane without an atom has is_one == false. `places` is [32].
+template <typename Visit>
+__device__ inline void each_candidate(const Cells& cells, const Grid& grid, Atom atom, int reach,
+                                      uint2* places, Visit visit)
+{
+    const Position position{atom.x, atom.y, atom.z};
+    const Runs runs(grid, position, position, reach);
+    for (unsigned first = 0; first < runs.count; first += 32) {
+        const Laid laid(runs, first, cells.start, places);
+        for (unsigned step = 0; step < laid.total; step += 32) {
+            const unsigned at = laid.at(step);
+            visit(step + lane() < laid.total, at);
+        }
+    }
+}
+
 // The box around atoms, one per lane.
 struct Box {
     Position low, high;
@@ -103,8 +123,7 @@ __device__ inline unsigned gather(const Cells& cells, const Grid& grid, const Bo
     const float reach2 = float(reach) * float(reach);
     const float edge_x = float(high.x - low.x), edge_y = float(high.y - low.y),
                 edge_z = float(high.z - low.z);
-    const Runs runs(grid, {low.x - reach, low.y - reach, low.z - reach},
-                    {high.x + reach, high.y + reach, high.z + reach});
+    const Runs runs(grid, low, high, reach);
     unsigned count = 0;
     __syncwarp();
     for (unsigned first = 0; first < runs.count; first += 32) {

@@ -1,4 +1,4 @@
-#include "cells.cuh"
+#include "gather.cuh"
 #include "work.cuh"
 
 // Counts the C-alphas within the radius above and below the plane through the residue's C-alpha
@@ -22,7 +22,10 @@ half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
         int above = 0, near = 0;
         const Cells cells = CELLS_OF_PARAMS;
         const Grid& grid = structures[residues[own].structure].residue_grid;
-        for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+        uint2* places = warp_memory<Places, WARPS>().of;
+        each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
+            if (!is_one)
+                return;
             const int dx = cells.x[other] - atom.x;
             const int dy = cells.y[other] - atom.y;
             const int dz = cells.z[other] - atom.z;

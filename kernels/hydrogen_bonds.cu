@@ -1,5 +1,5 @@
-#include "cells.cuh"
 #include "dssp.cuh"
+#include "gather.cuh"
 #include "work.cuh"
 
 // C-alphas of bonded residues are closer than this, in 0.001 A.
@@ -53,7 +53,7 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
 {
     __shared__ unsigned queues[WARPS][PAIRS + 32];
     each_warp(header, RESIDUES, [&](unsigned own) {
-        const unsigned lane = threadIdx.x % 32, half = lane / 16, takes = lane % 2;
+        const unsigned lane = threadIdx.x % 32, takes = lane % 2;
         unsigned* queue = queues[threadIdx.x / 32];
         const StructureSpan& structure = structures[residues[own].structure];
 
@@ -72,28 +72,22 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
         if (hydrogens[own].w != INCOMPLETE) {
             const Cells cells = CELLS_OF_PARAMS;
             const Atom atom = atoms[own];
-            const Runs runs(structure.residue_grid, atom.x, atom.y, atom.z, BOND_REACH);
+            uint2* places = warp_memory<Places, WARPS>().of;
             unsigned pending = 0;
-            for (unsigned run = 0; run < runs.count; run += 2) {
-                unsigned begin = 0, end = 0;
-                if (run + half < runs.count)
-                    runs.get(run + half, cells.start, begin, end);
-                const unsigned length = max(end - begin, __shfl_xor_sync(~0u, end - begin, 16));
-                for (unsigned step = 0; step < length; step += 16) {
-                    const unsigned at = begin + step + lane % 16;
-                    const bool near = at < end && cells.source[at] != own
-                        && squared(cells.x[at] - atom.x, cells.y[at] - atom.y,
-                                   cells.z[at] - atom.z) < BOND_REACH * BOND_REACH;
-                    const unsigned found = __ballot_sync(~0u, near);
-                    if (near)
-                        queue[pending + before(found)] = cells.source[at];
-                    pending += __popc(found);
-                    __syncwarp();
-                    for (; pending >= PAIRS; pending -= PAIRS)
-                        consider(queue[pending - PAIRS + lane / 2]);
-                    __syncwarp();
-                }
-            }
+            const auto visit = [&](bool is_one, unsigned at) {
+                const bool near = is_one && cells.source[at] != own
+                    && squared(cells.x[at] - atom.x, cells.y[at] - atom.y, cells.z[at] - atom.z)
+                        < BOND_REACH * BOND_REACH;
+                const unsigned found = __ballot_sync(~0u, near);
+                if (near)
+                    queue[pending + before(found)] = cells.source[at];
+                pending += __popc(found);
+                __syncwarp();
+                for (; pending >= PAIRS; pending -= PAIRS)
+                    consider(queue[pending - PAIRS + lane / 2]);
+                __syncwarp();
+            };
+            each_candidate(cells, structure.residue_grid, atom, BOND_REACH, places, visit);
             if (lane / 2 < pending)
                 consider(queue[lane / 2]);
         }

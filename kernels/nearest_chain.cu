@@ -19,8 +19,7 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
                                          int reach)
 {
     const unsigned lane = threadIdx.x % 32;
-    const Runs runs(grid, {low.x - reach, low.y - reach, low.z - reach},
-                    {high.x + reach, high.y + reach, high.z + reach});
+    const Runs runs(grid, low, high, reach);
     Nearest nearest = NOTHING;
     for (unsigned base = 0; base < runs.count; base += 32) {
         // Each lane searches a run for the cells that hold other chains.
@@ -28,7 +27,7 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
         if (base + lane < runs.count) {
             unsigned cell, last;
             runs.cells(base + lane, cell, last);
-            for (; cell <= last; ++cell) {
+            for (; cell < last; ++cell) {
                 const unsigned highest = ranges[2 * cell + 1];
                 const bool own = highest == residue.chain + 1
                     && ranges[2 * cell] == CHAINS_MAX - residue.chain;

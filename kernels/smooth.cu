@@ -1,4 +1,4 @@
-#include "cells.cuh"
+#include "gather.cuh"
 #include "work.cuh"
 
 // Weights are added in fixed point, in units of 2^-WEIGHT_BITS.
@@ -31,8 +31,11 @@ smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpa
         }
         const Grid& grid = structures[residues[own].structure].residue_grid;
         const Cells cells = CELLS_OF_PARAMS;
+        uint2* places = warp_memory<Places, WARPS>().of;
         const auto for_each_near = [&](auto visit) {
-            for_each_candidate(cells, grid, atom, radius, [&](unsigned other) {
+            each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
+                if (!is_one)
+                    return;
                 const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                             cells.z[other] - atom.z);
                 const unsigned source = cells.source[other];

@@ -4,6 +4,10 @@
 //! each other along x are one run of the sorted atoms. The grid of a structure that would need many
 //! more cells than it has atoms (because of a far-away chain) wraps: cells a multiple of `wrap`
 //! apart share an index, and distances exclude the atoms that are not near.
+//!
+//! A search goes through the rows of a box. On a GPU it skips the cells of a row that are too far
+//! away (`Runs` in `kernels/cells.cuh`), where each lane of a warp works out a row. On the CPU that
+//! takes longer than to compare their atoms: by 2% to 25%, depending on the feature.
 
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;

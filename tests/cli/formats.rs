@@ -290,3 +290,51 @@ fn a_comparison_with_python_needs_parquet_and_says_so_before_the_run() {
         assert!(!keep.exists());
     }
 }
+
+/// Copies of the files named so, each with the ending `ending`.
+fn copies(folder: &Path, files: &[(PathBuf, String)], ending: &str) {
+    fs::create_dir(folder).unwrap();
+    for (path, name) in files {
+        fs::copy(path, folder.join(format!("{name}.{ending}.gz"))).unwrap();
+    }
+}
+
+#[test]
+fn tables_of_binary_cif_files_are_those_of_their_mmcif_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let (mut binary, mut plain) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(root.join("tests/data/binary_cif")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let Some(name) = file.strip_suffix(".bcif.gz") else {
+            continue;
+        };
+        let entry = name.split('.').next().unwrap();
+        let places = ["tests/data/small", "tests/readers/fixtures", "samples"];
+        let of_text = places.iter().find_map(|place| {
+            let found = root.join(place).join(format!("{entry}.cif"));
+            let packed = root.join(place).join(format!("{entry}.cif.gz"));
+            [found, packed].into_iter().find(|path| path.exists())
+        });
+        plain.push((of_text.expect(entry), name.to_owned()));
+        binary.push((path.clone(), name.to_owned()));
+    }
+    assert!(plain.len() > 20);
+    let tables = [("bcif", &binary), ("cif", &plain)].map(|(ending, files)| {
+        let (inputs, out) = (
+            folder.path().join(ending),
+            folder.path().join(format!("{ending}-out")),
+        );
+        copies(&inputs, files, ending);
+        let (output, code) = run_as("csv", &[str_of(&inputs)], &out, &["--set", "models=all"]);
+        assert_eq!(code, 0, "{}", text(&output.stderr));
+        parts(&out)
+            .into_iter()
+            // The names of files differ by their ending.
+            .map(|(path, bytes)| (path, text(&bytes).replace(".bcif.gz", ".cif.gz")))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(tables[0].len(), TABLES.len());
+    assert_eq!(tables[0], tables[1]);
+}
