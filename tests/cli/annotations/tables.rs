@@ -210,3 +210,30 @@ fn columns_of_several_tables_are_one_column_and_the_first_value_counts() {
     assert_eq!(rows_of(&at("out"), "structures")[0]["z"], "1");
     assert_eq!(matched(&at("out"))["rows_repeated"], 2);
 }
+
+#[test]
+fn paint_reads_annotations_for_the_column_that_it_paints_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    // The table of residues has a column `aa`, and a painted file has no columns.
+    let text = "structure,chain,residue,aa,x\n1ubi,A,1,M,2\n1ubi,A,2,Q,2\n";
+    fs::write(at("x.csv"), text).unwrap();
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let set = format!("annotations={}", at("x.csv").display());
+    let channels = "smooth.channels=[\"x\"]";
+    for column in ["smooth_x", "wcn"] {
+        let out = at(column).with_extension("pdb");
+        let args = ["paint", &input, column, "-o", str_of(&out)];
+        let more = ["--set", &set, "--set", channels, "--set", "backend=cpu"];
+        let output = tapeloop(args.iter().chain(&more)).output().unwrap();
+        assert!(output.status.success(), "{}", text_of(&output));
+        let painted = fs::read_to_string(&out).unwrap();
+        let third = painted
+            .lines()
+            .find(|line| line.starts_with("ATOM") && &line[22..26] == "   3");
+        assert_eq!(
+            third.unwrap()[60..66].trim() == "2.00",
+            column == "smooth_x"
+        );
+    }
+}
