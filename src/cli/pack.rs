@@ -1,7 +1,7 @@
 //! `tapeloop pack`: reads structures as a run does, and writes them into a packed set.
 
 use super::args::PackArgs;
-use super::config::Config;
+use super::config::{Config, Wanted};
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::inputs::{
     self, Archives, PackedSet, STDIN, Shard, Source, Sources, Trajectories, is_packed_name,
@@ -53,7 +53,8 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let keeps = config.annotations.is_empty();
     let packed = inputs::check(&config.input, &Trajectories::Unknown, &reader, keeps)?;
     check_apart(&config)?;
-    let annotations = load_annotations(&config, &packed)?.map(Arc::new);
+    // A set holds what the kernels read. Runs over it add columns to their tables.
+    let annotations = load_annotations(&config, &packed, &Wanted::NONE)?.map(Arc::new);
     let provenance = match &annotations {
         Some(annotations) => Some(annotations.provenance()),
         None => kept_annotations(packed)?,

@@ -1,12 +1,12 @@
 //! The plan of a run: its threads, its backend and the settings of its engine.
 
-use super::annotations::Annotations;
-use super::config::{Config, Reduction, Wait, setting_json};
+use super::annotations::{AnnotationColumn, Annotations};
+use super::config::{Config, Reduction, TABLES, Wait, Wanted, setting_json};
 use super::inputs::{self, ArchiveOptions, FrameRange, PackedSet, Trajectories};
 use super::oversized;
 use super::packed::reader_settings;
 use super::path_text::shown;
-use super::tables::rows_bytes;
+use super::tables::{ColumnSources, name_taken, rows_bytes};
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::bench::format;
@@ -41,7 +41,7 @@ pub(super) struct Plan {
     pub(super) trajectories: Trajectories,
     /// The digest of the topology's file, if there is one.
     topology_hash: Option<String>,
-    /// `None` if no feature reads annotations.
+    /// `None` if there are none.
     pub(super) annotations: Option<Arc<Annotations>>,
     /// What identifies the annotations of the packed sets whose structures have them, if a feature
     /// reads those.
@@ -54,23 +54,19 @@ impl Plan {
     /// # Errors
     /// There is no input, or one leads to no file; a table cannot be read, or the backend cannot
     /// be used.
-    pub(super) fn new(config: Config) -> Result<Self> {
+    pub(super) fn new(mut config: Config) -> Result<Self> {
         if config.input.is_empty() {
             return Err(Error::config("no input is given")
                 .fix("name files or folders: tapeloop run structures/ -o out"));
         }
         let (trajectories, topology_hash) = trajectories_of(&config)?;
         let reader = reader_settings(&config.settings);
-        let channels = if smooths(&config) {
-            channels_of(&config)
-        } else {
-            Vec::new()
-        };
-        let reads_packed = config.annotations.is_empty() && !channels.is_empty();
+        let reads_packed = config.annotations.is_empty() && !channels_of(&config).is_empty();
         let packed = inputs::check(&config.input, &trajectories, &reader, reads_packed)?;
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
-        let annotations = annotations_of(&config, &packed)?.map(Arc::new);
+        let annotations = load_annotations(&config, &packed, &config.wanted)?.map(Arc::new);
+        choose_tables(&mut config, annotations.as_deref())?;
         let packed_annotations = reads_packed.then(|| provenance_of(&packed)).flatten();
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
@@ -103,6 +99,11 @@ impl Plan {
             annotations,
             packed_annotations,
         })
+    }
+
+    /// The columns of annotations that the tables have.
+    pub(super) fn annotation_columns(&self) -> &[AnnotationColumn] {
+        columns_of(self.annotations.as_deref())
     }
 
     /// The memory that the engine will allocate.
@@ -300,11 +301,15 @@ fn smooths(config: &Config) -> bool {
     config.features.features.contains(&FeatureName::Smooth)
 }
 
-/// The annotations that `smooth.channels` names: all but those that structure files have.
-fn channels_of(config: &Config) -> Vec<String> {
+/// The annotations that `smooth.channels` names, if smooth is computed: all but those that structure
+/// files have.
+pub(super) fn channels_of(config: &Config) -> Vec<String> {
     let channels = config.features.smooth.channels.iter();
     let of_tables = channels.filter(|name| ![B_CA, PLDDT].contains(&name.as_str()));
-    of_tables.cloned().collect()
+    match smooths(config) {
+        true => of_tables.cloned().collect(),
+        false => Vec::new(),
+    }
 }
 
 /// What identifies the annotations of packed sets: those of the one set, or a list.
@@ -319,57 +324,91 @@ fn provenance_of(packed: &[PackedSet]) -> Option<String> {
     }
 }
 
-/// Reads the annotations of a run, if a feature uses them. `packed` are the packed sets that the run
-/// reads.
-fn annotations_of(config: &Config, packed: &[PackedSet]) -> Result<Option<Annotations>> {
-    if smooths(config) {
-        return load_annotations(config, packed);
-    }
-    if config.annotations.is_empty() {
-        return Ok(None);
-    }
-    Err(Error::config(
-        "`annotations` is set, and smooth, which alone uses it, is not among `features`",
-    )
-    .fix("leave `annotations` out, or add smooth, with columns in `smooth.channels`"))
-}
-
-/// Reads the annotations that `smooth.channels` names, if it names any that the structures of the
-/// sets `packed` do not have already.
+/// Reads the annotations: those that `smooth.channels` names, if the structures of the sets `packed`
+/// do not have them already, and those that are `wanted` in the tables.
 pub(super) fn load_annotations(
     config: &Config,
     packed: &[PackedSet],
+    wanted: &Wanted,
 ) -> Result<Option<Annotations>> {
     let channels = channels_of(config);
-    let (Some(name), None) = (channels.first(), config.annotations.first()) else {
-        return match (channels.is_empty(), config.annotations.is_empty()) {
-            (true, true) => Ok(None),
-            (true, false) => Err(Error::config(
-                "`annotations` is set, and `smooth.channels` names none of its columns",
+    match (channels.first(), config.annotations.is_empty()) {
+        (_, true) if matches!(wanted, Wanted::Named(names) if !names.is_empty()) => {
+            let text = "`tables.annotations` names columns, and `annotations` is not set";
+            return Err(
+                Error::config(text).fix("write annotations = \"file.csv\", or leave it out")
+            );
+        }
+        (None, true) => return Ok(None),
+        (Some(name), true) => {
+            // Each set needs them: a structure without would have nulls, and no message.
+            let lacking = packed.iter().find_map(|(path, set)| {
+                let own = set.channels();
+                let lacking = channels.iter().find(|name| !own.contains(name))?;
+                Some((path, lacking))
+            });
+            return match lacking {
+                None if !packed.is_empty() => Ok(None),
+                None => Err(Error::config(format!(
+                    "`smooth.channels` names {name:?}, and `annotations` is not set"
+                ))
+                .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
+                Some((path, name)) => Err(Error::config(format!(
+                    "`smooth.channels` names {name:?}, which the packed set does not have, and \
+                     `annotations` is not set"
+                ))
+                .fix(
+                    "write annotations = \"file.tsv\", or pack the structures again with annotations",
+                )
+                .within(shown(path))),
+            };
+        }
+        (None, false) if *wanted == Wanted::NONE => {
+            return Err(Error::config(
+                "`annotations` is set, and neither `smooth.channels` nor `tables.annotations` names its columns",
             )
-            .fix("write smooth.channels = [\"column\"]")),
-            (false, _) => Annotations::load(&config.annotations, channels).map(Some),
-        };
-    };
-    // Each set needs them: a structure without would have nulls, and no message.
-    let lacking = packed.iter().find_map(|(path, set)| {
-        let own = set.channels();
-        let lacking = channels.iter().find(|name| !own.contains(name))?;
-        Some((path, lacking))
-    });
-    match lacking {
-        None if !packed.is_empty() => Ok(None),
-        None => Err(Error::config(format!(
-            "`smooth.channels` names {name:?}, and `annotations` is not set"
-        ))
-        .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
-        Some((path, name)) => Err(Error::config(format!(
-            "`smooth.channels` names {name:?}, which the packed set does not have, and \
-             `annotations` is not set"
-        ))
-        .fix("write annotations = \"file.tsv\", or pack the structures again with annotations")
-        .within(shown(path))),
+            .fix("write smooth.channels = [\"column\"], or leave tables.annotations out of a run"));
+        }
+        (_, false) => (),
     }
+    let bytes_max = config.annotation_bytes_max;
+    Annotations::load(&config.annotations, channels, wanted, bytes_max).map(Some)
+}
+
+/// The columns of annotations that go to the tables.
+fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
+    annotations.map_or(&[], Annotations::columns)
+}
+
+/// Leaves the table of variants out if there are none, and checks that columns of annotations do not
+/// have the name of another column.
+///
+/// # Errors
+/// No table is left, or a name is there twice.
+fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
+    let has_variants = annotations.is_some_and(Annotations::have_variants);
+    let [.., variants] = &mut config.tables.written;
+    *variants &= has_variants;
+    if !config.tables.written.contains(&true) {
+        let text = "`tables.written` names variants alone, and no table of annotations has a column `variant`";
+        return Err(Error::config(text).fix("add another table, or such annotations"));
+    }
+    let features = |table| config.features.columns(table);
+    let sources = ColumnSources {
+        features: &features,
+        reductions: &config.reductions,
+        annotations: columns_of(annotations),
+    };
+    let Some((kind, name)) = name_taken(sources, config.tables.has_frames) else {
+        return Ok(());
+    };
+    let table = TABLES.iter().find(|(own, _)| *own == kind);
+    let table = table.map_or("", |(_, folder)| *folder);
+    let text =
+        format!("annotations have a column {name:?}, which the table of {table} has already");
+    Err(Error::config(text).fix(
+        "rename the column, or choose others: tables.annotations = [\"column\"], or [] for none",
+    ))
 }
 
 /// The chosen features and those that they need, with their settings, as JSON in a fixed order.

@@ -59,7 +59,7 @@ where
             if let Some(annotations) = &annotations {
                 let path = text_of(&source.path);
                 let name = structure_name(&path);
-                let matches = annotations.attach(name, &mut structures);
+                let matches = annotations.attach(source.ordinal, name, &mut structures)?;
                 counters.add_matches(source.ordinal, matches);
             }
             Ok(structures)

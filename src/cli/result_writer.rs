@@ -1,6 +1,7 @@
 //! Writes results in order: good ones into the tables, others into `rejected.jsonl`. A run to
 //! standard output has no folder, and names rejected inputs on standard error.
 
+use super::annotations::{Annotations, Joined};
 use super::core_time::CoreTime;
 use super::inputs::InputDigests;
 use super::output::{Committed, OutputFolder};
@@ -38,6 +39,8 @@ pub(super) struct ResultWriter {
     rows: Rows,
     /// Chooses the residues that have rows.
     filter: Option<RowFilter>,
+    /// What they bring to the tables is kept there by the ordinals of the inputs.
+    annotations: Option<Arc<Annotations>>,
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
@@ -81,17 +84,18 @@ impl ResultWriter {
         let endless = committed.endless.as_deref();
         let Committed {
             counts,
-            annotations,
+            annotations: matches,
             truncated,
             ..
         } = &committed;
-        counters.resume(counts, annotations, truncated, endless);
+        counters.resume(counts, matches, truncated, endless);
         if let Some(folder) = &folder {
             folder.record(&header.running(&committed))?;
         }
         Ok(ResultWriter {
             rows,
             filter,
+            annotations: None,
             folder,
             counters,
             header,
@@ -99,6 +103,14 @@ impl ResultWriter {
             committed,
             digests,
         })
+    }
+
+    /// The same writer, with the columns that annotations bring.
+    pub(super) fn with_annotations(self, annotations: Option<Arc<Annotations>>) -> Self {
+        ResultWriter {
+            annotations,
+            ..self
+        }
     }
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
@@ -167,10 +179,12 @@ impl ResultWriter {
             structure,
         } = completion.item;
         self.advance(ordinal)?;
+        let annotations = self.annotations.as_ref();
+        let joined = annotations.map_or_else(Joined::default, |it| it.take_joined(ordinal));
         match (structure, completion.result) {
             (Ok(structure), Ok(features)) => {
                 self.counters.add_structure(&source, &structure);
-                let rows = StructureRows::new(source, structure, features);
+                let rows = StructureRows::new(source, structure, features).with_annotations(joined);
                 let rows = match &self.filter {
                     Some(filter) => self.rows.cores().of(|| filter.select(rows)),
                     None => rows,

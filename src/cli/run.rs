@@ -17,7 +17,9 @@ use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
 use super::summary::{FINISHED, Outcome};
-use super::tables::{ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders};
+use super::tables::{
+    ColumnSources, ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders,
+};
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
 use crate::bench::format;
@@ -200,7 +202,8 @@ pub(super) fn compute(
         header.clone(),
         committed,
         digests,
-    )?;
+    )?
+    .with_annotations(plan.annotations.clone());
     let streamed = {
         let items = &plan.config.input;
         let _progress = to
@@ -391,13 +394,15 @@ fn row_filter(plan: &Plan) -> Option<RowFilter> {
     Some(RowFilter::new(condition, &features))
 }
 
-/// The columns' statistics, without a judgement of columns of chosen residues: it is no surprise
-/// that these have one value, or none.
+/// The columns' statistics, without a judgement of columns of chosen residues and of variants: it
+/// is no surprise that these have one value, or none.
 fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
-    if plan.config.condition.is_some() {
-        let of_residues = columns.iter_mut().filter(|it| it.table == "residues");
-        of_residues.for_each(|column| column.idle_when = None);
-    }
+    let are_chosen = |table| match table {
+        "residues" => plan.config.condition.is_some(),
+        table => table == "variants",
+    };
+    let chosen = columns.iter_mut().filter(|it| are_chosen(it.table));
+    chosen.for_each(|column| column.idle_when = None);
     columns
 }
 
@@ -409,15 +414,19 @@ fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Row
         ..
     } = &plan.config;
     let columns = |table| features.columns(table);
+    let sources = ColumnSources {
+        features: &columns,
+        reductions,
+        annotations: plan.annotation_columns(),
+    };
     let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
     match (target, folder) {
         (Target::Table, _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
-        (_, None) => Rows::Tables(Tables::to_stdout(*tables, columns, &provenance, pool)),
+        (_, None) => Rows::Tables(Tables::to_stdout(*tables, &sources, &provenance, pool)),
         (_, Some(folder)) => Rows::Tables(Tables::new(
             folder.path(),
             *tables,
-            columns,
-            reductions,
+            &sources,
             &provenance,
             pool,
         )),

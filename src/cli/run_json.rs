@@ -78,9 +78,12 @@ impl RunHeader {
         let cores = outcome.cores.seconds();
         let cores = cores.map(|(name, seconds)| (name, json!(seconds)));
         let counts = &outcome.counts;
-        let annotations = plan.annotations.as_ref().map(|_| {
+        let annotations = plan.annotations.as_ref().map(|annotations| {
             let matches = &outcome.matches;
             json!({
+                "rows": annotations.rows(),
+                "rows_read": matches.rows_read,
+                "rows_repeated": matches.rows_repeated,
                 "residues": matches.residues,
                 "rows_unmatched": matches.rows_unmatched,
                 "structures_without": matches.structures_without,

@@ -179,8 +179,9 @@ fn results_that_the_run_reads_are_not_replaced() {
         "--features",
         "smooth",
     ];
-    let channels = "smooth.channels=[\"auth_seq_id\"]";
-    let (output, code) = run(&[&args[..], &["--set", &annotations, "--set", channels]].concat());
+    let channels = "smooth.channels=[\"label_seq_id\"]";
+    let annotated = ["tables.annotations=[]", channels, &annotations].map(|key| ["--set", key]);
+    let (output, code) = run(&[&args[..], annotated.as_flattened()].concat());
     let said = text(&output.stderr);
     assert_eq!(code, 2, "{said}");
     assert!(

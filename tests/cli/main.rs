@@ -87,7 +87,8 @@ fn str_of(path: &Path) -> &str {
 /// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();
-    for table in TABLES {
+    let variants = Some("variants").filter(|table| folder.join(table).is_dir());
+    for table in TABLES.into_iter().chain(variants) {
         for entry in fs::read_dir(folder.join(table)).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(folder).unwrap().to_owned();

@@ -165,7 +165,9 @@ fn annotations_are_packed_with_the_residues() {
     );
     assert_eq!(inspect(&set, &[])["annotations"], serde_json::json!(["x"]));
     let smooth = [&["--features", "smooth"], &channel[..]].concat();
-    let files = results(SAMPLES, &at("files"), &[&smooth[..], &annotated].concat());
+    let none = ["--set", "tables.annotations=[]"];
+    let files = [&smooth[..], &annotated, &none].concat();
+    let files = results(SAMPLES, &at("files"), &files);
     let packed = results(str_of(&set), &at("packed"), &smooth);
     assert!(packed == files);
     // A channel that the set does not have needs a table.
@@ -173,6 +175,16 @@ fn annotations_are_packed_with_the_residues() {
     let (output, code) = run(&[&[str_of(&set), "-o", str_of(&at("other"))], &other[..]].concat());
     assert_eq!(code, 2);
     assert!(text(&output.stderr).contains("`annotations` is not set"));
+    // A set has no tables, and columns go to those of a run over it.
+    let said = pack(&[SAMPLES, "-o", str_of(&at("no")), "--set", &file], 2);
+    assert!(said.contains("neither `smooth.channels`"), "{said}");
+    let joined = results(
+        str_of(&set),
+        &at("joined"),
+        &[&["--features", "rg"], &annotated[..]].concat(),
+    );
+    let files = [&["--features", "rg"], &annotated[..]].concat();
+    assert!(joined == results(SAMPLES, &at("joined_files"), &files));
     // The same structures without annotations are another set.
     let said = pack(&[SAMPLES, "-o", str_of(&set)], 2);
     assert!(said.contains("annotations"), "{said}");

@@ -91,6 +91,8 @@ fn values_beyond_f16_are_infinity_and_f16_columns_are_read_as_annotations() {
             "--set",
             "reals=f16",
             "--set",
+            "tables.annotations=[]",
+            "--set",
             &annotations,
             "--set",
             &channel,

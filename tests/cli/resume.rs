@@ -49,11 +49,19 @@ impl Set {
                 table += &format!("{number:03}\tA\t{residue}\t{number}.5\n");
             }
         }
-        let path = set.at("x.tsv");
+        // Two for each residue, and one for none.
+        let mut variants = "structure,chain,residue,variant,lineage\n".to_owned();
+        for number in (0..INPUTS).filter(|number| number % 5 != 4) {
+            for residue in [1, 1, 2, 900] {
+                variants += &format!("{number:03},A,{residue},V{number},L{residue}\n");
+            }
+        }
+        let [path, mutations] = ["x.tsv", "v.csv"].map(|name| set.at(name));
         fs::write(&path, table).unwrap();
+        fs::write(&mutations, variants).unwrap();
         set.features = "smooth";
         for setting in [
-            format!("annotations={path}"),
+            format!("annotations=[{path:?}, {mutations:?}]"),
             "smooth.channels=[\"x\"]".to_owned(),
         ] {
             set.args.extend(["--set".to_owned(), setting]);

@@ -1,8 +1,8 @@
-//! The columns of a table of annotations, and what their cells mean, whichever format the
+//! The columns of a table of annotations, and what identifies its rows, whichever format the
 //! table has.
 
-use super::ResidueKey;
-use crate::error::{Context, Error, Result};
+use super::values::{Cell, is_null};
+use crate::error::{Error, Result, excerpt};
 
 /// Names of the columns that identify a residue: the name in the table of residues, and a
 /// shorter one.
@@ -13,40 +13,70 @@ const NUMBER: &[&str] = &["auth_seq_id", "residue"];
 const INS_CODE: &[&str] = &["ins_code"];
 
 /// The fix where a table does not name the columns.
-pub(super) const NAME_COLUMNS: &str =
-    "the first line names the columns: structure, chain, residue, and those of annotations";
+pub(super) const NAME_COLUMNS: &str = "the first line names the columns: structure, chain and residue, or structure alone, and annotations";
 
-/// Texts that stand for a missing value, in any case.
-const NULLS: [&str; 9] = ["", "NA", "N/A", "nan", "null", "none", ".", "?", "-"];
+/// The column that makes a table one of variants.
+pub(super) const VARIANT: &str = "variant";
 
-/// A cell as the format of the table has it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Cell<'a> {
-    Null,
-    Number(f64),
-    Text(&'a str),
+/// The most columns of a table.
+const COLUMNS_MAX: usize = 1_000;
+
+/// The most bytes of a column's name.
+const NAME_BYTES_MAX: usize = 256;
+
+/// The most bytes of a text in a cell.
+const TEXT_BYTES_MAX: usize = 1 << 16;
+
+/// What the rows of a table describe, which the columns that identify rows show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Level {
+    Structures,
+    Residues,
+    /// Mutations of residues, of which a residue may have many.
+    Variants,
 }
 
 /// The indices of a table's columns.
 #[derive(Debug)]
 pub(super) struct Columns {
+    pub(super) level: Level,
     /// `None` where the file is named for the structure.
     structure: Option<usize>,
     model: Option<usize>,
-    chain: usize,
-    number: usize,
+    /// The chain and the number; `None` in tables of structures.
+    residue: Option<(usize, usize)>,
     ins_code: Option<usize>,
-    /// The columns that are channels, each with the channel's index.
-    channels: Vec<(usize, usize)>,
+    /// All others, in the order of the table.
+    pub(super) others: Vec<usize>,
+}
+
+/// The residue or the structure of a row, as the table names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RowKey<'a> {
+    /// `None` stands for all models.
+    pub(super) model: Option<i32>,
+    /// Empty in tables of structures, as are the number and the code.
+    pub(super) chain: &'a str,
+    pub(super) number: i32,
+    /// 0 for none.
+    pub(super) ins_code: u8,
 }
 
 impl Columns {
     /// Finds the columns by name.
     ///
     /// # Errors
-    /// A column that identifies residues is missing, or a name is there twice.
-    pub(super) fn find(names: &[&str], channels: &[String]) -> Result<Self> {
-        if let Some(at) = (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+    /// A column that identifies residues is missing, a name is there twice or is too long, or there
+    /// are too many.
+    pub(super) fn find(names: &[&str]) -> Result<Self> {
+        check_count(names.len())?;
+        if let Some(name) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
+            let name = excerpt(*name);
+            let text = format!("the name of column {name} has more than {NAME_BYTES_MAX} bytes");
+            return Err(Error::config(text).fix(NAME_COLUMNS));
+        }
+        let is_again = |&at: &usize| !names[at].is_empty() && names[..at].contains(&names[at]);
+        if let Some(at) = (1..names.len()).find(is_again) {
             let text = format!("column {:?} is there twice", names[at]);
             return Err(Error::config(text).fix("give each column a name of its own"));
         }
@@ -59,39 +89,48 @@ impl Columns {
                 Error::config(text).fix(NAME_COLUMNS)
             })
         };
-        let channels = channels.iter().enumerate();
-        let channels = channels.filter_map(|(channel, name)| Some((position(name)?, channel)));
-        Ok(Columns {
-            structure: find(STRUCTURE),
+        let structure = find(STRUCTURE);
+        let names_residues = [CHAIN, NUMBER].into_iter().any(|it| find(it).is_some());
+        let (level, residue) = match find(&[VARIANT]) {
+            None if !names_residues && structure.is_some() => (Level::Structures, None),
+            variant => {
+                let level = variant.map_or(Level::Residues, |_| Level::Variants);
+                (level, Some((require(CHAIN)?, require(NUMBER)?)))
+            }
+        };
+        let mut columns = Columns {
+            level,
+            structure,
             model: find(MODEL),
-            chain: require(CHAIN)?,
-            number: require(NUMBER)?,
-            ins_code: find(INS_CODE),
-            channels: channels.collect(),
-        })
+            residue,
+            ins_code: residue.and_then(|_| find(INS_CODE)),
+            others: Vec::new(),
+        };
+        let keys = columns.keys();
+        let is_other = |at: &usize| !keys.contains(at) && !names[*at].is_empty();
+        columns.others = (0..names.len()).filter(is_other).collect();
+        Ok(columns)
     }
 
-    /// Whether the table has none of the channels.
-    pub(super) fn have_no_channel(&self) -> bool {
-        self.channels.is_empty()
+    /// The indices of the columns that identify a row.
+    pub(super) fn keys(&self) -> Vec<usize> {
+        let mut keys: Vec<usize> = [self.structure, self.model, self.ins_code]
+            .into_iter()
+            .flatten()
+            .collect();
+        keys.extend(
+            self.residue
+                .into_iter()
+                .flat_map(|(chain, number)| [chain, number]),
+        );
+        keys
     }
 
-    /// The indices of the columns that are read, in ascending order.
-    pub(super) fn indices(&self) -> Vec<usize> {
-        let keys = [self.structure, self.model, self.ins_code];
-        let mut indices = vec![self.chain, self.number];
-        indices.extend(keys.into_iter().flatten());
-        indices.extend(self.channels.iter().map(|(at, _)| at));
-        indices.sort_unstable();
-        indices.dedup();
-        indices
-    }
-
-    /// The residue of a row. `file_name` is the structure's name if no column has it.
+    /// The structure of a row. `file_name` is its name if no column has it.
     ///
     /// # Errors
-    /// A cell that does not hold what its column needs.
-    pub(super) fn key<'a>(&self, row: &[Cell<'a>], file_name: &'a str) -> Result<ResidueKey<'a>> {
+    /// The cell is no text, or empty.
+    pub(super) fn structure<'a>(&self, row: &[Cell<'a>], file_name: &'a str) -> Result<&'a str> {
         let structure = match self.structure {
             Some(at) => text(row[at], "structure")?,
             None => file_name,
@@ -101,42 +140,67 @@ impl Columns {
                 "name the structure in each row, or leave the column out and name the file by it",
             ));
         }
-        let (number, mut ins_code) = residue_number(row[self.number])?;
+        check_length(structure)?;
+        Ok(structure)
+    }
+
+    /// What a row describes.
+    ///
+    /// # Errors
+    /// A cell that does not hold what its column needs.
+    pub(super) fn key<'a>(&self, row: &[Cell<'a>]) -> Result<RowKey<'a>> {
+        let model = self.model.map_or(Ok(None), |at| model(row[at]))?;
+        let Some((chain, number)) = self.residue else {
+            let (chain, number, ins_code) = ("", 0, 0);
+            return Ok(RowKey {
+                model,
+                chain,
+                number,
+                ins_code,
+            });
+        };
+        let (number, mut ins_code) = residue_number(row[number])?;
         if let Some(at) = self.ins_code {
             let code = text(row[at], "insertion code")?;
             if !is_null(code) {
                 ins_code = insertion_code(code)?;
             }
         }
-        Ok(ResidueKey {
-            structure,
-            model: self.model.map_or(Ok(None), |at| model(row[at]))?,
-            chain: text(row[self.chain], "chain")?,
+        let chain = text(row[chain], "chain")?;
+        check_length(chain)?;
+        Ok(RowKey {
+            model,
+            chain,
             number,
             ins_code,
         })
     }
-
-    /// Writes the values of a row, by channel; NaN stands for none.
-    ///
-    /// # Errors
-    /// A cell that is not a number of 32 bits.
-    pub(super) fn values(
-        &self,
-        row: &[Cell<'_>],
-        channels: &[String],
-        values: &mut [f32],
-    ) -> Result<()> {
-        for &(at, channel) in &self.channels {
-            let value = value(row[at]);
-            values[channel] = value.within(|| format!("column {:?}", channels[channel]))?;
-        }
-        Ok(())
-    }
 }
 
-fn is_null(text: &str) -> bool {
-    NULLS.iter().any(|null| text.eq_ignore_ascii_case(null))
+/// Checks the number of columns, of one table or of all.
+///
+/// # Errors
+/// There are too many.
+pub(super) fn check_count(columns: usize) -> Result<()> {
+    if columns <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let error = Error::config(format!(
+        "there are {columns} columns or more, over {COLUMNS_MAX}"
+    ));
+    Err(error.fix("write tables with fewer columns"))
+}
+
+/// Checks the length of a text in a cell.
+///
+/// # Errors
+/// It is too long.
+pub(super) fn check_length(text: &str) -> Result<()> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("a text of {} bytes is over {TEXT_BYTES_MAX}", text.len());
+    Err(Error::config(text).fix("shorten it, or leave the column out of tables.annotations"))
 }
 
 /// The text of a cell, empty if there is none.
@@ -144,16 +208,21 @@ fn text<'a>(cell: Cell<'a>, what: &str) -> Result<&'a str> {
     match cell {
         Cell::Text(text) => Ok(text),
         Cell::Null => Ok(""),
-        Cell::Number(number) => {
-            let text = format!("the {what} is the number {number}, not text");
+        Cell::Integer(_) | Cell::Real(_) => {
+            let text = format!("the {what} is the number {}, not text", cell.shown());
+            Err(Error::config(text).fix("write the column as text"))
+        }
+        Cell::Flag(flag) => {
+            let text = format!("the {what} is {flag}, not text");
             Err(Error::config(text).fix("write the column as text"))
         }
     }
 }
 
-fn whole(number: f64, what: &str) -> Result<i32> {
+fn whole(cell: Cell<'_>, what: &str) -> Result<i32> {
+    let number = cell.real().unwrap_or(f64::NAN);
     if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
-        let error = Error::config(format!("{number} is not a {what}"));
+        let error = Error::config(format!("{} is not a {what}", cell.shown()));
         return Err(error.fix("write whole numbers, as the structure's file does"));
     }
     Ok(number as i32)
@@ -162,9 +231,9 @@ fn whole(number: f64, what: &str) -> Result<i32> {
 /// A residue number, and the insertion code that may follow it, 0 for none: `52A`.
 fn residue_number(cell: Cell<'_>) -> Result<(i32, u8)> {
     let text = match cell {
-        Cell::Number(number) => return Ok((whole(number, "residue number")?, 0)),
+        Cell::Integer(_) | Cell::Real(_) => return Ok((whole(cell, "residue number")?, 0)),
         Cell::Text(text) if !text.is_empty() => text,
-        Cell::Text(_) | Cell::Null => {
+        Cell::Text(_) | Cell::Null | Cell::Flag(_) => {
             let error = Error::config("the residue number is missing");
             return Err(error.fix("write it as in the structure's file"));
         }
@@ -194,7 +263,9 @@ fn insertion_code(text: &str) -> Result<u8> {
 fn model(cell: Cell<'_>) -> Result<Option<i32>> {
     match cell {
         Cell::Null => Ok(None),
-        Cell::Number(number) => whole(number, "model's number").map(Some),
+        // What pandas makes of a missing integer.
+        Cell::Real(number) if number.is_nan() => Ok(None),
+        Cell::Integer(_) | Cell::Real(_) | Cell::Flag(_) => whole(cell, "model's number").map(Some),
         Cell::Text(text) if is_null(text) => Ok(None),
         Cell::Text(text) => text.parse().map(Some).map_err(|_| {
             Error::config(format!("{text:?} is not a model's number"))
@@ -204,23 +275,29 @@ fn model(cell: Cell<'_>) -> Result<Option<i32>> {
 }
 
 /// A channel's value, NaN for none.
-fn value(cell: Cell<'_>) -> Result<f32> {
-    let (value, written) = match cell {
+///
+/// # Errors
+/// The cell is not a number of 32 bits.
+pub(super) fn channel_value(cell: Cell<'_>) -> Result<f32> {
+    let value = match cell {
         Cell::Null => return Ok(f32::NAN),
-        Cell::Number(number) => (number as f32, format!("{number:?}")),
+        Cell::Flag(flag) => f32::from(u8::from(flag)),
+        Cell::Integer(number) => number as f32,
+        Cell::Real(number) => number as f32,
         Cell::Text(text) if is_null(text) => return Ok(f32::NAN),
-        Cell::Text(text) => {
-            // Parsed as 32 bits, since a value of 64 bits would be rounded twice.
-            let value = text.parse().map_err(|_| {
-                Error::config(format!("{text:?} is not a number"))
-                    .fix("leave it empty for none, or the column out of `smooth.channels`")
-            });
-            (value?, format!("{text:?}"))
-        }
+        // Parsed as 32 bits, since a value of 64 bits would be rounded twice.
+        Cell::Text(text) => text.parse().map_err(|_| {
+            Error::config(format!("{text:?} is not a number"))
+                .fix("leave it empty for none, or the column out of `smooth.channels`")
+        })?,
     };
     if value.is_infinite() {
+        let shown = match cell {
+            Cell::Text(text) => format!("{text:?}"),
+            cell => cell.shown().into_owned(),
+        };
         return Err(
-            Error::config(format!("{written} is beyond the numbers of 32 bits"))
+            Error::config(format!("{shown} is beyond the numbers of 32 bits"))
                 .fix("give a finite number below 3.4e38, or none where there is no value"),
         );
     }

@@ -1,20 +1,37 @@
 //! Tables in Parquet: a run's own table of residues, or any other.
 
-use super::Annotations;
-use super::columns::{Cell, Columns};
+use super::loader::Loader;
+use super::values::{Cell, Type};
 use crate::error::{Context, Error, Result};
+use arrow_array::temporal_conversions::{
+    date32_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime,
+    timestamp_us_to_datetime,
+};
+use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
+use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use parquet::schema::types::Type;
+use parquet::schema::types::Type as ParquetType;
 use std::fs::File;
 use std::path::Path;
 
-/// Adds the rows of a file, and returns the names of its columns. `file_name` is the structure
-/// of rows that do not name one.
+/// How a column's values become cells.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Plain(Type),
+    /// Dates and times, as texts.
+    Time,
+    /// The same in nanoseconds, which the reader of rows takes for integers.
+    Nanoseconds,
+    /// Values that no column of a table can hold.
+    Other,
+}
+
+/// Adds the rows of a file. `file_name` is the structure of rows that do not name one.
 ///
 /// # Errors
 /// The file cannot be read; a column or a row is wrong.
-pub(super) fn read(path: &Path, file_name: &str, all: &mut Annotations) -> Result<Vec<String>> {
+pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result<()> {
     let unreadable = |error: parquet::errors::ParquetError| {
         Error::config(error.to_string())
             .fix("write it as Parquet, unpacked or packed with snappy, lz4 or zstd")
@@ -22,54 +39,129 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Annotations) -> Resul
     let file = File::open(path)
         .map_err(|error| Error::config(error.to_string()).fix("give a table that can be read"))?;
     let reader = SerializedFileReader::new(file).map_err(unreadable)?;
-    let schema = reader.metadata().file_metadata().schema();
+    let metadata = reader.metadata().file_metadata();
+    let schema = metadata.schema();
+    let arrow = parquet_to_arrow_schema(metadata.schema_descr(), None).map_err(unreadable)?;
+    let kinds: Vec<Kind> = arrow.fields().iter().map(|field| kind_of(field)).collect();
     let names: Vec<&str> = schema
         .get_fields()
         .iter()
         .map(|field| field.name())
         .collect();
-    let columns = Columns::find(&names, &all.channels)?;
-    let all_names = names.iter().map(|name| (*name).to_owned()).collect();
-    if columns.have_no_channel() {
-        return Ok(all_names);
+    let stated: Vec<Option<Type>> = kinds.iter().map(|kind| kind.stated()).collect();
+    let Some(mut table) = all.begin(&names, &stated)? else {
+        return Ok(());
+    };
+    // Only the columns that are needed are unpacked.
+    let needed = table.cells();
+    if let Some(&at) = needed.iter().find(|&&at| matches!(kinds[at], Kind::Other)) {
+        let (name, kind) = (names[at], arrow.field(at).data_type());
+        let error = Error::config(format!("column {name:?} holds values of type {kind}"));
+        return Err(error.fix(
+            "write it as numbers, text or true and false, or leave it out of tables.annotations",
+        ));
     }
-    // Only the columns that are needed are unpacked, so they have other indices in a row.
-    let fields = columns.indices().into_iter();
-    let fields: Vec<_> = fields.map(|at| schema.get_fields()[at].clone()).collect();
-    let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-    let columns = Columns::find(&names, &all.channels)?;
-    let projection = Type::group_type_builder(schema.name()).with_fields(fields.clone());
+    let fields = needed.iter().map(|&at| schema.get_fields()[at].clone());
+    let projection = ParquetType::group_type_builder(schema.name()).with_fields(fields.collect());
     let projection = projection.build().map_err(unreadable)?;
     let rows = reader.get_row_iter(Some(projection)).map_err(unreadable)?;
+    let mut times = vec![String::new(); needed.len()];
     for (number, row) in (1..).zip(rows) {
         let place = || format!("row {number}");
         let row = row.map_err(unreadable).within(place)?;
-        let cells = row.get_column_iter().map(|(name, field)| cell(name, field));
-        let cells: Vec<Cell<'_>> = cells.collect::<Result<_>>().within(place)?;
-        all.add(&columns, &cells, file_name, number).within(place)?;
+        let values = row.get_column_iter().zip(&needed).zip(&mut times);
+        for (((name, field), &at), time) in values {
+            if let Some(text) = time_of(field, kinds[at]) {
+                *time = text.ok_or_else(|| {
+                    let error = Error::config(format!("column {name:?}: the time has no date"));
+                    error
+                        .fix("write a time that a calendar has")
+                        .within(place())
+                })?;
+            }
+        }
+        let mut cells = vec![Cell::Null; names.len()];
+        let values = row.get_column_iter().zip(&needed).zip(&times);
+        for (((name, field), &at), time) in values {
+            let cell = match (field, kinds[at]) {
+                (Field::Null, _) => Cell::Null,
+                (_, Kind::Time | Kind::Nanoseconds) => Cell::Text(time),
+                (field, _) => cell(name, field).within(place)?,
+            };
+            cells[at] = cell;
+        }
+        all.add(&mut table, &cells, file_name, number)
+            .within(place)?;
     }
-    Ok(all_names)
+    Ok(())
+}
+
+impl Kind {
+    fn stated(self) -> Option<Type> {
+        match self {
+            Kind::Plain(plain) => Some(plain),
+            Kind::Time | Kind::Nanoseconds => Some(Type::Text),
+            Kind::Other => None,
+        }
+    }
+}
+
+fn kind_of(field: &ArrowField) -> Kind {
+    match field.data_type() {
+        DataType::Boolean => Kind::Plain(Type::Flag),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
+            Kind::Plain(Type::Integer)
+        }
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Kind::Plain(Type::Long),
+        DataType::Float16 | DataType::Float32 => Kind::Plain(Type::Real),
+        DataType::Float64 => Kind::Plain(Type::Double),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Plain(Type::Text),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => Kind::Nanoseconds,
+        DataType::Date32 | DataType::Timestamp(..) => Kind::Time,
+        _ => Kind::Other,
+    }
+}
+
+/// A date or a time as ISO 8601 has it: `None` for a field that is neither, and `Some(None)` for a
+/// time beyond the calendar.
+fn time_of(field: &Field, kind: Kind) -> Option<Option<String>> {
+    let time = match (field, kind) {
+        (Field::Date(days), Kind::Time) => {
+            let date = date32_to_datetime(*days);
+            return Some(date.map(|date| format!("{:?}", date.date())));
+        }
+        (Field::TimestampMillis(time), Kind::Time) => timestamp_ms_to_datetime(*time),
+        (Field::TimestampMicros(time), Kind::Time) => timestamp_us_to_datetime(*time),
+        (Field::Long(time), Kind::Nanoseconds) => timestamp_ns_to_datetime(*time),
+        _ => return None,
+    };
+    Some(time.map(|time| format!("{time:?}")))
 }
 
 fn cell<'a>(name: &str, field: &'a Field) -> Result<Cell<'a>> {
-    Ok(Cell::Number(match field {
-        Field::Null => return Ok(Cell::Null),
-        Field::Str(text) => return Ok(Cell::Text(text)),
-        Field::Bool(flag) => f64::from(u8::from(*flag)),
-        Field::Byte(number) => (*number).into(),
-        Field::Short(number) => (*number).into(),
-        Field::Int(number) => (*number).into(),
-        Field::Long(number) => *number as f64,
-        Field::UByte(number) => (*number).into(),
-        Field::UShort(number) => (*number).into(),
-        Field::UInt(number) => (*number).into(),
-        Field::ULong(number) => *number as f64,
-        Field::Float16(number) => (*number).into(),
-        Field::Float(number) => (*number).into(),
-        Field::Double(number) => *number,
+    Ok(match field {
+        Field::Null => Cell::Null,
+        Field::Str(text) => Cell::Text(text),
+        Field::Bool(flag) => Cell::Flag(*flag),
+        Field::Byte(number) => Cell::Integer((*number).into()),
+        Field::Short(number) => Cell::Integer((*number).into()),
+        Field::Int(number) => Cell::Integer((*number).into()),
+        Field::Long(number) => Cell::Integer(*number),
+        Field::UByte(number) => Cell::Integer((*number).into()),
+        Field::UShort(number) => Cell::Integer((*number).into()),
+        Field::UInt(number) => Cell::Integer((*number).into()),
+        Field::ULong(number) => Cell::Integer(i64::try_from(*number).map_err(|_| {
+            Error::config(format!(
+                "column {name:?}: {number} is over 9223372036854775807"
+            ))
+            .fix("write it as a real or as text")
+        })?),
+        Field::Float16(number) => Cell::Real((*number).into()),
+        Field::Float(number) => Cell::Real((*number).into()),
+        Field::Double(number) => Cell::Real(*number),
         other => {
             let error = Error::config(format!("column {name:?} holds {other}"));
             return Err(error.fix("write the column as numbers or text"));
         }
-    }))
+    })
 }

@@ -26,7 +26,7 @@ use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tables::{resolve_reductions, resolve_tables, resolve_where};
+use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
 use toml::Value;
 
 pub(super) use bench::BenchConfig;
@@ -38,7 +38,7 @@ pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
 pub(super) use resolver::range_text;
 pub(super) use suggest::did_you_mean;
-pub(super) use tables::{Compression, TABLES, TableFormat, TableSettings};
+pub(super) use tables::{Compression, RowKind, TABLES, TableFormat, TableSettings, Wanted};
 
 /// The most microseconds that a loop on the device may stay.
 const RESIDENT_US_MAX: i64 = 1_000_000;
@@ -74,6 +74,9 @@ const OUTPUT: &str = "tapeloop-out";
 /// `limits.text_bytes_max` admits.
 const READING_BYTES_MAX: i64 = 4 << 30;
 
+/// Default of `limits.annotation_bytes_max`: about 300 million rows.
+const ANNOTATION_BYTES_MAX: i64 = 16 << 30;
+
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
@@ -106,6 +109,10 @@ pub(super) struct Config {
     pub(super) reading_bytes_max: u64,
     /// Tables of annotations, and folders of such tables.
     pub(super) annotations: Vec<PathBuf>,
+    /// Their columns that the tables get.
+    pub(super) wanted: Wanted,
+    /// Bytes of the rows of all annotations.
+    pub(super) annotation_bytes_max: u64,
     pub(super) features: FeatureConfig,
     /// Statistics of residues' columns for the tables of chains and structures.
     pub(super) reductions: Vec<Reduction>,
@@ -170,6 +177,11 @@ impl Config {
         check_trajectories(&mut keys, topology.is_some(), &reading);
         let reading_bytes_max =
             keys.integer("limits.reading_bytes_max", READING_BYTES_MAX, 1..=i64::MAX) as u64;
+        let annotation_bytes_max = keys.integer(
+            "limits.annotation_bytes_max",
+            ANNOTATION_BYTES_MAX,
+            1..=i64::MAX,
+        ) as u64;
         let annotations = resolve_annotations(&mut keys);
         let features = resolve_features(&mut keys);
         let reductions = resolve_reductions(&mut keys, &features);
@@ -193,6 +205,7 @@ impl Config {
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
         let tables = resolve_tables(&mut keys);
+        let wanted = resolve_wanted(&mut keys);
         let condition = resolve_where(&mut keys, &features, &tables, &reductions);
         Ok(Config {
             input,
@@ -204,6 +217,8 @@ impl Config {
             reading,
             reading_bytes_max,
             annotations,
+            wanted,
+            annotation_bytes_max,
             features,
             reductions,
             backend,

@@ -9,19 +9,53 @@ use serde_json::{Value as Json, json};
 /// The level of zstd that is the default of `tables.compression_level`.
 const LEVEL: i64 = 3;
 
+/// What a row of a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum RowKind {
+    Residue,
+    Chain,
+    Structure,
+    /// A row of the annotations' tables of variants, with the residue that it names.
+    Variant,
+}
+
+impl RowKind {
+    /// The table of features whose columns the rows have.
+    pub(in crate::cli) fn features(self) -> TableName {
+        match self {
+            RowKind::Residue | RowKind::Variant => TableName::Residues,
+            RowKind::Chain => TableName::Chains,
+            RowKind::Structure => TableName::Structures,
+        }
+    }
+}
+
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(TableName, &str); 3] = [
-    (TableName::Residues, "residues"),
-    (TableName::Chains, "chains"),
-    (TableName::Structures, "structures"),
+pub(in crate::cli) const TABLES: [(RowKind, &str); 4] = [
+    (RowKind::Residue, "residues"),
+    (RowKind::Chain, "chains"),
+    (RowKind::Structure, "structures"),
+    (RowKind::Variant, "variants"),
 ];
+
+/// The columns of annotations that the tables get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Wanted {
+    All,
+    Named(Vec<String>),
+}
+
+impl Wanted {
+    /// No columns: the tables stay as they are.
+    pub(in crate::cli) const NONE: Wanted = Wanted::Named(Vec::new());
+}
 
 /// How the tables are split into files and row groups, and how these are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) format: TableFormat,
-    /// Which tables are written: residues, chains and structures.
-    pub(in crate::cli) written: [bool; 3],
+    /// Which of [`TABLES`] are written.
+    pub(in crate::cli) written: [bool; 4],
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub(in crate::cli) inputs_per_part: u64,
     /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
@@ -120,7 +154,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
 }
 
 /// The tables that are written.
-fn resolve_written(keys: &mut Resolver) -> [bool; 3] {
+fn resolve_written(keys: &mut Resolver) -> [bool; 4] {
     const KEY: &str = "tables.written";
     let all = TABLES.map(|(_, folder)| folder);
     let set = keys.texts(KEY).map(|(names, _)| names);
@@ -131,11 +165,24 @@ fn resolve_written(keys: &mut Resolver) -> [bool; 3] {
         keys.problem(KEY, format!("{found}; take some of {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));
-    let mut written = [false; 3];
+    let mut written = [false; 4];
     for (written, name) in written.iter_mut().zip(all) {
         *written = names.iter().any(|it| it == name);
     }
     written
+}
+
+/// The columns of annotations that the tables get.
+pub(super) fn resolve_wanted(keys: &mut Resolver) -> Wanted {
+    const KEY: &str = "tables.annotations";
+    const ALL: &str = "*";
+    let names = keys.texts(KEY).map(|(names, _)| names);
+    let names = names.unwrap_or_else(|| vec![ALL.to_owned()]);
+    keys.record(KEY, json!(names));
+    match names.iter().any(|name| name == ALL) {
+        true => Wanted::All,
+        false => Wanted::Named(names),
+    }
 }
 
 /// Statistics of residues' columns for the tables of chains and structures.

@@ -9,7 +9,7 @@
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
-use crate::cli::config::TableFormat;
+use crate::cli::config::{TABLES, TableFormat};
 use crate::cli::files::{check_name, sync_folder, temporary_name};
 use crate::cli::path_text::shown;
 use crate::cli::summary::FINISHED;
@@ -95,6 +95,8 @@ pub(super) fn resume(named: &Path) -> Result<()> {
 struct Parts {
     count: u64,
     format: TableFormat,
+    /// Which of [`folders`] the run wrote.
+    tables: [bool; TABLES.len()],
 }
 
 impl Parts {
@@ -106,13 +108,26 @@ impl Parts {
         let name = record["config"]["tables.format"].as_str();
         let is_named = |format: &TableFormat| name.is_none_or(|name| name == format.name());
         let format = TableFormat::ALL.into_iter().find(is_named)?;
-        Some(Parts { count, format })
+        // Each table has columns. Records that have none are of earlier versions.
+        let columns = &record["columns"];
+        let tables = TABLES.map(|(_, table)| columns.is_null() || columns[table].is_object());
+        Some(Parts {
+            count,
+            format,
+            tables,
+        })
     }
 
-    /// Whether one of the parts has this file name.
-    fn has(self, name: &str) -> bool {
-        part_of_name(name)
-            .is_some_and(|(number, format)| number < self.count && format == self.format)
+    /// Whether this file is one of the parts.
+    fn has(self, file: &Path) -> bool {
+        let table = file.parent().and_then(Path::file_name);
+        let is_written = folders()
+            .zip(self.tables)
+            .any(|(folder, is_written)| is_written && table.is_some_and(|table| table == folder));
+        let name = file.file_name().and_then(|name| name.to_str());
+        let part = name.and_then(part_of_name);
+        let is_one = |(number, format)| number < self.count && format == self.format;
+        is_written && part.is_some_and(is_one)
     }
 }
 
@@ -140,7 +155,7 @@ fn operations(named: &Path, parts: Parts) -> Result<Vec<FileOperation>> {
     // Files of the earlier results that no new one has replaced.
     let is_left_over = |file: &PathBuf| {
         let name = file.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| part_of_name(name).is_some() && !parts.has(name))
+        name.is_some_and(|name| part_of_name(name).is_some() && !parts.has(file))
     };
     operations.extend(
         earlier
@@ -148,16 +163,22 @@ fn operations(named: &Path, parts: Parts) -> Result<Vec<FileOperation>> {
             .filter(is_left_over)
             .map(FileOperation::Remove),
     );
-    operations.extend(folders().map(|folder| FileOperation::Sync(named.join(folder))));
+    operations.extend(folders_of(named).map(|folder| FileOperation::Sync(named.join(folder))));
     operations.push(FileOperation::Sync(named.to_owned()));
     operations.push(FileOperation::Rename(waiting, named.join(RECORD)));
     operations.push(FileOperation::Sync(named.to_owned()));
     Ok(operations)
 }
 
+/// The folders of tables that the earlier or the new results have.
+fn folders_of(named: &Path) -> impl Iterator<Item = &'static str> + '_ {
+    let new = named.join(NEW);
+    folders().filter(move |folder| named.join(folder).is_dir() || new.join(folder).is_dir())
+}
+
 /// Applies all operations and removes the folder of the new results.
 fn apply_all(named: &Path, operations: &[FileOperation]) -> Result<()> {
-    for folder in folders() {
+    for folder in folders_of(named) {
         make_folder(&named.join(folder))?;
     }
     operations.iter().try_for_each(FileOperation::apply)?;
@@ -193,7 +214,12 @@ mod tests {
     /// Parts of the default format.
     fn parquet(count: u64) -> Parts {
         let format = TableFormat::Parquet;
-        Parts { count, format }
+        let tables = [true; TABLES.len()];
+        Parts {
+            count,
+            format,
+            tables,
+        }
     }
 
     /// Puts results of these parts into a folder; each file holds `run`.
@@ -269,8 +295,8 @@ mod tests {
     #[test]
     fn a_replacement_killed_after_any_operation_is_finished_by_the_next_run() {
         let csv = |count| Parts {
-            count,
             format: TableFormat::Csv,
+            ..parquet(count)
         };
         for (earlier, new) in [
             (parquet(3), parquet(2)),
@@ -334,6 +360,6 @@ mod tests {
         let error = replace(folder, &record).unwrap_err();
         assert!(error.message().starts_with("this is a link"));
         assert_eq!(fs::read(folder.join(RECORD)).unwrap(), before);
-        assert_eq!(contents(&folder.join(NEW)).len(), 2 * 3 + 2);
+        assert_eq!(contents(&folder.join(NEW)).len(), 2 * folders().count() + 2);
     }
 }

@@ -89,10 +89,9 @@ impl Committed {
         }
     }
 
-    /// Whether the numbers fit each other and the config of `record`.
-    fn is_consistent(&self, record: &Json) -> bool {
-        let config = &record["config"];
-        let tables = config["tables.written"].as_array().map_or(0, Vec::len) as u64;
+    /// Whether the numbers fit each other.
+    fn is_consistent(&self) -> bool {
+        let tables = self.statistics.tables() as u64;
         let mut inputs = self.ranges.iter().map(|range| range.inputs);
         let all = inputs.try_fold(0_u64, |sum, inputs| sum.checked_add(inputs));
         all == Some(self.inputs)
@@ -191,7 +190,7 @@ pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
             let fix = "start anew with --overwrite";
             Error::usage(message).fix(fix).within(shown(&path))
         })?;
-        if !committed.is_consistent(&record) {
+        if !committed.is_consistent() {
             let error = Error::usage(format!("{RECORD} contradicts itself"));
             return Err(error
                 .fix("start anew with --overwrite")
@@ -241,14 +240,20 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
             &header["current_folder"],
         ),
         (
-            "the program or its kernels",
+            "the annotations",
+            &record["values_follow_from"]["tapeloop.annotations"],
+            &header["values_follow_from"]["tapeloop.annotations"],
+        ),
+        (
+            "the program, its kernels or what they read",
             &record["values_follow_from"],
             &header["values_follow_from"],
         ),
     ];
     if changed.is_empty() {
-        let differ = named.into_iter().filter(|(_, before, now)| before != now);
-        changed.extend(differ.map(|(what, ..)| what.to_owned()));
+        // The values follow from the annotations too.
+        let mut differ = named.into_iter().filter(|(_, before, now)| before != now);
+        changed.extend(differ.next().map(|(what, ..)| what.to_owned()));
     }
     changed
 }

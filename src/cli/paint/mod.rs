@@ -10,12 +10,12 @@ mod text;
 mod values;
 
 use super::args::PaintArgs;
-use super::config::{Config, did_you_mean};
+use super::config::{Config, Wanted, did_you_mean};
 use super::files::FileId;
 use super::inputs::{Archives, Shard, Source, Sources, structure_name};
 use super::oversized;
 use super::path_text::{path_of, shown};
-use super::plan::Plan;
+use super::plan::{Plan, channels_of};
 use super::reading::rejecting_panics;
 use super::run_counters::RunCounters;
 use super::terminal::complain;
@@ -63,6 +63,11 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     };
     let output = target(&args.output, "the painted file")?;
     let svg = target(&args.svg, "the drawing")?;
+    // The tables that annotations bring are not painted.
+    config.wanted = Wanted::NONE;
+    if channels_of(&config).is_empty() {
+        config.annotations.clear();
+    }
     let plan = Plan::new(config)?;
     let mut painter = Painter {
         columns: columns(&plan.config.features),

@@ -1,6 +1,8 @@
 //! Makes the Arrow array of a column from the rows of a row group.
 
-use super::super::config::Reduction;
+use super::super::annotations::{AnnotationColumn, Level, Type};
+use super::super::config::{Reduction, RowKind};
+use super::annotation_column;
 use super::dictionary::Dictionary;
 use super::reduction::ReducedColumn;
 use super::schema::{ColumnSpec, Kind};
@@ -35,12 +37,14 @@ enum Source {
     Flag(OfRow<bool>),
     Feature(FeatureColumn),
     Reduced(ReducedColumn),
+    /// The column of annotations at this index of its level.
+    Annotation(Level, usize),
 }
 
 /// A feature's column, by its index among those of its table.
 #[derive(Clone, Copy)]
 struct FeatureColumn {
-    table: TableName,
+    rows: RowKind,
     index: usize,
     kind: ColumnKind,
 }
@@ -87,8 +91,8 @@ impl Column {
         Column::new(name, Kind::Flag, about, Source::Flag(of))
     }
 
-    /// A feature's column, the one at `index` of its table.
-    pub(super) fn feature(decl: &ColumnDecl, index: usize) -> Self {
+    /// A feature's column, the one at `index` of its table of features.
+    pub(super) fn feature(decl: &ColumnDecl, index: usize, rows: RowKind) -> Self {
         let kind = match decl.kind {
             ColumnKind::Count => Kind::Integer,
             ColumnKind::Real => Kind::Real,
@@ -98,7 +102,7 @@ impl Column {
             ColumnKind::Text(_) => Kind::Word,
         };
         let source = Source::Feature(FeatureColumn {
-            table: decl.table,
+            rows,
             index,
             kind: decl.kind,
         });
@@ -129,6 +133,26 @@ impl Column {
         let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
         column.spec.unit = decl.unit;
         column
+    }
+
+    /// A column of annotations, the one at `index` of its level.
+    pub(super) fn annotation(column: &AnnotationColumn, index: usize) -> Self {
+        let kind = match column.kind {
+            Type::Flag => Kind::Flag,
+            Type::Integer => Kind::Integer,
+            Type::Long => Kind::Long,
+            Type::Real => Kind::Real,
+            Type::Double => Kind::Double,
+            Type::Text => Kind::Text,
+        };
+        let of = match column.level {
+            Level::Structures => "structure",
+            Level::Residues => "residue",
+            Level::Variants => "variant",
+        };
+        let about = format!("An annotation of the {of}.");
+        let source = Source::Annotation(column.level, index);
+        Column::new(&column.name, kind, &about, source).nullable()
     }
 
     fn new(name: &str, kind: Kind, about: &str, source: Source) -> Self {
@@ -177,6 +201,9 @@ impl Column {
             }
             Source::Feature(column) => column.gather(group),
             Source::Reduced(column) => column.gather(group),
+            Source::Annotation(level, index) => {
+                annotation_column::gather(group, *level, *index, self.spec.kind)
+            }
         }
     }
 }
@@ -209,30 +236,34 @@ impl FeatureColumn {
     }
 
     fn counts(self, group: &[RowRange]) -> Vec<i32> {
-        self.values(group, |values| match values {
+        self.values(group, NULL_COUNT, |values| match values {
             Values::Count(counts) => counts,
             Values::Real(_) => unreachable!("the column is declared as counts"),
         })
     }
 
     fn reals(self, group: &[RowRange]) -> Vec<f32> {
-        self.values(group, |values| match values {
+        self.values(group, f32::NAN, |values| match values {
             Values::Real(reals) => reals,
             Values::Count(_) => unreachable!("the column is declared as reals"),
         })
     }
 
-    fn values<T: Copy>(self, group: &[RowRange], typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
+    fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
         let mut values = Vec::with_capacity(row_count(group));
         for RowRange { of: record, rows } in group {
-            let own = typed(record.features.column(self.table, self.index));
-            match self.table {
-                TableName::Residues | TableName::Structures => {
+            let own = typed(record.features.column(self.rows.features(), self.index));
+            match self.rows {
+                RowKind::Residue | RowKind::Structure => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
-                TableName::Chains => {
+                RowKind::Chain => {
                     let chains = record.chains[rows.clone()].iter();
                     values.extend(chains.map(|chain| own[chain.index as usize]));
+                }
+                RowKind::Variant => {
+                    let residues = rows.clone().map(|row| record.variant_residue(row));
+                    values.extend(residues.map(|residue| residue.map_or(null, |at| own[at])));
                 }
             }
         }

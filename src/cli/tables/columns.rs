@@ -1,18 +1,54 @@
 //! The columns of each table: those that identify a row, then those of features.
 
-use super::super::config::{ASSEMBLIES, Reduction};
+use super::super::annotations::{AnnotationColumn, Level};
+use super::super::config::{ASSEMBLIES, Reduction, RowKind, TABLES};
 use super::column::Column;
+use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
 
-/// All columns of a table. `features` lists the features' columns of each table, and `has_frames`
-/// adds those of trajectories.
-pub(super) fn columns(
-    table: TableName,
-    features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
-    reductions: &[Reduction],
+/// What the tables' columns come from, besides those that identify a row.
+#[derive(Clone, Copy)]
+pub(crate) struct ColumnSources<'a> {
+    /// Lists the features' columns of each table.
+    pub(crate) features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
+    /// Statistics of residues' columns.
+    pub(crate) reductions: &'a [Reduction],
+    pub(crate) annotations: &'a [AnnotationColumn],
+}
+
+impl<'a> ColumnSources<'a> {
+    /// Features alone.
+    pub(crate) fn of_features(features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
+        ColumnSources {
+            features,
+            reductions: &[],
+            annotations: &[],
+        }
+    }
+}
+
+/// The name of a column that a table has anyway, and annotations bring again.
+pub(crate) fn name_taken(
+    sources: ColumnSources<'_>,
     has_frames: bool,
-) -> Vec<Column> {
+) -> Option<(RowKind, String)> {
+    TABLES.iter().find_map(|&(kind, _)| {
+        let columns = columns(kind, &sources, has_frames);
+        let names = || columns.iter().map(|column| &column.spec.name);
+        let is_again = |(at, name): &(usize, &String)| names().take(*at).any(|own| own == *name);
+        let again = names().enumerate().find(is_again);
+        again.map(|(_, name)| (kind, name.clone()))
+    })
+}
+
+/// All columns of a table. `has_frames` adds those of trajectories.
+pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bool) -> Vec<Column> {
+    let ColumnSources {
+        features,
+        reductions,
+        annotations,
+    } = *sources;
     let mut columns = vec![
         Column::text("source", "The path of the file.", |r, _| Some(&r.source)),
         Column::text(
@@ -27,20 +63,32 @@ pub(super) fn columns(
     if has_frames {
         columns.extend(of_frames());
     }
-    columns.extend(match table {
-        TableName::Residues => of_residues(),
-        TableName::Chains => of_chains(),
-        TableName::Structures => of_structures(),
+    columns.extend(match kind {
+        RowKind::Residue => of_residues(),
+        RowKind::Chain => of_chains(),
+        RowKind::Structure => of_structures(),
+        RowKind::Variant => of_variants(),
     });
-    let own = features(table);
+    let level = match kind {
+        RowKind::Residue => Some(Level::Residues),
+        RowKind::Chain => None,
+        RowKind::Structure => Some(Level::Structures),
+        RowKind::Variant => Some(Level::Variants),
+    };
+    let of_level = annotations
+        .iter()
+        .filter(|column| Some(column.level) == level);
+    let of_level = of_level.enumerate();
+    columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
+    let own = features(kind.features());
     let own = own.iter().enumerate();
-    columns.extend(own.map(|(index, decl)| Column::feature(decl, index)));
-    if table != TableName::Residues {
+    columns.extend(own.map(|(index, decl)| Column::feature(decl, index, kind)));
+    if kind.features() != TableName::Residues {
         let of_residues = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
             let mut all = of_residues.iter().enumerate();
             let found = all.find(|(_, decl)| decl.name == reduction.column)?;
-            Some(Column::reduced(reduction, found, table))
+            Some(Column::reduced(reduction, found, kind.features()))
         }));
     }
     columns
@@ -129,6 +177,54 @@ fn of_residues() -> Vec<Column> {
             "uniprot_pos",
             "The position in the UniProt sequence, from 1.",
             |r, row| Some(r.residue(row).uniprot?.position),
+        )
+        .nullable(),
+    ]
+}
+
+/// The residue is that of the annotation, also where the structure has no such residue.
+fn of_variants() -> Vec<Column> {
+    fn residue(r: &StructureRows, row: usize) -> Option<&crate::structure::Residue> {
+        r.variant_residue(row).map(|residue| r.residue(residue))
+    }
+    vec![
+        Column::integer(
+            "res_index",
+            "The residue's index in the structure, from 0; null if the structure lacks it.",
+            |r, row| Some(r.variant_residue(row)? as i32),
+        )
+        .nullable(),
+        entry_id(),
+        Column::text("auth_asym_id", "The author's chain.", |r, row| {
+            Some(match r.variant_residue(row) {
+                Some(residue) => &r.chain_of(residue).auth_asym_id,
+                None => &r.variant_key(row).chain,
+            })
+        }),
+        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
+            Some(r.variant_key(row).number)
+        }),
+        Column::code(
+            "ins_code",
+            "The insertion code.",
+            |r, row| r.variant_key(row).ins_code,
+            None,
+        ),
+        Column::code(
+            "aa",
+            "The residue's one-letter code; null if the structure lacks it.",
+            |r, row| residue(r, row).map_or(0, |residue| residue.aa),
+            None,
+        ),
+        Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
+            let uniprot = residue(r, row)?.uniprot?;
+            Some(&r.structure.uniprot[uniprot.accession as usize])
+        })
+        .nullable(),
+        Column::integer(
+            "uniprot_pos",
+            "The position in the UniProt sequence, from 1.",
+            |r, row| Some(residue(r, row)?.uniprot?.position),
         )
         .nullable(),
     ]

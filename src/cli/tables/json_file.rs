@@ -34,7 +34,9 @@ impl Lines for JsonLines {
                         text.extend(quoted(texts.value(keys.value(row) as usize))?);
                     }
                     Values::Integer(integers) => write!(text, "{}", integers.value(row))?,
+                    Values::Long(integers) => write!(text, "{}", integers.value(row))?,
                     Values::Real(reals) => number(&mut text, &mut real, reals.value(row)),
+                    Values::Double(reals) => number(&mut text, &mut real, reals.value(row)),
                     Values::Half(halves) => {
                         number(&mut text, &mut real, halves.value(row).to_f32())
                     }
@@ -51,8 +53,11 @@ fn quoted(text: &str) -> Result<Vec<u8>> {
     serde_json::to_vec(text).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
 }
 
-fn number(text: &mut Vec<u8>, buffer: &mut ryu::Buffer, value: f32) {
-    match value.is_finite() {
+fn number<T>(text: &mut Vec<u8>, buffer: &mut ryu::Buffer, value: T)
+where
+    T: ryu::Float + Into<f64>,
+{
+    match value.into().is_finite() {
         true => text.extend(shortest(buffer, value).as_bytes()),
         false => text.extend(b"null"),
     }

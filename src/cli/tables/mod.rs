@@ -1,9 +1,10 @@
-//! The results as tables of residues, chains and structures.
+//! The results as tables of residues, chains, structures and variants.
 //!
 //! Each table is a folder of parts, which are files of one format. A part ends at a fixed number of
 //! inputs or of residues, and a row group at a fixed number of rows. Batches play no part in that, so
 //! the same input gives the same bytes whatever the batches were.
 
+mod annotation_column;
 mod arrow_file;
 mod column;
 mod columns;
@@ -22,9 +23,9 @@ mod terminal_table;
 mod text_file;
 
 use crate::error::{Context, Error, Result};
-use crate::features::{ColumnDecl, TableName};
 use crate::structure::Residue;
 use arrow_file::ArrowFile;
+pub(super) use columns::{ColumnSources, name_taken};
 use csv_file::Csv;
 use json_file::JsonLines;
 use parquet_file::ParquetFile;
@@ -40,7 +41,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::config::{Reduction, TABLES, TableFormat, TableSettings};
+use super::config::{RowKind, TABLES, TableFormat, TableSettings};
 use super::core_time::CoreTime;
 use super::path_text::shown;
 use statistics::ValueStatistics;
@@ -125,47 +126,44 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Creates tables in the subfolders ([`folders`]) of `folder`, which exist. `features` lists
-    /// the features' columns of a table, which `reductions` summarize, `metadata` is written to every
-    /// file, and `pool` encodes.
+    /// Creates tables in the subfolders ([`folders`]) of `folder`, which exist. `metadata` is written
+    /// to every file, and `pool` encodes.
     ///
     /// # Panics
     /// If a setting is out of its range.
     pub(crate) fn new(
         folder: &Path,
         settings: TableSettings,
-        features: impl Fn(TableName) -> Vec<ColumnDecl>,
-        reductions: &[Reduction],
+        columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
         let folders = TABLES.map(|(_, subfolder)| Some(folder.join(subfolder)));
-        Tables::write_to(&folders, settings, features, reductions, metadata, pool)
+        Tables::write_to(&folders, settings, columns, metadata, pool)
     }
 
     /// Creates the table of residues on standard output, in one part. The arguments are those of
     /// [`Tables::new`].
     pub(crate) fn to_stdout(
         settings: TableSettings,
-        features: impl Fn(TableName) -> Vec<ColumnDecl>,
+        columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
         let settings = TableSettings {
             inputs_per_part: u64::MAX,
             residues_per_part: u64::MAX,
-            written: [true; 3],
+            written: [true; TABLES.len()],
             ..settings
         };
-        Tables::write_to(&[None], settings, features, &[], metadata, pool)
+        Tables::write_to(&[None], settings, columns, metadata, pool)
     }
 
     /// Creates the first tables of [`TABLES`], one for each of the folders.
     fn write_to(
         folders: &[Option<PathBuf>],
         settings: TableSettings,
-        features: impl Fn(TableName) -> Vec<ColumnDecl>,
-        reductions: &[Reduction],
+        columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
@@ -176,14 +174,14 @@ impl Tables {
         ];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
-        let table = |(&(name, _), folder): (&(TableName, &str), &Option<PathBuf>)| {
+        let table = |(&(kind, _), folder): (&(RowKind, &str), &Option<PathBuf>)| {
             let files = FileSpec {
-                columns: columns::columns(name, &features, reductions, settings.has_frames).into(),
+                columns: columns::columns(kind, columns, settings.has_frames).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 cores: cores.clone(),
             };
-            Table::new(name, folder.clone(), files, settings)
+            Table::new(kind, folder.clone(), files, settings)
         };
         Tables {
             tables: {
@@ -332,7 +330,7 @@ impl Tables {
         }
         self.finish_part()?;
         let columns = self.tables.into_iter().flat_map(|table| {
-            let is = |(name, _): &&(TableName, &str)| *name == table.name;
+            let is = |(kind, _): &&(RowKind, &str)| *kind == table.kind;
             let (_, folder) = TABLES.iter().find(is).expect("each table has a folder");
             table.into_statistics(folder)
         });
@@ -363,9 +361,16 @@ fn name_in_folder(file: &Path) -> String {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PartStatistics(Vec<Vec<ValueStatistics>>);
 
+impl PartStatistics {
+    /// Number of tables.
+    pub(crate) fn tables(&self) -> usize {
+        self.0.len()
+    }
+}
+
 /// One table: the rows of the next row group, and the open part.
 struct Table {
-    name: TableName,
+    kind: RowKind,
     /// `None` for standard output.
     folder: Option<PathBuf>,
     format: TableFormat,
@@ -383,13 +388,13 @@ struct Table {
 
 impl Table {
     fn new(
-        name: TableName,
+        kind: RowKind,
         folder: Option<PathBuf>,
         files: FileSpec,
         settings: TableSettings,
     ) -> Self {
         Table {
-            name,
+            kind,
             folder,
             format: settings.format,
             statistics: vec![ValueStatistics::default(); files.columns.len()],
@@ -412,7 +417,7 @@ impl Table {
     /// Appends a structure, and returns whether a row group ended.
     fn append(&mut self, record: &Arc<StructureRows>, pool: &ThreadPool) -> Result<bool> {
         let mut is_flushed = false;
-        let mut text = record.text_bytes_max(self.name);
+        let mut text = record.text_bytes_max(self.kind);
         if self.format != TableFormat::Parquet {
             // Without a dictionary each row has a copy of a text that all rows share.
             let each_row = text.once + text.each_row;
@@ -421,7 +426,7 @@ impl Table {
         // The texts of the structure that the row group has not.
         let mut once = text.once;
         // A structure may span row groups, which end by rows and text alone.
-        for Range { mut start, end } in record.rows(self.name) {
+        for Range { mut start, end } in record.rows(self.kind) {
             while start < end {
                 let room = self.rows_per_group - self.group.rows();
                 let text_room = self

@@ -167,11 +167,11 @@ fn store(
     match column.kind {
         Kind::Text | Kind::Flag => properties,
         Kind::Word => properties.set_column_statistics_enabled(path, EnabledStatistics::None),
-        Kind::Integer => properties
+        Kind::Integer | Kind::Long => properties
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
             .set_column_compression(path, Codec::UNCOMPRESSED),
-        Kind::Real | Kind::Half => properties
+        Kind::Real | Kind::Half | Kind::Double => properties
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_encoding(path.clone(), Encoding::BYTE_STREAM_SPLIT)
             .set_column_compression(path, reals),

@@ -1,8 +1,8 @@
 //! Chooses the residues that have rows by the condition of `tables.where`, a column at a time.
 
-use super::super::config::{Condition, ConditionValue, Node, Test};
+use super::super::config::{Condition, ConditionValue, Node, RowKind, Test};
 use super::column::Column;
-use super::columns;
+use super::columns::{self, ColumnSources};
 use super::structure_rows::{RowRange, StructureRows};
 use super::text_file::Values;
 use crate::features::{ColumnDecl, TableName};
@@ -33,7 +33,11 @@ impl RowFilter {
         condition: Condition,
         features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
     ) -> Self {
-        let mut all = columns::columns(TableName::Residues, features, &[], true);
+        let mut all = columns::columns(
+            RowKind::Residue,
+            &ColumnSources::of_features(features),
+            true,
+        );
         let take = |name: &String| {
             let found = all.iter().position(|column| column.spec.name == *name);
             all.swap_remove(found.expect("the condition was checked against the columns"))
@@ -132,7 +136,9 @@ fn truth_of_test(test: &Test, array: &ArrayRef) -> Truth {
             of_rows(&|row| of_key(keys.value(row)))
         }
         Values::Integer(values) => of_rows(&|row| number(f64::from(values.value(row)))),
+        Values::Long(values) => of_rows(&|row| number(values.value(row) as f64)),
         Values::Real(values) => of_rows(&|row| number(f64::from(values.value(row)))),
+        Values::Double(values) => of_rows(&|row| number(values.value(row))),
         Values::Half(values) => of_rows(&|row| number(values.value(row).to_f64())),
         Values::Flag(values) => {
             of_rows(&|row| test.passes(ConditionValue::Flag(values.value(row))))

@@ -12,12 +12,16 @@ pub(super) enum Kind {
     /// Words from a small set, such as one-letter codes: a dictionary. No reader could skip rows by
     /// their smallest and largest value, so these are not stored.
     Word,
-    /// Integers.
+    /// Integers of 32 bits.
     Integer,
+    /// Integers of 64 bits.
+    Long,
     /// Reals that do not repeat.
     Real,
     /// The same with 16 bits.
     Half,
+    /// The same with 64 bits.
+    Double,
     /// True or false.
     Flag,
 }
@@ -55,7 +59,9 @@ impl ColumnSpec {
                 DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
             }
             Kind::Integer => DataType::Int32,
+            Kind::Long => DataType::Int64,
             Kind::Real => DataType::Float32,
+            Kind::Double => DataType::Float64,
             Kind::Half => DataType::Float16,
             Kind::Flag => DataType::Boolean,
         };

@@ -3,7 +3,7 @@
 
 use crate::bench::format;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
 use serde::{Deserialize, Serialize};
@@ -38,9 +38,12 @@ pub(crate) struct ValueStatistics {
 #[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 enum Value {
     Integer(i32),
+    Long(i64),
     /// Stored as its bits, since JSON has no infinity.
     #[serde(with = "bits")]
     Real(f32),
+    #[serde(with = "double_bits")]
+    Double(f64),
     Flag(bool),
     Text(String),
 }
@@ -54,6 +57,18 @@ mod bits {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
         u32::deserialize(from).map(f32::from_bits)
+    }
+}
+
+mod double_bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        value.to_bits().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        u64::deserialize(from).map(f64::from_bits)
     }
 }
 
@@ -71,7 +86,9 @@ impl ValueStatistics {
     pub(super) fn of(array: &ArrayRef) -> Self {
         let range = match array.data_type() {
             DataType::Int32 => range_of_values::<Int32Type>(array, Value::Integer),
+            DataType::Int64 => range_of_values::<Int64Type>(array, Value::Long),
             DataType::Float32 => range_of_values::<Float32Type>(array, Value::Real),
+            DataType::Float64 => range_of_values::<Float64Type>(array, Value::Double),
             DataType::Float16 => {
                 range_of_values::<Float16Type>(array, |value| Value::Real(value.to_f32()))
             }
@@ -193,6 +210,8 @@ impl Value {
     fn json(&self) -> Json {
         match self {
             Value::Integer(value) => json!(value),
+            Value::Long(value) => json!(value),
+            Value::Double(value) => json!(value),
             // The shortest decimal of the 32 bits; as 64 bits it would have more digits.
             Value::Real(value) => json!(value.to_string().parse::<f64>().ok()),
             Value::Flag(value) => json!(value),

@@ -1,7 +1,9 @@
 //! The rows of one structure in the tables.
 
+use super::super::annotations::{Joined, VariantKey, text_bytes_max};
+use super::super::config::RowKind;
 use super::super::inputs::structure_name;
-use crate::features::{FeatureTable, TableName};
+use crate::features::FeatureTable;
 use crate::structure::{Chain, Residue, Structure};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
@@ -21,6 +23,8 @@ pub(crate) struct StructureRows {
     pub(super) chains: Vec<ChainRow>,
     /// The residues that have rows; `None` for all.
     pub(super) selected: Option<BooleanBuffer>,
+    /// What the annotations bring.
+    pub(super) joined: Joined,
 }
 
 /// Some rows of a structure.
@@ -74,21 +78,28 @@ impl StructureRows {
             atoms,
             features,
             selected: None,
+            joined: Joined::default(),
         }
     }
 
+    /// The same rows with what the annotations bring.
+    pub(crate) fn with_annotations(self, joined: Joined) -> Self {
+        StructureRows { joined, ..self }
+    }
+
     /// The rows in a table, as ranges of consecutive ones.
-    pub(super) fn rows(&self, table: TableName) -> Vec<Range<usize>> {
-        let count = match (table, &self.selected) {
-            (TableName::Residues, Some(selected)) => {
+    pub(super) fn rows(&self, kind: RowKind) -> Vec<Range<usize>> {
+        let count = match (kind, &self.selected) {
+            (RowKind::Residue, Some(selected)) => {
                 return selected
                     .set_slices()
                     .map(|(start, end)| start..end)
                     .collect();
             }
-            (TableName::Residues, None) => self.structure.residues.len(),
-            (TableName::Chains, _) => self.chains.len(),
-            (TableName::Structures, _) => 1,
+            (RowKind::Residue, None) => self.structure.residues.len(),
+            (RowKind::Chain, _) => self.chains.len(),
+            (RowKind::Structure, _) => 1,
+            (RowKind::Variant, _) => self.joined.variants.residues.len(),
         };
         std::iter::once(0..count).collect()
     }
@@ -113,7 +124,7 @@ impl StructureRows {
 
     /// Upper bounds of the text in the rows of a table. Residue names, one-letter codes and words
     /// of features are left out, as they are too short to matter.
-    pub(super) fn text_bytes_max(&self, table: TableName) -> TextBytes {
+    pub(super) fn text_bytes_max(&self, kind: RowKind) -> TextBytes {
         let optional = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
         let once = self.source.len() + self.name.len() + optional(&self.structure.entry_id);
         let chains = self.structure.chains.iter();
@@ -125,16 +136,33 @@ impl StructureRows {
         });
         let accessions = self.structure.uniprot.iter().map(|name| name.len());
         let of_chain = names.max().unwrap_or(0);
-        let each_row = match table {
-            TableName::Residues => of_chain + accessions.max().unwrap_or(0),
-            TableName::Chains => of_chain,
-            TableName::Structures => 0,
+        let of_residue = of_chain + accessions.max().unwrap_or(0);
+        let joined = &self.joined;
+        let each_row = match kind {
+            RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
+            RowKind::Chain => of_chain,
+            RowKind::Structure => text_bytes_max(&joined.structures),
+            RowKind::Variant => {
+                let keys = joined.variants.keys.iter();
+                let of_key = keys.map(|key| key.chain.len()).max().unwrap_or(0);
+                of_residue.max(of_key) + text_bytes_max(&joined.variants.columns)
+            }
         };
         TextBytes { once, each_row }
     }
 
     pub(super) fn residue(&self, row: usize) -> &Residue {
         &self.structure.residues[row]
+    }
+
+    /// The residue of a variant's row, by its index.
+    pub(super) fn variant_residue(&self, row: usize) -> Option<usize> {
+        Some(self.joined.variants.residues[row]? as usize)
+    }
+
+    /// The residue of a variant's row, as the annotation names it.
+    pub(super) fn variant_key(&self, row: usize) -> &VariantKey {
+        &self.joined.variants.keys[row]
     }
 
     /// The chain of a residue's row.

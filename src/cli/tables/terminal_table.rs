@@ -4,8 +4,9 @@ use super::column::Column;
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use super::text_file::Values;
 use crate::bench::format;
+use crate::cli::config::RowKind;
 use crate::error::{Context, Result, printable};
-use crate::features::{ColumnDecl, TableName};
+use crate::features::ColumnDecl;
 use arrow_array::{Array, ArrayRef};
 use std::io::Write;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl TerminalTable {
     pub(crate) fn new(features: &[ColumnDecl]) -> Self {
         let columns = features.iter().enumerate();
         let mut columns: Vec<Column> = columns
-            .map(|(index, decl)| Column::feature(decl, index))
+            .map(|(index, decl)| Column::feature(decl, index, RowKind::Residue))
             .collect();
         let place = |column: &Column| FIRST.iter().position(|name| *name == column.spec.name);
         columns.sort_by_key(|column| place(column).unwrap_or(FIRST.len()));
@@ -81,7 +82,7 @@ impl TerminalTable {
     }
 
     fn text(&self, record: &Arc<StructureRows>) -> String {
-        let all = record.rows(TableName::Residues);
+        let all = record.rows(RowKind::Residue);
         let range = |rows| RowRange {
             of: Arc::clone(record),
             rows,
@@ -175,6 +176,7 @@ fn cells(array: &ArrayRef, rows: usize) -> Vec<String> {
     let real = |row: usize| match values {
         Values::Real(reals) => Some(f64::from(reals.value(row))),
         Values::Half(halves) => Some(halves.value(row).to_f64()),
+        Values::Double(reals) => Some(reals.value(row)),
         _ => None,
     };
     let present = (0..rows).filter(|&row| array.is_valid(row));
@@ -188,8 +190,9 @@ fn cells(array: &ArrayRef, rows: usize) -> Vec<String> {
         _ if array.is_null(row) => NULL.to_owned(),
         Values::Text(keys, texts) => printable(texts.value(keys.value(row) as usize)).into_owned(),
         Values::Integer(integers) => integers.value(row).to_string(),
+        Values::Long(integers) => integers.value(row).to_string(),
         Values::Flag(flags) => if flags.value(row) { "yes" } else { "no" }.to_owned(),
-        Values::Real(_) | Values::Half(_) => {
+        Values::Real(_) | Values::Half(_) | Values::Double(_) => {
             format!("{:.decimals$}", real(row).unwrap_or_default())
         }
     };

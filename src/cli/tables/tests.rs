@@ -2,9 +2,11 @@ mod failures;
 mod formats;
 mod row_filter;
 
-use super::super::config::Compression;
+use super::super::config::{Compression, Reduction};
 use super::*;
-use crate::features::{ColumnKind, FeatureTable, NULL_COUNT, SharedColumns, Tolerance, Values};
+use crate::features::{
+    ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, SharedColumns, TableName, Tolerance, Values,
+};
 use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
@@ -13,7 +15,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs;
 
 const SETTINGS: TableSettings = TableSettings {
-    written: [true; 3],
+    written: [true, true, true, false],
     inputs_per_part: 4,
     residues_per_part: 1000,
     rows_per_group: 7,
@@ -21,6 +23,11 @@ const SETTINGS: TableSettings = TableSettings {
     compression: Compression::Zstd(1),
     has_frames: false,
 };
+
+/// The folders of the tables that these tests write.
+fn folders() -> impl Iterator<Item = &'static str> {
+    super::folders().take(3)
+}
 
 /// The settings of each format without compression.
 fn formats() -> [TableSettings; 4] {
@@ -166,8 +173,10 @@ fn start_with(
     let tables = Tables::new(
         folder.path(),
         settings,
-        decls,
-        reductions,
+        &ColumnSources {
+            reductions,
+            ..ColumnSources::of_features(&decls)
+        },
         &metadata,
         Arc::new(pool),
     );
@@ -401,7 +410,7 @@ fn a_row_group_ends_before_its_text_exceeds_the_offsets() {
         rows += structure.residues.len();
         let features = features(structure.residues.len());
         let record = StructureRows::new("in".into(), structure, features);
-        assert!(record.text_bytes_max(TableName::Residues).each_row > 1800);
+        assert!(record.text_bytes_max(RowKind::Residue).each_row > 1800);
         tables.append(record).unwrap();
     }
     // More than the limit in one row: a row group of its own.

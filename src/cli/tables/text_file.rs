@@ -6,7 +6,7 @@ use super::row_group::RowGroup;
 use super::statistics::ValueStatistics;
 use crate::error::Result;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Int32Type};
+use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray};
 use arrow_schema::DataType;
 use std::fs::File;
@@ -83,7 +83,9 @@ impl<L: Lines> Format for TextFile<L> {
 pub(super) enum Values<'a> {
     Text(&'a PrimitiveArray<Int32Type>, &'a StringArray),
     Integer(&'a PrimitiveArray<Int32Type>),
+    Long(&'a PrimitiveArray<Int64Type>),
     Real(&'a PrimitiveArray<Float32Type>),
+    Double(&'a PrimitiveArray<Float64Type>),
     Half(&'a PrimitiveArray<Float16Type>),
     Flag(&'a BooleanArray),
 }
@@ -97,7 +99,9 @@ impl<'a> Values<'a> {
                 Values::Text(array.keys(), array.values().as_string())
             }
             DataType::Int32 => Values::Integer(array.as_primitive()),
+            DataType::Int64 => Values::Long(array.as_primitive()),
             DataType::Float32 => Values::Real(array.as_primitive()),
+            DataType::Float64 => Values::Double(array.as_primitive()),
             DataType::Float16 => Values::Half(array.as_primitive()),
             DataType::Boolean => Values::Flag(array.as_boolean()),
             other => unreachable!("no column is stored as {other}"),
@@ -105,8 +109,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The shortest decimal that gives the same 32 bits.
-pub(super) fn shortest(buffer: &mut ryu::Buffer, value: f32) -> &str {
+/// The shortest decimal that gives the same bits.
+pub(super) fn shortest(buffer: &mut ryu::Buffer, value: impl ryu::Float) -> &str {
     let text = buffer.format(value);
     text.strip_suffix(".0").unwrap_or(text)
 }

@@ -72,8 +72,8 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
         &["`smooth.channels` names \"x\"", "`annotations` is not set"],
     );
     fails(
-        &[&annotations],
-        &["`smooth.channels` names none of its columns"],
+        &[&annotations, "tables.annotations=[]"],
+        &["neither `smooth.channels` nor `tables.annotations` names its columns"],
     );
     let other = |name: &str| format!("annotations={}", folder.path().join(name).display());
     fails(&[&other("no.tsv"), set[1]], &["no.tsv", "No such file"]);
@@ -88,12 +88,6 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     fails(&[&other("x.parquet"), set[1]], &["x.parquet"]);
     fs::write(folder.path().join("x.csv.gz"), "not packed").unwrap();
     fails(&[&other("x.csv.gz"), set[1]], &["x.csv.gz"]);
-    let unused = "smooth, which alone uses it, is not among `features`";
-    refuses(
-        "dssp",
-        &[&other("no.tsv")],
-        &["`annotations` is set", unused],
-    );
     run_well(&[
         "-i",
         &format!("{SAMPLES}/1ubi.pdb"),
@@ -185,4 +179,138 @@ fn errors_in_parquet_annotations_name_the_row() {
             &["x.parquet", expected],
         );
     }
+}
+
+#[test]
+fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let table = at("x.csv");
+    let set = format!("annotations={}", table.display());
+    let fails = |text: &str, more: &[&str], expected: &str| {
+        fs::write(&table, text).unwrap();
+        refuses("smooth", &[&[set.as_str()], more].concat(), &[expected]);
+    };
+    let head = "structure,chain,residue";
+    let row = "1ubi,A,1";
+    fails(
+        &format!("{head},aa\n{row},K\n"),
+        &[],
+        "annotations have a column \"aa\", which the table of residues has already",
+    );
+    fails(
+        "structure,rg,atoms\n1ubi,1,2\n",
+        &[],
+        "annotations have a column \"atoms\", which the table of structures has already",
+    );
+    fails(
+        &format!("{head},lineage\n{row},B\n"),
+        &["tables.annotations=[\"linage\"]"],
+        "`tables.annotations`: no table has a column \"linage\" (did you mean `lineage`?)",
+    );
+    fails(
+        "structure,variant\n1ubi,K48R\n",
+        &[],
+        "line 1: there is no column `auth_asym_id` or `chain`",
+    );
+    fails(
+        &format!("{head},variant,x\n{row},V,1\n"),
+        &["smooth.channels=x"],
+        "the table with column \"x\" does not have a row for each residue",
+    );
+    fails(
+        &format!("{head},x\n{row},{}\n", "y".repeat(70_000)),
+        &[],
+        "line 2: column \"x\": a text of 70000 bytes is over 65536",
+    );
+    let wide: String = (0..1001).map(|number| format!(",c{number}")).collect();
+    fails(
+        &format!("structure{wide}\n"),
+        &[],
+        "line 1: there are 1002 columns or more, over 1000",
+    );
+    let long = "n".repeat(300);
+    fails(
+        &format!("structure,{long}\n"),
+        &[],
+        "line 1: the name of column nnn",
+    );
+    let rows = format!("{head},x\n{}", format!("{row},1\n").repeat(100));
+    fails(
+        &rows,
+        &["limits.annotation_bytes_max=500"],
+        "all annotations have more than 500 bytes",
+    );
+    fails(
+        &format!("{head},x\n{row},\"1\n"),
+        &[],
+        "line 2: a quoted field does not end",
+    );
+    let unset = "`tables.annotations` names columns, and `annotations` is not set";
+    refuses("rg", &["tables.annotations=[\"x\"]"], &[unset]);
+}
+
+#[test]
+fn a_damaged_table_ends_the_program_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("x.parquet");
+    let out = folder.path().join("out");
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let set = format!("annotations={}", table.display());
+    write_parquet(&table, two_rows(), Compression::SNAPPY);
+    let whole = fs::read(&table).unwrap();
+    let mut random = crate::random::Random::new(5);
+    for number in 0..60 {
+        let mut bytes = whole.clone();
+        let at = random.below(bytes.len());
+        match number % 4 {
+            0 => bytes.truncate(at),
+            1 => bytes[at..].iter_mut().take(4).for_each(|byte| *byte = 0xff),
+            2 => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0),
+            _ => bytes[at] ^= 1 << random.below(8),
+        }
+        fs::write(&table, bytes).unwrap();
+        let args = [
+            "-i",
+            &input,
+            "-o",
+            str_of(&out),
+            "--features",
+            "rg",
+            "--overwrite",
+        ];
+        let (output, code) = run(&[&args[..], &["--set", &set]].concat());
+        let said = text_of(&output);
+        assert!(
+            code == 0 || code == 2 && said.contains("x.parquet"),
+            "{number}: {code} {said}"
+        );
+    }
+}
+
+#[test]
+fn types_that_do_not_fit_are_refused_with_the_column() {
+    use arrow_array::{BinaryArray, UInt64Array};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let set = format!("annotations={}", folder.path().display());
+    let fails = |values: ArrayRef, expected: &str| {
+        let mut columns = two_rows();
+        columns[5].1 = values;
+        write_parquet(&at("1.parquet"), columns, Compression::UNCOMPRESSED);
+        refuses("rg", &[&set], &[expected]);
+    };
+    let binary: ArrayRef = Arc::new(BinaryArray::from(vec![&b"a"[..], b"b"]));
+    fails(binary, "column \"x\" holds values of type Binary");
+    let large: ArrayRef = Arc::new(UInt64Array::from(vec![1, u64::MAX]));
+    fails(
+        large,
+        "row 2: column \"x\": 18446744073709551615 is over 9223372036854775807",
+    );
+    fs::write(at("2.csv"), "structure,chain,residue,x\n1ubi,A,1,high\n").unwrap();
+    let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
+    fails(
+        numbers,
+        "column \"x\": it holds numbers in Parquet, and in text texts",
+    );
 }

@@ -19,7 +19,7 @@ fn record(ordinal: u64, length: i32) -> StructureRows {
 /// The residues of a structure of 8 for which the condition holds.
 fn selected(condition: &str) -> Vec<usize> {
     let record = filter(condition).select(record(0, 4));
-    let rows = record.rows(TableName::Residues);
+    let rows = record.rows(RowKind::Residue);
     let rows: Vec<usize> = rows.into_iter().flatten().collect();
     assert_eq!(record.left_out(), 8 - rows.len() as u64);
     rows
@@ -59,12 +59,16 @@ fn a_test_of_null_is_unknown_and_so_is_its_opposite() {
 #[test]
 fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
     for has_frames in [false, true] {
-        let table = columns::columns(TableName::Residues, &|_| Vec::new(), &[], has_frames);
+        let table = columns::columns(
+            RowKind::Residue,
+            &ColumnSources::of_features(&|_| Vec::new()),
+            has_frames,
+        );
         let of_table = table.iter().map(|column| {
             let value_type = match column.spec.kind {
                 Kind::Text | Kind::Word => ValueType::Text,
-                Kind::Integer => ValueType::Integer,
-                Kind::Real => ValueType::Real,
+                Kind::Integer | Kind::Long => ValueType::Integer,
+                Kind::Real | Kind::Double => ValueType::Real,
                 Kind::Half => ValueType::Half,
                 Kind::Flag => ValueType::Flag,
             };

@@ -1,0 +1,41 @@
+//! The rows of all tables, as they were loaded.
+
+use super::columns::Level;
+use super::row_store::RowStore;
+use super::values::Type;
+use std::path::PathBuf;
+
+/// The rows of all tables, and what they hold.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// Names of the columns that go to the kernels.
+    pub(super) channels: Vec<String>,
+    /// The columns that go to the tables.
+    pub(super) columns: Vec<AnnotationColumn>,
+    pub(super) files: Vec<PathBuf>,
+    /// The layout of the rows of each file.
+    pub(super) layouts: Vec<Layout>,
+    pub(super) store: RowStore,
+    /// Number of rows.
+    pub(super) rows: u64,
+    /// A hash of all rows, in the order of the tables.
+    pub(super) digest: u64,
+}
+
+/// A column that goes to a table.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct AnnotationColumn {
+    pub(in crate::cli) level: Level,
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) kind: Type,
+}
+
+/// What the rows of a file hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) level: Level,
+    /// The channels in a row, by index.
+    pub(super) channels: Vec<usize>,
+    /// The columns in a row that go to the tables, by index.
+    pub(super) columns: Vec<usize>,
+}
