@@ -95,7 +95,7 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
         let mut reader = kept.take().unwrap_or_else(new);
         let structures = content.read(&source.path, &mut reader);
         let structures = structures.map_err(|error| match content {
-            Content::Frame(_) => error,
+            Content::Frame(_) | Content::Packed(_) => error,
             _ => explained(&source.path, error),
         })?;
         if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {

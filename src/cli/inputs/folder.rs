@@ -1,8 +1,5 @@
 //! The entries of a directory.
 
-use super::archive::ArchiveKind;
-use super::{Archives, Level, Source, Sources};
-use crate::cli::packed;
 use crate::structure::Format;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirEntry;
@@ -50,33 +47,9 @@ pub(super) enum EntryKind {
     Special,
 }
 
-impl Sources {
-    /// Opens a directory, whose entries follow in the next steps. Returns an error if it cannot be
-    /// listed, or if a file of the packed set in it is missing.
-    pub(super) fn open_folder(&mut self, folder: PathBuf) -> Option<Source> {
-        let has_archives = !matches!(self.archives, Archives::Unknown);
-        let is_other = |name: &OsStr| {
-            let is_archive = || ArchiveKind::of_name(&name.to_string_lossy()).is_some();
-            has_archives && is_archive() || self.trajectories.include(name)
-        };
-        match structures_in(&folder, is_other, &mut self.skipped) {
-            Ok(entries) => {
-                let names = entries.iter().map(|entry| &*entry.name);
-                let complete = match has_archives {
-                    true => packed::check_names(&folder, names),
-                    false => Ok(()),
-                };
-                let entries = entries.into_iter();
-                self.open.push(Level::Folder(folder.clone(), entries));
-                self.source(folder, Some(complete.err()?))
-            }
-            Err(error) => self.source(folder, Some(error.into())),
-        }
-    }
-}
-
 /// The structure files and subdirectories of a directory, and the files for whose names `is_other`
-/// holds, sorted by name. Adds what else it has to `skipped`. Hidden names are skipped, and so are linked directories, which may lead back up.
+/// holds, sorted by name. Adds what else it has to `skipped`. Hidden names are skipped, and so are
+/// linked directories, which may lead back up.
 pub(super) fn structures_in(
     folder: &Path,
     is_other: impl Fn(&OsStr) -> bool,

@@ -11,6 +11,7 @@ mod digest;
 mod folder;
 mod globs;
 mod list;
+mod open_folder;
 mod shard;
 mod trajectory;
 mod unreadable;

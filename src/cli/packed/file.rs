@@ -57,10 +57,7 @@ pub(in crate::cli) struct PackedFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    schema: SchemaRef,
-    /// The columns of a packed file among those that the file has.
-    columns: Vec<usize>,
-    version: MetadataVersion,
+    layout: Arc<Layout>,
     blocks: Vec<Block>,
     /// The CRC-32 of each block; none in a file of a program that writes none.
     checksums: Option<Vec<u32>>,
@@ -68,10 +65,32 @@ pub(in crate::cli) struct PackedFile {
     settings: SetSettings,
 }
 
+/// What is needed to decode the record batches of a file.
+struct Layout {
+    schema: SchemaRef,
+    version: MetadataVersion,
+    /// The columns of a packed file among those that the file has.
+    columns: Vec<usize>,
+}
+
 /// The inputs of a record batch.
 pub(in crate::cli) struct Names {
     source: StringArray,
     input: UInt32Array,
+}
+
+/// The bytes of a record batch, which may be damaged.
+pub(in crate::cli) struct EncodedBatch {
+    bytes: Vec<u8>,
+    block: Block,
+    layout: Arc<Layout>,
+    /// `None` in a file without checksums.
+    checksum: Option<u32>,
+    /// The number of rows that have names.
+    rows: usize,
+    place: String,
+    limits: ReadLimits,
+    share: BudgetShare,
 }
 
 /// A record batch in memory.
@@ -163,9 +182,11 @@ impl PackedFile {
                 path: path.to_owned(),
                 file,
                 bytes,
-                schema,
-                columns,
-                version,
+                layout: Arc::new(Layout {
+                    schema,
+                    version,
+                    columns,
+                }),
                 blocks,
                 checksums,
                 is_followed,
@@ -221,7 +242,7 @@ impl PackedFile {
         let mut bytes = Vec::new();
         let metadata = block.metaDataLength() as u64;
         self.read(block.offset() as u64, metadata, &mut bytes)?;
-        let index = |name: &str| self.schema.index_of(name).map_err(from_arrow);
+        let index = |name: &str| self.layout.schema.index_of(name).map_err(from_arrow);
         let projection = vec![index("source")?, index("input")?];
         let are_first = projection == [0, 1];
         let needed = decoding(|| match are_first {
@@ -229,7 +250,7 @@ impl PackedFile {
             false => check_message(&bytes, body, usize::MAX).map(|_| body),
         })?;
         self.read(block.offset() as u64 + metadata, needed, &mut bytes)?;
-        let names = decoding(|| self.decode(&block, bytes, &projection))?;
+        let names = decoding(|| self.layout.decode(&block, bytes, &projection))?;
         let names = Names {
             source: names.column(0).as_string().clone(),
             input: names.column(1).as_primitive::<UInt32Type>().clone(),
@@ -240,20 +261,19 @@ impl PackedFile {
         }
     }
 
-    /// Reads the record batch with these `names`, and compares its checksum. Waits for memory from
-    /// `budget`.
+    /// Reads the record batch with these `names`. Waits for memory from `budget`.
     ///
     /// # Errors
-    /// As for [`PackedFile::names`], and the checksum differs.
+    /// The file cannot be read, or the record batch is cut short or over a limit.
     pub(in crate::cli) fn batch(
         &mut self,
         batch: usize,
         names: &Names,
         limits: &ReadLimits,
         budget: &Arc<ReadBudget>,
-    ) -> Result<Batch> {
+    ) -> Result<EncodedBatch> {
         let block = self.blocks[batch];
-        let place = || format!("{}: record batch {batch}", shown(&self.path));
+        let place = format!("{}: record batch {batch}", shown(&self.path));
         let read = || {
             let body = block.bodyLength() as u64;
             limits.check_text(body)?;
@@ -263,28 +283,21 @@ impl PackedFile {
             (&self.file).seek(SeekFrom::Start(block.offset() as u64))?;
             let stream = (&self.file).take(size);
             share.fill(&mut bytes, stream, size, size, Error::io)?;
-            if (bytes.len() as u64) < size {
-                return Err(damaged("it is cut short"));
+            match (bytes.len() as u64) < size {
+                true => Err(damaged("it is cut short")),
+                false => Ok((bytes, share)),
             }
-            let expected = self.checksums.as_ref().map(|all| all[batch]);
-            if expected.is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
-                return Err(damaged("the checksum of a record batch differs"));
-            }
-            let columns = decoding(|| {
-                check_message(&bytes, body, usize::MAX)?;
-                Columns::new(self.decode(&block, bytes, &self.columns)?)
-            })?;
-            if columns.rows() != names.input.len() {
-                return Err(damaged("it was changed while it was read"));
-            }
-            Ok((columns, share))
         };
-        let (columns, share) = read().within(place)?;
-        Ok(Batch {
-            columns,
-            place: place(),
+        let (bytes, share) = read().within(|| place.clone())?;
+        Ok(EncodedBatch {
+            bytes,
+            block,
+            layout: Arc::clone(&self.layout),
+            checksum: self.checksums.as_ref().map(|all| all[batch]),
+            rows: names.input.len(),
+            place,
             limits: *limits,
-            _share: share,
+            share,
         })
     }
 
@@ -297,7 +310,40 @@ impl PackedFile {
             false => Err(damaged("it is cut short")),
         }
     }
+}
 
+impl EncodedBatch {
+    /// Compares the checksum and decodes the columns.
+    ///
+    /// # Errors
+    /// The record batch is damaged, or the checksum differs.
+    pub(in crate::cli) fn decode(self) -> Result<Batch> {
+        let (bytes, layout, block) = (self.bytes, &self.layout, &self.block);
+        let decode = || {
+            let expected = self.checksum;
+            if expected.is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
+                return Err(damaged("the checksum of a record batch differs"));
+            }
+            let columns = decoding(|| {
+                check_message(&bytes, block.bodyLength() as u64, usize::MAX)?;
+                Columns::new(layout.decode(block, bytes, &layout.columns)?)
+            })?;
+            match columns.rows() == self.rows {
+                true => Ok(columns),
+                false => Err(damaged("it was changed while it was read")),
+            }
+        };
+        let columns = decode().within(|| self.place.clone())?;
+        Ok(Batch {
+            columns,
+            place: self.place,
+            limits: self.limits,
+            _share: self.share,
+        })
+    }
+}
+
+impl Layout {
     /// Decodes some columns of a record batch whose message has been checked. Others may be of any
     /// type, also of one that needs more than the record batch.
     fn decode(&self, block: &Block, bytes: Vec<u8>, columns: &[usize]) -> Result<RecordBatch> {

@@ -12,11 +12,13 @@ mod folder;
 mod residue_columns;
 mod rows;
 mod schema;
+mod set_writer;
 mod settings;
 
-pub(super) use file::{Batch, Names, PackedFile};
-pub(super) use folder::{SetWriter, check_complete, check_names, files_in};
+pub(super) use file::{Batch, EncodedBatch, Names, PackedFile};
+pub(super) use folder::{check_complete, check_names, files_in};
 pub(super) use rows::{ASSEMBLIES, enum_name};
+pub(super) use set_writer::SetWriter;
 pub(super) use settings::{SetSettings, reader_settings};
 
 /// The ending of the name of a packed file.

@@ -2,13 +2,14 @@
 
 use super::{ArchiveOptions, Member, Place};
 use crate::cli::inputs::folder::Skipped;
-use crate::cli::packed::{Batch, Names, PackedFile};
+use crate::cli::packed::{Batch, EncodedBatch, Names, PackedFile};
 use crate::cli::path_text::path_of;
 use crate::error::{Error, Result};
 use crate::structure::Structure;
+use parking_lot::Mutex;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A packed file whose members are being listed.
 pub(in crate::cli::inputs) struct Packed {
@@ -20,13 +21,40 @@ pub(in crate::cli::inputs) struct Packed {
     row: usize,
     /// The record batch `batch`, or why it cannot be read. It is read when the first of its members
     /// is: with `--members` or `--shard` that may be none.
-    loaded: Option<Result<Arc<Batch>>>,
+    loaded: Option<Result<Arc<SharedBatch>>>,
 }
 
 /// A member that can be read.
 pub(in crate::cli) struct PackedMember {
-    batch: Arc<Batch>,
+    batch: Arc<SharedBatch>,
     rows: Range<usize>,
+}
+
+/// A record batch that the first of the threads that read its members decodes: the thread that lists
+/// the members of a set would be the slowest stage of a run.
+struct SharedBatch {
+    encoded: Mutex<Option<EncodedBatch>>,
+    decoded: OnceLock<Result<Batch>>,
+}
+
+impl SharedBatch {
+    fn new(encoded: EncodedBatch) -> Self {
+        SharedBatch {
+            encoded: Mutex::new(Some(encoded)),
+            decoded: OnceLock::new(),
+        }
+    }
+
+    fn get(&self) -> Result<&Batch> {
+        let decode = || {
+            let encoded = self.encoded.lock().take();
+            encoded.expect("it is decoded once").decode()
+        };
+        self.decoded
+            .get_or_init(decode)
+            .as_ref()
+            .map_err(Error::clone)
+    }
 }
 
 impl Packed {
@@ -80,23 +108,20 @@ impl Packed {
         Ok(None)
     }
 
-    /// The structures in `rows` of the current record batch.
+    /// The member in `rows` of the current record batch.
     ///
     /// # Errors
-    /// The record batch is damaged, or the input was rejected when it was packed.
+    /// The record batch cannot be read.
     pub(super) fn content(&mut self, rows: Range<usize>) -> Result<PackedMember> {
         let ArchiveOptions { limits, budget, .. } = &self.options;
         let names = self.names.as_ref();
         let names = names.ok_or_else(|| Error::input("no record batch is open"))?;
         let load = || {
             let batch = self.file.batch(self.batch, names, limits, budget);
-            batch.map(Arc::new)
+            batch.map(|encoded| Arc::new(SharedBatch::new(encoded)))
         };
         let batch = self.loaded.get_or_insert_with(load).clone()?;
-        match batch.error(rows.start) {
-            Some(error) => Err(error),
-            None => Ok(PackedMember { batch, rows }),
-        }
+        Ok(PackedMember { batch, rows })
     }
 }
 
@@ -104,8 +129,13 @@ impl PackedMember {
     /// The structures.
     ///
     /// # Errors
-    /// A structure is damaged, or over a limit.
+    /// The record batch or a structure is damaged, the input is over a limit, or it was rejected
+    /// when it was packed.
     pub(super) fn read(&self) -> Result<Vec<Structure>> {
-        self.batch.structures(self.rows.clone())
+        let batch = self.batch.get()?;
+        match batch.error(self.rows.start) {
+            Some(error) => Err(error),
+            None => batch.structures(self.rows.clone()),
+        }
     }
 }
