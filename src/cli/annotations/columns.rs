@@ -51,7 +51,7 @@ pub(super) struct Columns {
 }
 
 /// The residue or the structure of a row, as the table names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowKey<'a> {
     /// `None` stands for all models.
     pub(super) model: Option<i32>,

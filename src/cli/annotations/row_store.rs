@@ -238,6 +238,14 @@ impl RowStore {
         Ok(found)
     }
 
+    /// Upper bound of the bytes of a structure's rows.
+    pub(super) fn bytes_of(&self, structure: &str) -> u64 {
+        let hash = self.hasher.hash_one(structure);
+        let start = self.runs.partition_point(|run| run.hash < hash);
+        let own = self.runs[start..].iter().take_while(|run| run.hash == hash);
+        own.map(|run| u64::from(run.bytes)).sum()
+    }
+
     fn bytes(&self, run: Run) -> Result<Cow<'_, [u8]>> {
         let length = run.bytes as usize;
         match &self.place {
