@@ -11,7 +11,7 @@ use super::matches::Matches;
 use super::rows::{Builder, Row, Runs, visit_rows};
 use super::values::{Cell, Type};
 use crate::cli::path_text::shown;
-use crate::error::Result;
+use crate::error::{Result, excerpt};
 use crate::structure::{Assembly, Channel, Structure};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -439,6 +439,7 @@ fn describe(all: &Loaded, structure: &str, row: &Row<'_, '_>) -> String {
         ins_code,
         ..
     } = row.key;
+    let (structure, chain) = (excerpt(structure), excerpt(chain));
     let residue = match (row.level(), ins_code) {
         (Level::Structures, _) => String::new(),
         (_, 0) => format!(", chain {chain}, residue {number}"),

@@ -155,7 +155,7 @@ impl StoreWriter {
         write().map_err(|error| {
             let folder = std::env::temp_dir();
             Error::io(error)
-                .fix("TMPDIR names the folder for temporary files, which hold the rows")
+                .fix("set TMPDIR to a folder with as much room as the tables have in text")
                 .within(format!("a temporary file in {}", folder.display()))
         })?;
         self.file_bytes += self.buffer.len() as u64;
