@@ -88,7 +88,7 @@ pub(super) fn load(
         layouts,
         store,
         rows,
-        digest,
+        mut digest,
         ..
     } = loader;
     let columns = columns.into_iter().map(|(level, name, finder)| {
@@ -96,6 +96,8 @@ pub(super) fn load(
         Ok(AnnotationColumn { level, name, kind })
     });
     let columns = columns.collect::<Result<Vec<_>>>().within(place)?;
+    // A table without rows may change the type of a column.
+    digest.add(&columns.iter().map(|it| it.kind as u8).collect::<Vec<_>>());
     let store = store.finish().within(place)?;
     tracing::info!(
         rows,
@@ -208,6 +210,7 @@ impl Loader<'_> {
             }
         }
         let is_read = !table.layout.channels.is_empty() || !table.layout.columns.is_empty();
+        self.digest.add_layout(&table.layout);
         self.layouts.push(table.layout.clone());
         Ok(is_read.then_some(table))
     }
@@ -420,6 +423,17 @@ impl Default for Digest {
 }
 
 impl Digest {
+    /// Adds which columns the bytes of a table's rows are for.
+    fn add_layout(&mut self, layout: &Layout) {
+        self.add(&[layout.level as u8]);
+        for indices in [&layout.channels, &layout.columns] {
+            self.add(&(indices.len() as u64).to_le_bytes());
+            indices
+                .iter()
+                .for_each(|&at| self.add(&(at as u64).to_le_bytes()));
+        }
+    }
+
     fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

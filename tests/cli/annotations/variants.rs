@@ -208,20 +208,32 @@ fn a_run_does_not_go_on_with_other_rows() {
     let input = format!("{SAMPLES}/1ubi.pdb");
     annotated(&[&input], &[&table], &at("out"), &[]);
     annotated(&[&input], &[&table], &at("out"), &["--resume"]);
+    let fails = |tables: &[&Path], out: &str| {
+        let tables: Vec<&str> = tables.iter().map(|table| str_of(table)).collect();
+        let (set, out) = (format!("annotations={tables:?}"), at(out));
+        let args = [
+            "--features",
+            "contact_number,dssp",
+            "--set",
+            &set,
+            "--resume",
+        ];
+        let (output, code) = run(&[&[&input, "-o", str_of(&out)], &args[..]].concat());
+        let said = text_of(&output);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("the annotations differ"), "{said}");
+    };
     fs::write(&table, MUTATIONS.replace("0.25", "0.75")).unwrap();
-    let set = format!("annotations=[{:?}]", str_of(&table));
-    let out = at("out");
-    let args = [
-        "--features",
-        "contact_number,dssp",
-        "--set",
-        &set,
-        "--resume",
-    ];
-    let (output, code) = run(&[&[&input, "-o", str_of(&out)], &args[..]].concat());
-    let said = text_of(&output);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("the annotations differ"), "{said}");
+    fails(&[&table], "out");
+    // The same rows under other columns of the same names.
+    let later = at("later.csv");
+    let names = "structure,chain,residue,variant,lineage,frequency\n";
+    let row = "1ubi,A,1,V,1,2\n";
+    fs::write(&later, format!("{names}{row}")).unwrap();
+    annotated(&[&input], &[&table, &later], &at("both"), &[]);
+    let names = names.replace("lineage,frequency", "frequency,lineage");
+    fs::write(&later, format!("{names}{row}")).unwrap();
+    fails(&[&table, &later], "both");
 }
 
 #[test]
