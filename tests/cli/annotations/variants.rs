@@ -256,6 +256,14 @@ fn the_table_of_variants_can_be_left_out_or_be_the_only_one() {
     assert_eq!(run("none", "tables.annotations=[\"frequency\"]").len(), 4);
     let table = read(&at("none").join("variants/part-00000.parquet"));
     assert!(table.column_by_name("variant").is_some() && table.column_by_name("lineage").is_none());
+    // Standard output has no variants, which is said.
+    let set = format!("annotations=[{:?}]", str_of(&tables));
+    let args = ["-i", &input, "-o", "-", "--features", "rg", "--set", &set];
+    let said = text_of(&run_well(&args));
+    assert!(
+        said.contains("standard output has residues alone"),
+        "{said}"
+    );
     // Earlier results with variants are replaced by those without.
     let out = at("only");
     let args = [
