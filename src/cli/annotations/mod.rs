@@ -27,7 +27,7 @@ pub(super) use joined::{Joined, JoinedValues, JoinedVariants, VariantKey, text_b
 pub(super) use loaded::AnnotationColumn;
 use loaded::Loaded;
 pub(super) use matches::Matches;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 pub(super) use values::Type;
 
@@ -71,6 +71,15 @@ impl Annotations {
     /// The columns that go to the tables, in the order of the tables of annotations.
     pub(super) fn columns(&self) -> &[AnnotationColumn] {
         &self.loaded.columns
+    }
+
+    /// The first table that has a column of this level.
+    pub(super) fn file_with(&self, level: Level, name: &str) -> Option<&Path> {
+        let mut columns = self.columns().iter();
+        let column = columns.position(|it| it.level == level && it.name == name)?;
+        let mut layouts = self.loaded.layouts.iter();
+        let file = layouts.position(|layout| layout.columns.contains(&column))?;
+        self.loaded.files.get(file).map(PathBuf::as_path)
     }
 
     /// Whether a table has variants.

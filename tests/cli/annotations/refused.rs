@@ -196,7 +196,7 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
     fails(
         &format!("{head},aa\n{row},K\n"),
         &[],
-        "annotations have a column \"aa\", which the table of residues has already",
+        "x.csv: annotations have a column \"aa\", which the table of residues has already",
     );
     fails(
         "structure,rg,atoms\n1ubi,1,2\n",
