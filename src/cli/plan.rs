@@ -1,7 +1,7 @@
 //! The plan of a run: its threads, its backend and the settings of its engine.
 
-use super::annotations::{AnnotationColumn, Annotations};
-use super::config::{Config, Reduction, TABLES, Wait, Wanted, setting_json};
+use super::annotations::{AnnotationColumn, Annotations, Level};
+use super::config::{Config, Reduction, RowKind, TABLES, Wait, Wanted, setting_json};
 use super::inputs::{self, ArchiveOptions, FrameRange, PackedSet, Trajectories};
 use super::oversized;
 use super::packed::reader_settings;
@@ -406,9 +406,19 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let table = table.map_or("", |(_, folder)| *folder);
     let text =
         format!("annotations have a column {name:?}, which the table of {table} has already");
-    Err(Error::config(text).fix(
+    let error = Error::config(text).fix(
         "rename the column, or choose others: tables.annotations = [\"column\"], or [] for none",
-    ))
+    );
+    let level = match kind {
+        RowKind::Variant => Level::Variants,
+        RowKind::Structure => Level::Structures,
+        RowKind::Residue | RowKind::Chain => Level::Residues,
+    };
+    let file = annotations.and_then(|it| it.file_with(level, &name));
+    Err(match file {
+        Some(file) => error.within(shown(file)),
+        None => error,
+    })
 }
 
 /// The chosen features and those that they need, with their settings, as JSON in a fixed order.

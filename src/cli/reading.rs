@@ -32,7 +32,7 @@ thread_local! {
 
 /// Reads `sources` on `pool`. Each model of a file becomes an input, and a file that cannot be read
 /// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
-/// their `annotations`.
+/// the channels that `annotations` have for them.
 pub(super) fn inputs<S>(
     sources: S,
     options: ReadOptions,
@@ -59,7 +59,7 @@ where
             if let Some(annotations) = &annotations {
                 let path = text_of(&source.path);
                 let name = structure_name(&path);
-                let matches = annotations.attach(source.ordinal, name, &mut structures)?;
+                let matches = annotations.attach(name, &mut structures)?;
                 counters.add_matches(source.ordinal, matches);
             }
             Ok(structures)

@@ -1,9 +1,9 @@
 //! Writes results in order: good ones into the tables, others into `rejected.jsonl`. A run to
 //! standard output has no folder, and names rejected inputs on standard error.
 
-use super::annotations::{Annotations, Joined};
+use super::annotations::Annotations;
 use super::core_time::CoreTime;
-use super::inputs::InputDigests;
+use super::inputs::{InputDigests, structure_name};
 use super::output::{Committed, OutputFolder};
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
@@ -39,7 +39,7 @@ pub(super) struct ResultWriter {
     rows: Rows,
     /// Chooses the residues that have rows.
     filter: Option<RowFilter>,
-    /// What they bring to the tables is kept there by the ordinals of the inputs.
+    /// The rows of the structure that is being written are decoded here, and of no other.
     annotations: Option<Arc<Annotations>>,
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
@@ -179,11 +179,12 @@ impl ResultWriter {
             structure,
         } = completion.item;
         self.advance(ordinal)?;
-        let annotations = self.annotations.as_ref();
-        let joined = annotations.map_or_else(Joined::default, |it| it.take_joined(ordinal));
         match (structure, completion.result) {
             (Ok(structure), Ok(features)) => {
                 self.counters.add_structure(&source, &structure);
+                let join = |it: &Arc<Annotations>| it.join(structure_name(&source), &structure);
+                let joined = self.annotations.as_ref().map(join).transpose()?;
+                let joined = joined.unwrap_or_default();
                 let rows = StructureRows::new(source, structure, features).with_annotations(joined);
                 let rows = match &self.filter {
                     Some(filter) => self.rows.cores().of(|| filter.select(rows)),
@@ -191,7 +192,17 @@ impl ResultWriter {
                 };
                 self.counters.add_left_out(rows.left_out());
                 match &mut self.rows {
-                    Rows::Tables(tables) => tables.append(rows)?,
+                    Rows::Tables(tables) => {
+                        let record = tables.append(rows)?;
+                        let annotations = self.annotations.as_ref();
+                        if let Some(annotations) = annotations.filter(|_| tables.have_variants()) {
+                            annotations.variants(
+                                record.name(),
+                                record.structure(),
+                                |variants| tables.append_variants(&record, variants),
+                            )?;
+                        }
+                    }
                     Rows::Terminal(table) => table.print(rows)?,
                 }
             }

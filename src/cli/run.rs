@@ -1,5 +1,6 @@
 //! `tapeloop run`.
 
+use super::annotations::Level;
 use super::args::{RunArgs, Target};
 use super::bottleneck::Cores;
 use super::config::Config;
@@ -58,6 +59,9 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         say(&plan.describe(&result, shown.verbose)?);
         return Ok(GOOD);
     }
+    if !matches!(target, Target::Folder(_)) {
+        warn_of_unprinted(&plan);
+    }
     let interrupted = match shown.resume {
         true => match find_earlier(&plan, &target)? {
             Found::Nothing => None,
@@ -109,6 +113,18 @@ fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
     };
     let header = RunHeader::new(plan, SystemTime::now()).json();
     output::find(folder, &header)
+}
+
+/// Warns of annotations that are in none of the rows on standard output, which are those of residues.
+fn warn_of_unprinted(plan: &Plan) {
+    let mut columns = plan.annotation_columns().iter();
+    if let Some(column) = columns.find(|column| column.level != Level::Residues) {
+        tracing::warn!(
+            first = column.name,
+            "standard output has residues alone, without annotations of structures and variants; \
+             name a folder with --output"
+        );
+    }
 }
 
 /// Checks that standard output can hold what the run prints there.

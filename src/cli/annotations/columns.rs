@@ -18,6 +18,18 @@ pub(super) const NAME_COLUMNS: &str = "the first line names the columns: structu
 /// The column that makes a table one of variants.
 pub(super) const VARIANT: &str = "variant";
 
+/// All names of columns that identify rows.
+const IDENTIFYING: [&str; 8] = [
+    "structure",
+    "model",
+    "auth_asym_id",
+    "chain",
+    "auth_seq_id",
+    "residue",
+    "ins_code",
+    VARIANT,
+];
+
 /// The most columns of a table.
 const COLUMNS_MAX: usize = 1_000;
 
@@ -51,7 +63,7 @@ pub(super) struct Columns {
 }
 
 /// The residue or the structure of a row, as the table names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowKey<'a> {
     /// `None` stands for all models.
     pub(super) model: Option<i32>,
@@ -66,8 +78,8 @@ impl Columns {
     /// Finds the columns by name.
     ///
     /// # Errors
-    /// A column that identifies residues is missing, a name is there twice or is too long, or there
-    /// are too many.
+    /// A column that identifies residues is missing or not distinct, a name is there twice or is too
+    /// long, no column has values, or there are too many columns.
     pub(super) fn find(names: &[&str]) -> Result<Self> {
         check_count(names.len())?;
         if let Some(name) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
@@ -75,11 +87,7 @@ impl Columns {
             let text = format!("the name of column {name} has more than {NAME_BYTES_MAX} bytes");
             return Err(Error::config(text).fix(NAME_COLUMNS));
         }
-        let is_again = |&at: &usize| !names[at].is_empty() && names[..at].contains(&names[at]);
-        if let Some(at) = (1..names.len()).find(is_again) {
-            let text = format!("column {:?} is there twice", names[at]);
-            return Err(Error::config(text).fix("give each column a name of its own"));
-        }
+        check_case(names)?;
         let position = |name: &str| names.iter().position(|own| *own == name);
         let find = |known: &[&str]| known.iter().find_map(|name| position(name));
         let require = |known: &[&str]| {
@@ -98,6 +106,18 @@ impl Columns {
                 (level, Some((require(CHAIN)?, require(NUMBER)?)))
             }
         };
+        // Whether it has its columns shows first if this is no header.
+        let is_again = |&at: &usize| !names[at].is_empty() && names[..at].contains(&names[at]);
+        if let Some(at) = (1..names.len()).find(is_again) {
+            let text = format!("column {} is there twice", quoted(names[at]));
+            return Err(Error::config(text).fix("give each column a name of its own"));
+        }
+        for known in [CHAIN, NUMBER] {
+            if residue.is_some() && known.iter().all(|name| position(name).is_some()) {
+                let text = format!("columns `{}` and `{}` are one thing", known[0], known[1]);
+                return Err(Error::config(text).fix("leave one out, or give it another name"));
+            }
+        }
         let mut columns = Columns {
             level,
             structure,
@@ -109,6 +129,10 @@ impl Columns {
         let keys = columns.keys();
         let is_other = |at: &usize| !keys.contains(at) && !names[*at].is_empty();
         columns.others = (0..names.len()).filter(is_other).collect();
+        if columns.others.is_empty() {
+            let error = Error::config("no column has values: all identify rows, or have no name");
+            return Err(error.fix("add a column with values, or leave the table out"));
+        }
         Ok(columns)
     }
 
@@ -159,11 +183,16 @@ impl Columns {
                 ins_code,
             });
         };
-        let (number, mut ins_code) = residue_number(row[number])?;
+        let (shown, (number, mut ins_code)) = (row[number], residue_number(row[number])?);
         if let Some(at) = self.ins_code {
             let code = text(row[at], "insertion code")?;
             if !is_null(code) {
-                ins_code = insertion_code(code)?;
+                let own = insertion_code(code)?;
+                if ![0, own].contains(&ins_code) {
+                    let text = format!("residue {} has the insertion code {code}", shown.shown());
+                    return Err(Error::config(text).fix("write the code once: 52 and A, or 52A"));
+                }
+                ins_code = own;
             }
         }
         let chain = text(row[chain], "chain")?;
@@ -175,6 +204,31 @@ impl Columns {
             ins_code,
         })
     }
+}
+
+/// Whether a column of this name identifies rows.
+pub(super) fn identifies_rows(name: &str) -> bool {
+    IDENTIFYING.contains(&name)
+}
+
+/// Refuses `Variant` and `Chain`, which would be columns with values and change what a table
+/// describes.
+fn check_case(names: &[&str]) -> Result<()> {
+    for name in names.iter().filter(|name| !identifies_rows(name)) {
+        let mut known = IDENTIFYING.iter();
+        if let Some(known) = known.find(|known| known.eq_ignore_ascii_case(name)) {
+            let text = format!("column {name:?} differs from `{known}` in case alone");
+            return Err(Error::config(text).fix(format!(
+                "write {known} if it identifies rows, or give it another name"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A text of the user's in a message.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", excerpt(text))
 }
 
 /// Checks the number of columns, of one table or of all.
@@ -243,7 +297,7 @@ fn residue_number(cell: Cell<'_>) -> Result<(i32, u8)> {
         _ => (text, 0),
     };
     let number = digits.parse().map_err(|_| {
-        Error::config(format!("{text:?} is not a residue number"))
+        Error::config(format!("{} is not a residue number", quoted(text)))
             .fix("number residues as in the file, with the insertion code: 52 or 52A")
     })?;
     Ok((number, code))
@@ -254,7 +308,8 @@ fn insertion_code(text: &str) -> Result<u8> {
         [b' '] => Ok(0),
         [code] => Ok(*code),
         _ => {
-            Err(Error::config(format!("{text:?} is not an insertion code")).fix("give one letter"))
+            let text = format!("{} is not an insertion code", quoted(text));
+            Err(Error::config(text).fix("give one letter"))
         }
     }
 }
@@ -268,7 +323,7 @@ fn model(cell: Cell<'_>) -> Result<Option<i32>> {
         Cell::Integer(_) | Cell::Real(_) | Cell::Flag(_) => whole(cell, "model's number").map(Some),
         Cell::Text(text) if is_null(text) => Ok(None),
         Cell::Text(text) => text.parse().map(Some).map_err(|_| {
-            Error::config(format!("{text:?} is not a model's number"))
+            Error::config(format!("{} is not a model's number", quoted(text)))
                 .fix("number models as in the file: 1; leave it empty for all models")
         }),
     }
@@ -287,13 +342,13 @@ pub(super) fn channel_value(cell: Cell<'_>) -> Result<f32> {
         Cell::Text(text) if is_null(text) => return Ok(f32::NAN),
         // Parsed as 32 bits, since a value of 64 bits would be rounded twice.
         Cell::Text(text) => text.parse().map_err(|_| {
-            Error::config(format!("{text:?} is not a number"))
+            Error::config(format!("{} is not a number", quoted(text)))
                 .fix("leave it empty for none, or the column out of `smooth.channels`")
         })?,
     };
     if value.is_infinite() {
         let shown = match cell {
-            Cell::Text(text) => format!("{text:?}"),
+            Cell::Text(text) => quoted(text),
             cell => cell.shown().into_owned(),
         };
         return Err(

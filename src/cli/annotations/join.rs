@@ -1,273 +1,449 @@
 //! Gives the models of a structure the rows of its name.
+//!
+//! Rows are decoded one at a time, so that memory depends on the structure and its encoded rows and
+//! not on what the rows become. They are decoded twice: in reading, for the channels and the counts,
+//! and in writing, for the columns of the tables.
 
 use super::columns::{Level, RowKey};
-use super::joined::{Joined, JoinedColumn, JoinedValues, JoinedVariants, VariantKey};
+use super::joined::{Joined, JoinedValues, JoinedVariants, VariantKey};
 use super::loaded::Loaded;
 use super::matches::Matches;
-use super::rows::{Row, Rows, read_rows};
+use super::rows::{Builder, Row, Runs, visit_rows};
+use super::values::{Cell, Type};
 use crate::cli::path_text::shown;
-use crate::error::Result;
+use crate::error::{Result, excerpt};
 use crate::structure::{Assembly, Channel, Structure};
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Gives `models` the rows of the structure `name`.
+/// Rows of the table of variants that are decoded at once.
+const VARIANTS_AT_ONCE: usize = 4096;
+
+/// Gives `models` the channels of the structure `name`, and counts the rows that meet a residue.
 ///
 /// # Errors
 /// The rows cannot be read.
-pub(super) fn join(
-    all: &Loaded,
-    name: &str,
-    models: &mut [Structure],
-) -> Result<(Vec<Joined>, Matches)> {
+pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Result<Matches> {
     let runs = all.store.find(name)?;
-    let [mut structures, mut residues, mut variants] = read_rows(all, &runs)?;
     let mut matches = Matches::default();
     if runs.is_empty() {
         matches.structures_without = 1;
         matches.first_without = Some(name.to_owned());
     }
-    let mut joined = Vec::with_capacity(models.len());
-    for structure in models.iter_mut() {
-        let ranges = residues.ranges(structure);
-        let channels = residues.channels(structure, &ranges, all.channels.len());
-        let columns = residues.first_values(structure, &ranges);
-        let has_value = |residue: &usize| {
-            channels.iter().any(|values| !values[*residue].is_nan())
-                || columns.iter().any(|column| column.at[*residue].is_some())
-        };
-        matches.residues += (0..structure.residues.len()).filter(has_value).count() as u64;
-        let whole = 0..structures.rows.len();
-        joined.push(Joined {
-            structures: structures.first_values(structure, &[whole]),
-            residues: columns,
-            variants: variants.of_variants(structure),
-        });
-        if !all.channels.is_empty() {
-            let named = all.channels.iter().cloned().zip(channels);
-            let named = named.map(|(name, values)| Channel { name, values });
+    let width = all.channels.len();
+    let named = NamedChains::find(all, &runs, models)?;
+    let residues = models
+        .iter()
+        .map(|structure| Residues::of(structure, &named));
+    let residues: Vec<Residues<'_>> = residues.collect();
+    let count = |structure: &Structure| structure.residues.len();
+    let channels = |structure| FirstValues::new(f32::NAN, count(structure) * width);
+    let mut channels: Vec<FirstValues<f32>> = models.iter().map(channels).collect();
+    let mut have_value: Vec<Vec<bool>> = models.iter().map(|it| vec![false; count(it)]).collect();
+    // The values that rows have given: bits of channels and columns.
+    let mut given: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
+    visit_rows(all, &runs, |row| {
+        matches.rows_read += 1;
+        let level = row.level();
+        let has_cell = row.has_values(all);
+        let has_value = has_cell || row.channels.iter().any(|value| !value.is_nan());
+        let (mut is_read, mut is_used) = (false, level == Level::Structures);
+        for (model, structure) in models.iter().enumerate() {
+            if !row.is_of(structure) {
+                continue;
+            }
+            is_read = true;
+            for residue in residues[model].named_by(row) {
+                is_used = true;
+                if level == Level::Residues {
+                    have_value[model][residue] |= has_value;
+                    for (&channel, &value) in row.layout.channels.iter().zip(row.channels) {
+                        if !value.is_nan() {
+                            let at = residue * width + channel;
+                            channels[model].offer(at, value, row.key.model);
+                        }
+                    }
+                }
+            }
+        }
+        if is_read && !is_used {
+            matches.rows_unmatched += 1;
+            let first = &mut matches.first_unmatched;
+            first.get_or_insert_with(|| describe(all, name, row));
+        }
+        if is_read && is_used && level != Level::Variants && has_value {
+            let given = given.entry((level == Level::Residues, row.key));
+            let bits = width + all.columns.len();
+            let given = given.or_insert_with(|| vec![0; bits.div_ceil(64)]);
+            if row.gives_again(all, given) {
+                matches.rows_repeated += 1;
+                let first = &mut matches.first_repeated;
+                first.get_or_insert_with(|| describe(all, name, row));
+            }
+        }
+        Ok(())
+    })?;
+    let have_value = have_value.iter().flatten();
+    matches.residues = have_value.filter(|has| **has).count() as u64;
+    drop(residues);
+    if width > 0 {
+        for (structure, values) in models.iter_mut().zip(channels) {
+            let values = values.values;
+            let of_channel = |(at, name): (usize, &String)| Channel {
+                name: name.clone(),
+                values: values.iter().skip(at).step_by(width).copied().collect(),
+            };
+            let named = all.channels.iter().enumerate().map(of_channel);
             structure.channels = match runs.is_empty() {
                 true => Vec::new(),
                 false => named.collect(),
             };
         }
     }
-    for rows in [&structures, &residues, &variants] {
-        rows.count(all, name, models, &mut matches);
-    }
-    Ok((joined, matches))
+    Ok(matches)
 }
 
-impl Rows<'_> {
-    /// For each residue the rows that name it, also those of other models.
-    fn ranges(&self, structure: &Structure) -> Vec<Range<usize>> {
-        let chains = self.chains_of(structure);
-        let of_residue = |residue: &crate::structure::Residue| {
-            let Some(chain) = chains[residue.chain as usize] else {
-                return 0..0;
+/// The columns of the tables of structures and of residues of a model of the structure `name`.
+///
+/// # Errors
+/// The rows cannot be read.
+pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Joined> {
+    let (slots, kinds) = slots(all, &[Level::Structures, Level::Residues]);
+    let runs = match kinds.iter().all(Vec::is_empty) {
+        true => Vec::new(),
+        false => all.store.find(name)?,
+    };
+    if runs.is_empty() {
+        return Ok(Joined::default());
+    }
+    let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
+    let residues = Residues::of(structure, &named);
+    let rows = [1, structure.residues.len()];
+    let mut values: Vec<FirstValues<Cell<'_>>> = kinds
+        .iter()
+        .zip(rows)
+        .map(|(kinds, rows)| FirstValues::new(Cell::Null, kinds.len() * rows))
+        .collect();
+    visit_rows(all, &runs, |row| {
+        let table = usize::from(row.level() == Level::Residues);
+        if row.level() == Level::Variants || !row.is_of(structure) {
+            return Ok(());
+        }
+        let mut give = |at_row: usize| {
+            for (&column, &cell) in row.layout.columns.iter().zip(row.cells) {
+                if has_value(cell, all.columns[column].kind) {
+                    let at = slots[column] * rows[table] + at_row;
+                    values[table].offer(at, cell, row.key.model);
+                }
+            }
+        };
+        match row.level() {
+            Level::Structures => give(0),
+            _ => residues.named_by(row).for_each(give),
+        }
+        Ok(())
+    })?;
+    let columns = |table: usize| -> Vec<JoinedValues> {
+        let of_column = |(at, kind): (usize, &Type)| {
+            let mut builder = Builder::new(*kind);
+            let own = &values[table].values[at * rows[table]..][..rows[table]];
+            own.iter().for_each(|cell| builder.push(*cell));
+            builder.finish()
+        };
+        kinds[table].iter().enumerate().map(of_column).collect()
+    };
+    Ok(Joined {
+        structures: columns(0),
+        residues: columns(1),
+        variants: JoinedVariants::default(),
+    })
+}
+
+/// Passes the rows of the table of variants of a model to `take`, some at a time: one for each row
+/// and each residue that the row names, in the order of the tables; one without a residue if there
+/// is none.
+///
+/// # Errors
+/// The rows cannot be read, or `take` fails.
+pub(super) fn variants(
+    all: &Loaded,
+    name: &str,
+    structure: &Structure,
+    mut take: impl FnMut(JoinedVariants) -> Result<()>,
+) -> Result<()> {
+    let runs = all.store.find(name)?;
+    let (slots, kinds) = slots(all, &[Level::Variants]);
+    let kinds = &kinds[0];
+    let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
+    let residues = Residues::of(structure, &named);
+    let mut chunk = Chunk::new(kinds);
+    let mut cells = vec![Cell::Null; kinds.len()];
+    visit_rows(all, &runs, |row| {
+        if row.level() != Level::Variants || !row.is_of(structure) {
+            return Ok(());
+        }
+        // A column that the table lacks is null in its rows.
+        cells.fill(Cell::Null);
+        for (&column, &cell) in row.layout.columns.iter().zip(row.cells) {
+            cells[slots[column]] = cell;
+        }
+        let mut named = residues.named_by(row).peekable();
+        let mut add = |residue| {
+            chunk.push(row.key, residue, &cells);
+            match chunk.residues.len() >= VARIANTS_AT_ONCE {
+                true => take(std::mem::replace(&mut chunk, Chunk::new(kinds)).finish()),
+                false => Ok(()),
+            }
+        };
+        if named.peek().is_none() {
+            return add(None);
+        }
+        named.try_for_each(|residue| add(Some(residue as u32)))
+    })?;
+    match chunk.residues.is_empty() {
+        true => Ok(()),
+        false => take(chunk.finish()),
+    }
+}
+
+/// For each column its index in its level, and the types of the columns of these levels.
+fn slots(all: &Loaded, levels: &[Level]) -> (Vec<usize>, Vec<Vec<Type>>) {
+    let mut kinds = vec![Vec::new(); levels.len()];
+    let mut slots = Vec::with_capacity(all.columns.len());
+    for column in &all.columns {
+        let table = levels.iter().position(|level| *level == column.level);
+        slots.push(table.map_or(0, |table| kinds[table].len()));
+        if let Some(table) = table {
+            kinds[table].push(column.kind);
+        }
+    }
+    (slots, kinds)
+}
+
+/// Whether a cell is not null in a column of this type.
+fn has_value(cell: Cell<'_>, kind: Type) -> bool {
+    match kind {
+        Type::Flag => cell.flag().is_some(),
+        Type::Integer | Type::Long => cell.integer().is_some(),
+        Type::Real | Type::Double => cell.real().is_some(),
+        Type::Text => cell.text().is_some(),
+    }
+}
+
+impl Row<'_, '_> {
+    fn has_values(&self, all: &Loaded) -> bool {
+        let mut cells = self.layout.columns.iter().zip(self.cells);
+        cells.any(|(&column, &cell)| has_value(cell, all.columns[column].kind))
+    }
+
+    /// Adds the row's values to those that are `given`, and returns whether one is given again.
+    fn gives_again(&self, all: &Loaded, given: &mut [u64]) -> bool {
+        let channels = self.layout.channels.iter().zip(self.channels);
+        let channels = channels.map(|(&channel, value)| (channel, !value.is_nan()));
+        let cells = self.layout.columns.iter().zip(self.cells);
+        let cells = cells.map(|(&column, &cell)| {
+            let has_value = has_value(cell, all.columns[column].kind);
+            (all.channels.len() + column, has_value)
+        });
+        let mut is_again = false;
+        for (at, _) in channels.chain(cells).filter(|(_, has_value)| *has_value) {
+            let (word, bit) = (at / 64, 1 << (at % 64));
+            is_again |= given[word] & bit != 0;
+            given[word] |= bit;
+        }
+        is_again
+    }
+}
+
+/// The values that count: of rows for one model before those for all, and the first of those.
+struct FirstValues<T> {
+    values: Vec<T>,
+    /// 0 without a value, 1 for one of all models, 2 for one of this model.
+    ranks: Vec<u8>,
+}
+
+impl<T: Clone> FirstValues<T> {
+    fn new(none: T, count: usize) -> Self {
+        FirstValues {
+            values: vec![none; count],
+            ranks: vec![0; count],
+        }
+    }
+
+    /// Adds a value at `at` of a row for this model, or for all models.
+    fn offer(&mut self, at: usize, value: T, model: Option<i32>) {
+        let rank = 1 + u8::from(model.is_some());
+        if rank > self.ranks[at] {
+            self.ranks[at] = rank;
+            self.values[at] = value;
+        }
+    }
+}
+
+/// The chains of copies in an assembly, and their originals, that rows name. A copy has the rows of
+/// the original chain, unless it has rows of its own.
+#[derive(Default)]
+struct NamedChains {
+    of_residues: HashSet<String>,
+    of_variants: HashSet<String>,
+}
+
+impl NamedChains {
+    fn find(all: &Loaded, runs: &Runs<'_>, models: &[Structure]) -> Result<Self> {
+        let mut named = NamedChains::default();
+        let copied = models.iter().filter(|it| it.assembly == Assembly::First);
+        let chains = copied.flat_map(|structure| &structure.chains);
+        let names = chains.flat_map(|chain| {
+            let name = &*chain.auth_asym_id;
+            [Some(name), original(name)].into_iter().flatten()
+        });
+        let names: HashSet<&str> = names.collect();
+        if names.is_empty() {
+            return Ok(named);
+        }
+        visit_rows(all, runs, |row| {
+            let own = match row.level() {
+                Level::Structures => return Ok(()),
+                Level::Residues => &mut named.of_residues,
+                Level::Variants => &mut named.of_variants,
             };
+            let chain = row.key.chain;
+            if names.contains(chain) && !own.contains(chain) {
+                own.insert(chain.to_owned());
+            }
+            Ok(())
+        })?;
+        Ok(named)
+    }
+}
+
+/// The name of the chain that an assembly's chain is a copy of.
+fn original(name: &str) -> Option<&str> {
+    Some(name.rsplit_once('-')?.0)
+}
+
+/// Finds the residues of a model that a row names.
+struct Residues<'a> {
+    of_residues: ByName<'a>,
+    of_variants: ByName<'a>,
+}
+
+/// The first residue of each name, and for each residue the next one of the same name.
+struct ByName<'a> {
+    first: HashMap<(&'a str, i32, u8), u32>,
+    next: Vec<Option<u32>>,
+}
+
+impl<'a> Residues<'a> {
+    fn of(structure: &'a Structure, named: &NamedChains) -> Self {
+        Residues {
+            of_residues: ByName::of(structure, &named.of_residues),
+            of_variants: ByName::of(structure, &named.of_variants),
+        }
+    }
+
+    /// The indices of the residues that a row names, in ascending order.
+    fn named_by(&self, row: &Row<'_, '_>) -> impl Iterator<Item = usize> {
+        let RowKey {
+            chain,
+            number,
+            ins_code,
+            ..
+        } = row.key;
+        let table = match row.level() {
+            Level::Structures => None,
+            Level::Residues => Some(&self.of_residues),
+            Level::Variants => Some(&self.of_variants),
+        };
+        let first = table.and_then(|it| it.first.get(&(chain, number, ins_code)).copied());
+        let next = move |at: &u32| table?.next[*at as usize];
+        std::iter::successors(first, next).map(|at| at as usize)
+    }
+}
+
+impl<'a> ByName<'a> {
+    fn of(structure: &'a Structure, named: &HashSet<String>) -> Self {
+        let chains = structure.chains.iter().map(|chain| {
+            let name = &*chain.auth_asym_id;
+            match original(name) {
+                Some(original)
+                    if structure.assembly == Assembly::First
+                        && !named.contains(name)
+                        && named.contains(original) =>
+                {
+                    original
+                }
+                _ => name,
+            }
+        });
+        let chains: Vec<&str> = chains.collect();
+        let mut first = HashMap::with_capacity(structure.residues.len());
+        let mut next = vec![None; structure.residues.len()];
+        for (at, residue) in structure.residues.iter().enumerate().rev() {
             let ins_code = Some(residue.ins_code).filter(|code| *code != b' ');
-            let key = (chain, residue.auth_seq_id, ins_code.unwrap_or(0));
-            let start = self.rows.partition_point(|row| row.residue() < key);
-            let own = self.rows[start..].iter();
-            start..start + own.take_while(|row| row.residue() == key).count()
-        };
-        structure.residues.iter().map(of_residue).collect()
-    }
-
-    /// The names by which the rows call a structure's chains. A copy in an assembly has the rows of
-    /// the original chain, unless it has rows of its own.
-    fn chains_of<'a>(&self, structure: &'a Structure) -> Vec<Option<&'a str>> {
-        let has_rows = |chain: &&str| {
-            let start = self.rows.partition_point(|row| row.key.chain < *chain);
-            self.rows
-                .get(start)
-                .is_some_and(|row| row.key.chain == *chain)
-        };
-        let original = |name: &'a str| match structure.assembly {
-            Assembly::First => Some(name.rsplit_once('-')?.0).filter(has_rows),
-            Assembly::Deposited => None,
-        };
-        let chains = structure.chains.iter().map(|chain| &*chain.auth_asym_id);
-        chains
-            .map(|name| Some(name).filter(has_rows).or_else(|| original(name)))
-            .collect()
-    }
-
-    /// For each range the index of its first row of the model for which `is_there`, and marks the
-    /// rows of the model as used.
-    fn first(
-        &mut self,
-        structure: &Structure,
-        ranges: &[Range<usize>],
-        is_there: impl Fn(&Row<'_>) -> bool,
-    ) -> Vec<Option<u32>> {
-        let of_range = |range: &Range<usize>| {
-            let mut first = None;
-            for at in range.clone() {
-                let row = &self.rows[at];
-                if row.is_of(structure) {
-                    self.used[at] = true;
-                    if first.is_none() && is_there(row) {
-                        first = Some(row.index as u32);
-                    }
-                }
-            }
-            first
-        };
-        ranges.iter().map(of_range).collect()
-    }
-
-    /// The channels of a model's residues, NaN for none.
-    fn channels(
-        &mut self,
-        structure: &Structure,
-        ranges: &[Range<usize>],
-        width: usize,
-    ) -> Vec<Vec<f32>> {
-        let values = std::mem::take(&mut self.channels);
-        let of_channel = |channel: usize| {
-            let value = |index: usize| values[index * width + channel];
-            let is_there = |row: &Row<'_>| !value(row.index).is_nan();
-            let first = self.first(structure, ranges, is_there);
-            let first = first.into_iter();
-            first
-                .map(|row| row.map_or(f32::NAN, |row| value(row as usize)))
-                .collect()
-        };
-        let channels = (0..width).map(of_channel).collect();
-        self.channels = values;
-        channels
-    }
-
-    /// The columns of a model. For each range that is the value of the first row that has one.
-    fn first_values(
-        &mut self,
-        structure: &Structure,
-        ranges: &[Range<usize>],
-    ) -> Vec<JoinedColumn> {
-        let columns = self.columns.clone();
-        let of_column = |values: Arc<JoinedValues>| JoinedColumn {
-            at: self
-                .first(structure, ranges, |row| !values.is_null(row.index))
-                .into(),
-            values,
-        };
-        columns.into_iter().map(of_column).collect()
-    }
-
-    /// The rows of the table of variants of a model: one for each row and each residue that the row
-    /// names, in the order of the tables; one without a residue if there is none.
-    fn of_variants(&mut self, structure: &Structure) -> JoinedVariants {
-        let mut pairs: Vec<(usize, Option<u32>, usize)> = Vec::new();
-        let mut is_matched = vec![false; self.rows.len()];
-        for (residue, range) in (0..).zip(self.ranges(structure)) {
-            for at in range.filter(|&at| self.rows[at].is_of(structure)) {
-                pairs.push((self.rows[at].index, Some(residue), at));
-                is_matched[at] = true;
-                self.used[at] = true;
-            }
+            let chain = chains[residue.chain as usize];
+            let name = (chain, residue.auth_seq_id, ins_code.unwrap_or(0));
+            next[at] = first.insert(name, at as u32);
         }
-        let all = self.rows.iter().enumerate();
-        let unmatched = all.filter(|(at, row)| !is_matched[*at] && row.is_of(structure));
-        pairs.extend(unmatched.map(|(at, row)| (row.index, None, at)));
-        pairs.sort_unstable();
-        let mut chains: HashMap<&str, Arc<str>> = HashMap::new();
-        let mut key = |at: usize| {
-            let RowKey {
-                chain,
-                number,
-                ins_code,
-                ..
-            } = self.rows[at].key;
-            let chain = chains.entry(chain).or_insert_with(|| chain.into());
-            VariantKey {
-                chain: Arc::clone(chain),
-                number,
-                ins_code,
-            }
-        };
-        let at: Arc<[Option<u32>]> = pairs.iter().map(|(row, ..)| Some(*row as u32)).collect();
-        let of_column = |values: &Arc<JoinedValues>| JoinedColumn {
-            values: Arc::clone(values),
-            at: Arc::clone(&at),
-        };
+        ByName { first, next }
+    }
+}
+
+/// Rows of the table of variants that are being decoded.
+struct Chunk<'a> {
+    columns: Vec<Builder<'a>>,
+    residues: Vec<Option<u32>>,
+    keys: Vec<VariantKey>,
+    chains: HashMap<&'a str, Arc<str>>,
+}
+
+impl<'a> Chunk<'a> {
+    fn new(kinds: &[Type]) -> Self {
+        Chunk {
+            columns: kinds.iter().map(|kind| Builder::new(*kind)).collect(),
+            residues: Vec::new(),
+            keys: Vec::new(),
+            chains: HashMap::new(),
+        }
+    }
+
+    fn push(&mut self, key: RowKey<'a>, residue: Option<u32>, cells: &[Cell<'a>]) {
+        let chain = self.chains.entry(key.chain);
+        self.keys.push(VariantKey {
+            chain: Arc::clone(chain.or_insert_with(|| key.chain.into())),
+            number: key.number,
+            ins_code: key.ins_code,
+        });
+        self.residues.push(residue);
+        let columns = self.columns.iter_mut().zip(cells);
+        columns.for_each(|(column, cell)| column.push(*cell));
+    }
+
+    fn finish(self) -> JoinedVariants {
+        let columns = self.columns.into_iter();
         JoinedVariants {
-            columns: self.columns.iter().map(of_column).collect(),
-            residues: pairs.iter().map(|(_, residue, _)| *residue).collect(),
-            keys: pairs.iter().map(|(.., at)| key(*at)).collect(),
-        }
-    }
-
-    /// Counts the rows, those that name no residue of the models that they are for, and those that
-    /// give a value again.
-    fn count(&self, all: &Loaded, name: &str, models: &[Structure], matches: &mut Matches) {
-        matches.rows_read += self.rows.len() as u64;
-        if self.level == Level::Structures {
-            self.count_repeated(all, name, matches);
-            return;
-        }
-        let is_read = |row: &Row<'_>| models.iter().any(|structure| row.is_of(structure));
-        let unused = self.rows.iter().zip(&self.used);
-        let unmatched = unused.filter(|(row, used)| !**used && is_read(row));
-        let unmatched: Vec<&Row<'_>> = unmatched.map(|(row, _)| row).collect();
-        matches.rows_unmatched += unmatched.len() as u64;
-        if let Some(row) = unmatched.iter().min_by_key(|row| row.index) {
-            let describe = || describe(all, name, row);
-            matches.first_unmatched.get_or_insert_with(describe);
-        }
-        if self.level == Level::Residues {
-            self.count_repeated(all, name, matches);
-        }
-    }
-
-    /// Counts the rows that give a residue or a structure a value again.
-    fn count_repeated(&self, all: &Loaded, name: &str, matches: &mut Matches) {
-        let same =
-            |a: &Row<'_>, b: &Row<'_>| (a.residue(), a.key.model) == (b.residue(), b.key.model);
-        let width = all.channels.len();
-        let mut first: Option<&Row<'_>> = None;
-        for of_one in self.rows.chunk_by(same).filter(|rows| rows.len() > 1) {
-            let mut given = vec![false; width + self.columns.len()];
-            for row in of_one {
-                let channels = self.channels.iter().skip(row.index * width).take(width);
-                let channels = channels.map(|value| !value.is_nan());
-                let columns = self.columns.iter().map(|column| !column.is_null(row.index));
-                let mut is_again = false;
-                for (given, has) in given.iter_mut().zip(channels.chain(columns)) {
-                    is_again |= *given && has;
-                    *given |= has;
-                }
-                if is_again {
-                    matches.rows_repeated += 1;
-                    first = first.filter(|first| first.index < row.index).or(Some(row));
-                }
-            }
-        }
-        if let Some(row) = first {
-            matches
-                .first_repeated
-                .get_or_insert_with(|| describe(all, name, row));
+            columns: columns.map(Builder::finish).collect(),
+            residues: self.residues,
+            keys: self.keys,
         }
     }
 }
 
 /// `conservation.tsv:57: 1abc, chain A, residue 52A`.
-fn describe(all: &Loaded, structure: &str, row: &Row<'_>) -> String {
+fn describe(all: &Loaded, structure: &str, row: &Row<'_, '_>) -> String {
     let file = all.files.get(row.file as usize);
     let file = file.map_or_else(String::new, |file| shown(file));
-    let is_of_structure = all.layouts[row.file as usize].level == Level::Structures;
     let RowKey {
         chain,
         number,
         ins_code,
         ..
     } = row.key;
-    let residue = match (is_of_structure, ins_code) {
-        (true, _) => String::new(),
-        (false, 0) => format!(", chain {chain}, residue {number}"),
-        (false, code) => format!(", chain {chain}, residue {number}{}", char::from(code)),
+    let (structure, chain) = (excerpt(structure), excerpt(chain));
+    let residue = match (row.level(), ins_code) {
+        (Level::Structures, _) => String::new(),
+        (_, 0) => format!(", chain {chain}, residue {number}"),
+        (_, code) => format!(", chain {chain}, residue {number}{}", char::from(code)),
     };
     format!("{file}:{}: {structure}{residue}", row.line)
 }

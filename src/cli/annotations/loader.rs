@@ -1,7 +1,9 @@
 //! Reads tables of annotations: checks their rows, finds the types of their columns, and puts the
 //! rows into a store.
 
-use super::columns::{Columns, Level, VARIANT, channel_value, check_count, check_length};
+use super::columns::{
+    Columns, Level, VARIANT, channel_value, check_count, check_length, identifies_rows,
+};
 use super::loaded::{AnnotationColumn, Layout, Loaded};
 use super::row_store::{StoreLimits, StoreWriter, put_integer, put_signed, put_text};
 use super::values::{Cell, Type, TypeFinder};
@@ -10,6 +12,7 @@ use crate::cli::config::{Wanted, did_you_mean};
 use crate::cli::inputs::structure_name;
 use crate::cli::path_text::shown;
 use crate::error::{Context, Error, Result, catch, excerpt};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,6 +23,8 @@ pub(super) struct Loader<'a> {
     /// The columns so far, each with its type.
     columns: Vec<(Level, String, TypeFinder)>,
     files: Vec<PathBuf>,
+    /// The same without links.
+    read: HashSet<PathBuf>,
     layouts: Vec<Layout>,
     store: StoreWriter,
     rows: u64,
@@ -57,6 +62,7 @@ pub(super) fn load(
         wanted,
         columns: Vec::new(),
         files: Vec::new(),
+        read: HashSet::new(),
         layouts: Vec::new(),
         store: StoreWriter::new(StoreLimits::new(bytes_max)),
         rows: 0,
@@ -65,6 +71,7 @@ pub(super) fn load(
     };
     for path in paths {
         for file in files_of(path).within(|| shown(path))? {
+            loader.check_once(&file).within(|| shown(&file))?;
             loader.read(&file).within(|| shown(&file))?;
             loader.files.push(file);
         }
@@ -81,7 +88,7 @@ pub(super) fn load(
         layouts,
         store,
         rows,
-        digest,
+        mut digest,
         ..
     } = loader;
     let columns = columns.into_iter().map(|(level, name, finder)| {
@@ -89,6 +96,8 @@ pub(super) fn load(
         Ok(AnnotationColumn { level, name, kind })
     });
     let columns = columns.collect::<Result<Vec<_>>>().within(place)?;
+    // A table without rows may change the type of a column.
+    digest.add(&columns.iter().map(|it| it.kind as u8).collect::<Vec<_>>());
     let store = store.finish().within(place)?;
     tracing::info!(
         rows,
@@ -118,6 +127,17 @@ impl Table {
 }
 
 impl Loader<'_> {
+    /// Refuses a table that was read already: its variants would be there twice.
+    fn check_once(&mut self, path: &Path) -> Result<()> {
+        // A path that cannot be resolved fails when it is opened.
+        let own = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if self.read.insert(own) {
+            return Ok(());
+        }
+        let error = Error::config("`annotations` names this table twice");
+        Err(error.fix("name a table alone, or its folder"))
+    }
+
     fn read(&mut self, path: &Path) -> Result<()> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);
@@ -190,6 +210,7 @@ impl Loader<'_> {
             }
         }
         let is_read = !table.layout.channels.is_empty() || !table.layout.columns.is_empty();
+        self.digest.add_layout(&table.layout);
         self.layouts.push(table.layout.clone());
         Ok(is_read.then_some(table))
     }
@@ -252,8 +273,13 @@ impl Loader<'_> {
         let missing = |key: &str, name: &str, has: &dyn Fn(Level) -> bool, fix: &str| {
             let known = self.names.iter().filter(|(level, _)| has(*level));
             let known: Vec<&str> = known.map(|(_, name)| name.as_str()).collect();
-            let hint = did_you_mean(name, &known);
-            let text = format!("`{key}`: no table has a column {name:?}{hint}");
+            let text = match identifies_rows(name) {
+                true => format!("`{key}`: column {name:?} identifies rows, and has no values"),
+                false => {
+                    let hint = did_you_mean(name, &known);
+                    format!("`{key}`: no table has a column {name:?}{hint}")
+                }
+            };
             Error::config(text).fix(fix.to_owned())
         };
         let is_in = |name: &str, has: &dyn Fn(Level) -> bool| {
@@ -397,6 +423,17 @@ impl Default for Digest {
 }
 
 impl Digest {
+    /// Adds which columns the bytes of a table's rows are for.
+    fn add_layout(&mut self, layout: &Layout) {
+        self.add(&[layout.level as u8]);
+        for indices in [&layout.channels, &layout.columns] {
+            self.add(&(indices.len() as u64).to_le_bytes());
+            indices
+                .iter()
+                .for_each(|&at| self.add(&(at as u64).to_le_bytes()));
+        }
+    }
+
     fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -2,9 +2,9 @@
 //! with the structures.
 //!
 //! `text` and `parquet` turn the rows of a table into cells, `loader` checks them and puts them into
-//! a `row_store`, and `columns` says what they describe. Each structure gets its own rows after it
-//! has been read (`join`): the channels that `smooth.channels` names go to the kernels, and the
-//! columns that `tables.annotations` chooses to the tables.
+//! a `row_store`, and `columns` says what they describe. `join` gives each structure its own rows:
+//! the channels that `smooth.channels` names when it has been read, for the kernels, and the columns
+//! that `tables.annotations` chooses when it is written.
 
 mod columns;
 mod join;
@@ -23,23 +23,24 @@ use super::config::Wanted;
 use crate::error::Result;
 use crate::structure::Structure;
 pub(super) use columns::Level;
-use join::join;
-pub(super) use joined::{Joined, JoinedColumn, JoinedValues, VariantKey, text_bytes_max};
+pub(super) use joined::{Joined, JoinedValues, JoinedVariants, VariantKey, text_bytes_max};
 pub(super) use loaded::AnnotationColumn;
 use loaded::Loaded;
 pub(super) use matches::Matches;
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 pub(super) use values::Type;
+
+/// Structures with more bytes of rows than this get them one after the other, so that the encoded
+/// rows of few structures are in memory at once.
+const TOGETHER_BYTES_MAX: u64 = 4 << 20;
 
 /// The annotations of a run.
 #[derive(Debug)]
 pub(super) struct Annotations {
     loaded: Loaded,
-    /// What the structures that have been read bring to the tables, by the ordinal of their input
-    /// and in the order of its models.
-    joined: Mutex<BTreeMap<u64, VecDeque<Joined>>>,
+    /// Locked by the thread that gives a structure with many rows its channels.
+    large: Mutex<()>,
 }
 
 impl Annotations {
@@ -58,7 +59,7 @@ impl Annotations {
     ) -> Result<Self> {
         Ok(Annotations {
             loaded: loader::load(paths, channels, wanted, bytes_max)?,
-            joined: Mutex::default(),
+            large: Mutex::default(),
         })
     }
 
@@ -72,6 +73,15 @@ impl Annotations {
         &self.loaded.columns
     }
 
+    /// The first table that has a column of this level.
+    pub(super) fn file_with(&self, level: Level, name: &str) -> Option<&Path> {
+        let mut columns = self.columns().iter();
+        let column = columns.position(|it| it.level == level && it.name == name)?;
+        let mut layouts = self.loaded.layouts.iter();
+        let file = layouts.position(|layout| layout.columns.contains(&column))?;
+        self.loaded.files.get(file).map(PathBuf::as_path)
+    }
+
     /// Whether a table has variants.
     pub(super) fn have_variants(&self) -> bool {
         self.columns().iter().any(|it| it.level == Level::Variants)
@@ -82,39 +92,38 @@ impl Annotations {
         self.loaded.rows
     }
 
-    /// Gives the `models` of the structure `name`, which is the input `ordinal`, their channels, and
-    /// keeps what goes to the tables for [`Annotations::take_joined`].
+    /// Gives the `models` of the structure `name` their channels, and counts the rows that meet a
+    /// residue.
     ///
     /// # Errors
     /// The rows cannot be read.
-    pub(super) fn attach(
+    pub(super) fn attach(&self, name: &str, models: &mut [Structure]) -> Result<Matches> {
+        let is_large = self.loaded.store.bytes_of(name) > TOGETHER_BYTES_MAX;
+        let lock = || self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = is_large.then(lock);
+        join::attach(&self.loaded, name, models)
+    }
+
+    /// What a model of the structure `name` gets in the tables of structures and of residues.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub(super) fn join(&self, name: &str, structure: &Structure) -> Result<Joined> {
+        join::join(&self.loaded, name, structure)
+    }
+
+    /// Passes the rows of a model of the structure `name` in the table of variants to `take`, some
+    /// thousand at a time.
+    ///
+    /// # Errors
+    /// The rows cannot be read, or `take` fails.
+    pub(super) fn variants(
         &self,
-        ordinal: u64,
         name: &str,
-        models: &mut [Structure],
-    ) -> Result<Matches> {
-        let (joined, matches) = join(&self.loaded, name, models)?;
-        if !self.columns().is_empty() {
-            self.locked().insert(ordinal, joined.into());
-        }
-        Ok(matches)
-    }
-
-    /// What the next model of an input brings to the tables.
-    pub(super) fn take_joined(&self, ordinal: u64) -> Joined {
-        let mut all = self.locked();
-        let Some(models) = all.get_mut(&ordinal) else {
-            return Joined::default();
-        };
-        let next = models.pop_front();
-        if models.is_empty() {
-            all.remove(&ordinal);
-        }
-        next.unwrap_or_default()
-    }
-
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<u64, VecDeque<Joined>>> {
-        self.joined.lock().unwrap_or_else(PoisonError::into_inner)
+        structure: &Structure,
+        take: impl FnMut(JoinedVariants) -> Result<()>,
+    ) -> Result<()> {
+        join::variants(&self.loaded, name, structure, take)
     }
 
     /// Identifies the annotations in a table's metadata: the columns, and a hash of all rows.

@@ -19,10 +19,9 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Plain(Type),
-    /// Dates and times, as texts.
-    Time,
-    /// The same in nanoseconds, which the reader of rows takes for integers.
-    Nanoseconds,
+    /// Dates and times, as texts. The unit is that of integers, which the reader of rows makes of
+    /// times in nanoseconds.
+    Time(TimeUnit),
     /// Values that no column of a table can hold.
     Other,
 }
@@ -71,8 +70,10 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         let row = row.map_err(unreadable).within(place)?;
         let values = row.get_column_iter().zip(&needed).zip(&mut times);
         for (((name, field), &at), time) in values {
-            if let Some(text) = time_of(field, kinds[at]) {
-                *time = text.ok_or_else(|| {
+            if let Kind::Time(unit) = kinds[at]
+                && *field != Field::Null
+            {
+                *time = time_of(field, unit).ok_or_else(|| {
                     let error = Error::config(format!("column {name:?}: the time has no date"));
                     error
                         .fix("write a time that a calendar has")
@@ -85,7 +86,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         for (((name, field), &at), time) in values {
             let cell = match (field, kinds[at]) {
                 (Field::Null, _) => Cell::Null,
-                (_, Kind::Time | Kind::Nanoseconds) => Cell::Text(time),
+                (_, Kind::Time(_)) => Cell::Text(time),
                 (field, _) => cell(name, field).within(place)?,
             };
             cells[at] = cell;
@@ -100,7 +101,7 @@ impl Kind {
     fn stated(self) -> Option<Type> {
         match self {
             Kind::Plain(plain) => Some(plain),
-            Kind::Time | Kind::Nanoseconds => Some(Type::Text),
+            Kind::Time(_) => Some(Type::Text),
             Kind::Other => None,
         }
     }
@@ -116,26 +117,30 @@ fn kind_of(field: &ArrowField) -> Kind {
         DataType::Float16 | DataType::Float32 => Kind::Plain(Type::Real),
         DataType::Float64 => Kind::Plain(Type::Double),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Plain(Type::Text),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => Kind::Nanoseconds,
-        DataType::Date32 | DataType::Timestamp(..) => Kind::Time,
+        DataType::Timestamp(unit, _) => Kind::Time(*unit),
+        DataType::Date32 => Kind::Time(TimeUnit::Second),
         _ => Kind::Other,
     }
 }
 
-/// A date or a time as ISO 8601 has it: `None` for a field that is neither, and `Some(None)` for a
-/// time beyond the calendar.
-fn time_of(field: &Field, kind: Kind) -> Option<Option<String>> {
-    let time = match (field, kind) {
-        (Field::Date(days), Kind::Time) => {
-            let date = date32_to_datetime(*days);
-            return Some(date.map(|date| format!("{:?}", date.date())));
+/// A date or a time as ISO 8601 has it; `None` if it is beyond the calendar.
+fn time_of(field: &Field, unit: TimeUnit) -> Option<String> {
+    let time = match (field, unit) {
+        (Field::Date(days), _) => {
+            let date = date32_to_datetime(*days)?;
+            return Some(format!("{:?}", date.date()));
         }
-        (Field::TimestampMillis(time), Kind::Time) => timestamp_ms_to_datetime(*time),
-        (Field::TimestampMicros(time), Kind::Time) => timestamp_us_to_datetime(*time),
-        (Field::Long(time), Kind::Nanoseconds) => timestamp_ns_to_datetime(*time),
-        _ => return None,
+        // INT96 is read so, whatever its unit.
+        (Field::TimestampMillis(time), _) | (Field::Long(time), TimeUnit::Millisecond) => {
+            timestamp_ms_to_datetime(*time)
+        }
+        (Field::TimestampMicros(time), _) | (Field::Long(time), TimeUnit::Microsecond) => {
+            timestamp_us_to_datetime(*time)
+        }
+        (Field::Long(time), TimeUnit::Nanosecond) => timestamp_ns_to_datetime(*time),
+        _ => None,
     };
-    Some(time.map(|time| format!("{time:?}")))
+    time.map(|time| format!("{time:?}"))
 }
 
 fn cell<'a>(name: &str, field: &'a Field) -> Result<Cell<'a>> {

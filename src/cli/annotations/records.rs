@@ -132,9 +132,19 @@ impl<R: BufRead> Records<R> {
                 None => rest,
             };
             let end = memchr(self.separator, plain.as_bytes());
+            let own = plain[..end.unwrap_or(plain.len())].trim();
             if quoted.is_none() {
-                self.text
-                    .push_str(plain[..end.unwrap_or(plain.len())].trim());
+                if memchr(b'\r', own.as_bytes()).is_some() {
+                    let error = Error::config("a field holds a carriage return");
+                    return Err(error.fix("end lines with \\n or \\r\\n, or quote the field"));
+                }
+                self.text.push_str(own);
+            } else if !own.is_empty() {
+                let number = self.ends.len() + 1;
+                let text = format!("in field {number} text follows the quote that closes it");
+                return Err(
+                    Error::config(text).fix("close the quotes, and double those inside of a field")
+                );
             }
             self.ends.push(self.text.len());
             match end {
@@ -262,6 +272,16 @@ mod tests {
         };
         fails(b"a,b\n1,\"2\n3,4\n", "line 2: a quoted field does not end");
         fails(b"a\n\xff\n", "line 2: the text is not UTF-8");
+        fails(
+            b"a,b\n1,\"2\"x\n",
+            "line 2: in field 2 text follows the quote that closes it",
+        );
+        // A quote that is not closed, and another one some lines on.
+        fails(
+            b"a,b\n1,\"2\n3,\"4\n",
+            "line 2: in field 2 text follows the quote that closes it",
+        );
+        fails(b"a,b\r1,2\r", "line 1: a field holds a carriage return");
         let long = [b"a,b\n".to_vec(), vec![b'x'; 1 << 21]].concat();
         fails(&long, "line 2: the row has more than 1048576 bytes");
         let open = format!("a,b\n\"{}", "\n".repeat(1 << 21));

@@ -155,7 +155,7 @@ impl StoreWriter {
         write().map_err(|error| {
             let folder = std::env::temp_dir();
             Error::io(error)
-                .fix("TMPDIR names the folder for temporary files, which hold the rows")
+                .fix("set TMPDIR to a folder with as much room as the tables have in text")
                 .within(format!("a temporary file in {}", folder.display()))
         })?;
         self.file_bytes += self.buffer.len() as u64;
@@ -236,6 +236,14 @@ impl RowStore {
             found.push((bytes, run.rows));
         }
         Ok(found)
+    }
+
+    /// Upper bound of the bytes of a structure's rows.
+    pub(super) fn bytes_of(&self, structure: &str) -> u64 {
+        let hash = self.hasher.hash_one(structure);
+        let start = self.runs.partition_point(|run| run.hash < hash);
+        let own = self.runs[start..].iter().take_while(|run| run.hash == hash);
+        own.map(|run| u64::from(run.bytes)).sum()
     }
 
     fn bytes(&self, run: Run) -> Result<Cow<'_, [u8]>> {

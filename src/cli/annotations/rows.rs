@@ -1,4 +1,4 @@
-//! Decodes the rows of a structure.
+//! Decodes the rows of a structure, one at a time.
 
 use super::columns::{Level, RowKey};
 use super::joined::JoinedValues;
@@ -10,23 +10,27 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::structure::Structure;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-/// A row of a table.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Row<'a> {
+/// The encoded rows of a structure, in the order of the tables, and the number of rows in each run.
+pub(super) type Runs<'a> = [(Cow<'a, [u8]>, u32)];
+
+/// A row of a table; `'b` is the time until the next row is decoded.
+pub(super) struct Row<'a, 'b> {
     pub(super) key: RowKey<'a>,
     /// Index of the file.
     pub(super) file: u32,
-    /// Index among the rows of the structure and the level, in the order of the tables.
-    pub(super) index: usize,
     /// The line of a text file or the row of a Parquet file, from 1.
     pub(super) line: u64,
+    pub(super) layout: &'b Layout,
+    /// The values of `layout.channels`, NaN for none.
+    pub(super) channels: &'b [f32],
+    /// The values of `layout.columns`.
+    pub(super) cells: &'b [Cell<'a>],
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn residue(&self) -> (&'a str, i32, u8) {
-        (self.key.chain, self.key.number, self.key.ins_code)
+impl Row<'_, '_> {
+    pub(super) fn level(&self) -> Level {
+        self.layout.level
     }
 
     /// Whether the row is for this model.
@@ -35,68 +39,38 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The rows of a structure in one level.
-pub(super) struct Rows<'a> {
-    pub(super) level: Level,
-    /// Sorted by residue, those of one model before those of all models.
-    pub(super) rows: Vec<Row<'a>>,
-    /// `[rows, channels]` in the order of the tables, NaN for none.
-    pub(super) channels: Vec<f32>,
-    /// `[columns]`, each with its values in the order of the tables.
-    pub(super) columns: Vec<Arc<JoinedValues>>,
-    /// Which of `rows` a model has used.
-    pub(super) used: Vec<bool>,
-}
-
-/// Rows that are being decoded.
-struct Reader<'a> {
-    level: Level,
-    rows: Vec<Row<'a>>,
-    channels: Vec<f32>,
-    /// Each with its index among the annotations' columns.
-    columns: Vec<(usize, Builder<'a>)>,
-}
-
-/// Builds the values of a column.
-enum Builder<'a> {
-    Flags(Vec<Option<bool>>),
-    Integers(Vec<Option<i64>>),
-    Reals(Vec<Option<f64>>),
-    Texts {
-        keys: Vec<Option<u32>>,
-        texts: Vec<Box<str>>,
-        known: HashMap<&'a str, u32>,
-    },
-}
-
-/// Decodes rows of structures, of residues and of variants.
+/// Passes each row to `visit`, in the order of the tables.
 ///
 /// # Errors
-/// The temporary file is damaged.
-pub(super) fn read_rows<'a>(
+/// The temporary file is damaged, or `visit` fails.
+pub(super) fn visit_rows<'a>(
     all: &Loaded,
-    runs: &'a [(Cow<'_, [u8]>, u32)],
-) -> Result<[Rows<'a>; 3]> {
-    let levels = [Level::Structures, Level::Residues, Level::Variants];
-    let mut readers = levels.map(|level| Reader::new(all, level));
+    runs: &'a Runs<'_>,
+    mut visit: impl FnMut(&Row<'a, '_>) -> Result<()>,
+) -> Result<()> {
+    let (mut channels, mut cells) = (Vec::new(), Vec::new());
     for (bytes, count) in runs {
         let mut rest = &**bytes;
         for _ in 0..*count {
-            let read = read_row(all, &mut readers, &mut rest);
-            read.ok_or_else(|| {
+            let row = decode(all, &mut channels, &mut cells, &mut rest);
+            visit(&row.ok_or_else(|| {
                 let text = "the temporary file of annotations is damaged";
                 Error::new(ErrorKind::Io, text).fix("run again")
-            })?;
+            })?)?;
         }
     }
-    Ok(readers.map(Reader::finish))
+    Ok(())
 }
 
-fn read_row<'a>(all: &Loaded, readers: &mut [Reader<'a>; 3], from: &mut &'a [u8]) -> Option<()> {
+fn decode<'a, 'b>(
+    all: &'b Loaded,
+    channels: &'b mut Vec<f32>,
+    cells: &'b mut Vec<Cell<'a>>,
+    from: &mut &'a [u8],
+) -> Option<Row<'a, 'b>> {
     let file = take_integer(from)?;
     let line = take_integer(from)?;
     let layout = all.layouts.get(file as usize)?;
-    let reader = readers.iter_mut().find(|it| it.level == layout.level)?;
     let [has_model] = take_bytes(from)?;
     let model = match has_model {
         0 => None,
@@ -110,7 +84,15 @@ fn read_row<'a>(all: &Loaded, readers: &mut [Reader<'a>; 3], from: &mut &'a [u8]
             (chain, number, ins_code)
         }
     };
-    reader.rows.push(Row {
+    channels.clear();
+    for _ in &layout.channels {
+        channels.push(f32::from_le_bytes(take_bytes(from)?));
+    }
+    cells.clear();
+    for _ in &layout.columns {
+        cells.push(take_cell(from)?);
+    }
+    Some(Row {
         key: RowKey {
             model,
             chain,
@@ -118,67 +100,27 @@ fn read_row<'a>(all: &Loaded, readers: &mut [Reader<'a>; 3], from: &mut &'a [u8]
             ins_code,
         },
         file: file as u32,
-        index: reader.rows.len(),
         line,
-    });
-    reader.take_values(layout, all.channels.len(), from)
+        layout,
+        channels,
+        cells,
+    })
 }
 
-impl<'a> Reader<'a> {
-    fn new(all: &Loaded, level: Level) -> Self {
-        let columns = all.columns.iter().enumerate();
-        let own = columns.filter(|(_, column)| column.level == level);
-        Reader {
-            level,
-            rows: Vec::new(),
-            channels: Vec::new(),
-            columns: own
-                .map(|(at, column)| (at, Builder::new(column.kind)))
-                .collect(),
-        }
-    }
-
-    /// Takes the channels and the cells of a row.
-    fn take_values(&mut self, layout: &Layout, channels: usize, from: &mut &'a [u8]) -> Option<()> {
-        let start = self.channels.len();
-        self.channels.resize(start + channels, f32::NAN);
-        for &channel in &layout.channels {
-            self.channels[start + channel] = f32::from_le_bytes(take_bytes(from)?);
-        }
-        // A column that the table lacks is null in its rows.
-        for (_, column) in &mut self.columns {
-            column.push(Cell::Null);
-        }
-        for &column in &layout.columns {
-            let cell = take_cell(from)?;
-            let at = self.columns.binary_search_by_key(&column, |(at, _)| *at);
-            let (_, builder) = &mut self.columns[at.ok()?];
-            builder.pop();
-            builder.push(cell);
-        }
-        Some(())
-    }
-
-    fn finish(mut self) -> Rows<'a> {
-        self.rows.sort_unstable_by_key(|row| {
-            let model = row.key.model;
-            (row.residue(), model.is_none(), model, row.index)
-        });
-        let columns = self.columns.into_iter();
-        Rows {
-            level: self.level,
-            used: vec![false; self.rows.len()],
-            rows: self.rows,
-            channels: self.channels,
-            columns: columns
-                .map(|(_, builder)| Arc::new(builder.finish()))
-                .collect(),
-        }
-    }
+/// Builds the values of a column.
+pub(super) enum Builder<'a> {
+    Flags(Vec<Option<bool>>),
+    Integers(Vec<Option<i64>>),
+    Reals(Vec<Option<f64>>),
+    Texts {
+        keys: Vec<Option<u32>>,
+        texts: Vec<Box<str>>,
+        known: HashMap<&'a str, u32>,
+    },
 }
 
 impl<'a> Builder<'a> {
-    fn new(kind: Type) -> Self {
+    pub(super) fn new(kind: Type) -> Self {
         match kind {
             Type::Flag => Builder::Flags(Vec::new()),
             Type::Integer | Type::Long => Builder::Integers(Vec::new()),
@@ -191,7 +133,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn push(&mut self, cell: Cell<'a>) {
+    pub(super) fn push(&mut self, cell: Cell<'a>) {
         match self {
             Builder::Flags(values) => values.push(cell.flag()),
             Builder::Integers(values) => values.push(cell.integer()),
@@ -205,16 +147,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn pop(&mut self) {
-        match self {
-            Builder::Flags(values) => drop(values.pop()),
-            Builder::Integers(values) => drop(values.pop()),
-            Builder::Reals(values) => drop(values.pop()),
-            Builder::Texts { keys, .. } => drop(keys.pop()),
-        }
-    }
-
-    fn finish(self) -> JoinedValues {
+    pub(super) fn finish(self) -> JoinedValues {
         match self {
             Builder::Flags(values) => JoinedValues::Flags(values),
             Builder::Integers(values) => JoinedValues::Integers(values),

@@ -29,6 +29,14 @@ pub(super) fn read(
     let (line, header) = records.next()?.ok_or_else(empty)?;
     let names: Vec<&str> = header.iter().collect();
     let columns = names.len();
+    if let [name] = names[..]
+        && name.contains([',', ';', '\t', '|'])
+    {
+        let error = Error::config("the header is one field");
+        return Err(error
+            .fix("put commas between the fields of a .csv file, and tabs between those of a .tsv")
+            .within(format!("line {line}")));
+    }
     let begun = all.begin(&names, &[]).within(|| format!("line {line}"))?;
     let Some(mut table) = begun else {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The values of a column of annotations.
 
-use super::super::annotations::{JoinedColumn, JoinedValues, Level};
+use super::super::annotations::{JoinedValues, Level};
 use super::dictionary::Dictionary;
 use super::schema::Kind;
 use super::structure_rows::{RowRange, StructureRows};
@@ -15,18 +15,16 @@ pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind)
     let column = |record| column_of(record, level, index);
     match kind {
         Kind::Text | Kind::Word => {
-            Dictionary::of(group, |keys, RowRange { of, rows }| {
-                match column(of).map(|column| (&*column.values, &column.at)) {
-                    Some((JoinedValues::Texts(values, texts), at)) => {
-                        let key = |row| values[at[row]? as usize].map(|text| text as i32);
-                        let own: Vec<i32> = rows
-                            .clone()
-                            .map(|row| key(row).unwrap_or(NULL_COUNT))
-                            .collect();
-                        keys.extend_indices(&own, |text| &*texts[text]);
-                    }
-                    _ => keys.extend_indices(&vec![NULL_COUNT; rows.len()], |_| ""),
+            Dictionary::of(group, |keys, RowRange { of, rows }| match column(of) {
+                Some(JoinedValues::Texts(values, texts)) => {
+                    let key = |row: usize| values[row].map(|text| text as i32);
+                    let own: Vec<i32> = rows
+                        .clone()
+                        .map(|row| key(row).unwrap_or(NULL_COUNT))
+                        .collect();
+                    keys.extend_indices(&own, |text| &*texts[text]);
                 }
+                _ => keys.extend_indices(&vec![NULL_COUNT; rows.len()], |_| ""),
             })
         }
         Kind::Flag => {
@@ -58,7 +56,7 @@ pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind)
 }
 
 /// The column of a structure, if it has annotations.
-fn column_of(record: &StructureRows, level: Level, index: usize) -> Option<&JoinedColumn> {
+fn column_of(record: &StructureRows, level: Level, index: usize) -> Option<&JoinedValues> {
     let columns = match level {
         Level::Structures => &record.joined.structures,
         Level::Residues => &record.joined.residues,
@@ -70,15 +68,12 @@ fn column_of(record: &StructureRows, level: Level, index: usize) -> Option<&Join
 /// The value of each row; `of` returns that at an index.
 fn values<'a, T>(
     group: &'a [RowRange],
-    column: impl Fn(&'a StructureRows) -> Option<&'a JoinedColumn> + 'a,
+    column: impl Fn(&'a StructureRows) -> Option<&'a JoinedValues> + 'a,
     of: impl Fn(&JoinedValues, usize) -> Option<T> + Copy + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {
     group.iter().flat_map(move |RowRange { of: record, rows }| {
         let column = column(record);
-        rows.clone().map(move |row| {
-            let column = column?;
-            of(&column.values, column.at[row]? as usize)
-        })
+        rows.clone().map(move |row| of(column?, row))
     })
 }
 

@@ -41,6 +41,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::annotations::JoinedVariants;
 use super::config::{RowKind, TABLES, TableFormat, TableSettings};
 use super::core_time::CoreTime;
 use super::path_text::shown;
@@ -116,9 +117,9 @@ pub(crate) struct Tables {
     residues_per_part: u64,
     pool: Arc<ThreadPool>,
     cores: CoreTime,
-    /// Residues of structures that have been appended since rows were gathered.
-    residues_held: usize,
-    residues_held_max: usize,
+    /// Residues and variants of structures that have been appended since rows were gathered.
+    rows_held: usize,
+    rows_held_max: usize,
     part: Option<OpenPart>,
     parts_done: u64,
     /// The files of the parts that are done.
@@ -193,8 +194,8 @@ impl Tables {
             residues_per_part: settings.residues_per_part,
             pool,
             cores,
-            residues_held: 0,
-            residues_held_max: settings.rows_per_group,
+            rows_held: 0,
+            rows_held_max: settings.rows_per_group,
             part: None,
             parts_done: 0,
             files: PartFiles::default(),
@@ -227,30 +228,56 @@ impl Tables {
         Ok(())
     }
 
-    /// Appends a structure to the open part.
+    /// Appends a structure to the open part, without its variants, and returns it.
     ///
     /// # Errors
     /// A file cannot be written.
     ///
     /// # Panics
     /// If `advance` was not called for its ordinal.
-    pub(crate) fn append(&mut self, record: StructureRows) -> Result<()> {
+    pub(crate) fn append(&mut self, record: StructureRows) -> Result<Arc<StructureRows>> {
         let record = Arc::new(record);
         let residues = record.structure.residues.len();
         let part = self.part.as_mut();
         part.expect("`advance` comes before rows").residues += residues as u64;
-        self.residues_held += residues;
+        self.append_rows(&record, residues)?;
+        Ok(record)
+    }
+
+    /// Whether there is a table of variants.
+    pub(super) fn have_variants(&self) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|table| table.kind == RowKind::Variant)
+    }
+
+    /// Appends some variants of a structure, which was appended last.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn append_variants(
+        &mut self,
+        record: &StructureRows,
+        variants: JoinedVariants,
+    ) -> Result<()> {
+        let rows = variants.residues.len();
+        self.append_rows(&Arc::new(record.with_variants(variants)), rows)
+    }
+
+    /// Appends the rows of a structure or of some of its variants; `held` is their number, those
+    /// without a row included.
+    fn append_rows(&mut self, record: &Arc<StructureRows>, held: usize) -> Result<()> {
+        self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            is_flushed |= table.append(&record, &self.pool)?;
+            is_flushed |= table.append(record, &self.pool)?;
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.
-        if is_flushed || self.residues_held >= self.residues_held_max {
+        if is_flushed || self.rows_held >= self.rows_held_max {
             let tables = &mut self.tables;
             let gather = |table: &mut Table| table.group.gather(&table.files.columns);
             self.cores.of(|| tables.iter_mut().for_each(gather));
-            self.residues_held = 0;
+            self.rows_held = 0;
         }
         Ok(())
     }
@@ -304,7 +331,7 @@ impl Tables {
     }
 
     fn finish_part(&mut self) -> Result<()> {
-        self.residues_held = 0;
+        self.rows_held = 0;
         if self.part.take().is_some() {
             let tables = self.tables.iter_mut();
             let finish = |table: &mut Table| table.finish_part(&self.pool);

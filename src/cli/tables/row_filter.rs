@@ -72,13 +72,13 @@ pub(crate) fn gather_all(
     features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
 ) -> StructureRows {
     let record = Arc::new(record);
-    for table in TableName::ALL {
+    for (table, _) in super::super::config::TABLES {
         let ranges = record.rows(table).into_iter().map(|rows| RowRange {
             of: Arc::clone(&record),
             rows,
         });
         let ranges: Vec<RowRange> = ranges.collect();
-        for column in columns::columns(table, features, &[], true) {
+        for column in columns::columns(table, &ColumnSources::of_features(features), true) {
             column.gather(&ranges);
         }
     }

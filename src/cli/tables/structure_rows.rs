@@ -1,6 +1,6 @@
 //! The rows of one structure in the tables.
 
-use super::super::annotations::{Joined, VariantKey, text_bytes_max};
+use super::super::annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use super::super::config::RowKind;
 use super::super::inputs::structure_name;
 use crate::features::FeatureTable;
@@ -16,9 +16,9 @@ pub(crate) struct StructureRows {
     /// The structure's name.
     pub(super) name: String,
     /// Its atoms are gone: no table has them, and they take most of its memory.
-    pub(super) structure: Structure,
+    pub(super) structure: Arc<Structure>,
     pub(super) atoms: u32,
-    pub(super) features: FeatureTable,
+    pub(super) features: Arc<FeatureTable>,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
     /// The residues that have rows; `None` for all.
@@ -74,9 +74,9 @@ impl StructureRows {
             name: structure_name(&source).to_owned(),
             source,
             chains: chain_rows(&structure),
-            structure,
+            structure: Arc::new(structure),
             atoms,
-            features,
+            features: Arc::new(features),
             selected: None,
             joined: Joined::default(),
         }
@@ -87,9 +87,43 @@ impl StructureRows {
         StructureRows { joined, ..self }
     }
 
+    /// The structure's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The structure without its atoms.
+    pub(crate) fn structure(&self) -> &Structure {
+        &self.structure
+    }
+
+    /// Rows of the table of variants alone.
+    pub(super) fn with_variants(&self, variants: JoinedVariants) -> Self {
+        StructureRows {
+            source: self.source.clone(),
+            name: self.name.clone(),
+            structure: Arc::clone(&self.structure),
+            atoms: self.atoms,
+            features: Arc::clone(&self.features),
+            chains: self.chains.clone(),
+            selected: self.selected.clone(),
+            joined: Joined {
+                variants,
+                ..Joined::default()
+            },
+        }
+    }
+
+    /// Whether these are rows of variants alone.
+    fn is_of_variants(&self) -> bool {
+        !self.joined.variants.residues.is_empty()
+    }
+
     /// The rows in a table, as ranges of consecutive ones.
     pub(super) fn rows(&self, kind: RowKind) -> Vec<Range<usize>> {
         let count = match (kind, &self.selected) {
+            (RowKind::Variant, _) => self.joined.variants.residues.len(),
+            _ if self.is_of_variants() => 0,
             (RowKind::Residue, Some(selected)) => {
                 return selected
                     .set_slices()
@@ -99,7 +133,6 @@ impl StructureRows {
             (RowKind::Residue, None) => self.structure.residues.len(),
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
-            (RowKind::Variant, _) => self.joined.variants.residues.len(),
         };
         std::iter::once(0..count).collect()
     }

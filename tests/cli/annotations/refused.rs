@@ -196,7 +196,7 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
     fails(
         &format!("{head},aa\n{row},K\n"),
         &[],
-        "annotations have a column \"aa\", which the table of residues has already",
+        "x.csv: annotations have a column \"aa\", which the table of residues has already",
     );
     fails(
         "structure,rg,atoms\n1ubi,1,2\n",
@@ -208,6 +208,51 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
         &["tables.annotations=[\"linage\"]"],
         "`tables.annotations`: no table has a column \"linage\" (did you mean `lineage`?)",
     );
+    for (text, expected) in [
+        (
+            "structure;x\n1ubi;1\n",
+            "line 1: the header is one field (fix: put commas",
+        ),
+        (
+            "structure,chain,residue,auth_seq_id,x\n",
+            "line 1: columns `auth_seq_id` and `residue` are one thing",
+        ),
+        (
+            "structure,chain,residue,Variant\n",
+            "line 1: column \"Variant\" differs from `variant` in case alone",
+        ),
+        ("structure,chain,residue\n", "line 1: no column has values"),
+        ("1ubi,A,1,1\n", "line 1: there is no column `auth_asym_id`"),
+        (
+            "structure,chain,residue,ins_code,x\n1ubi,A,1A,B,1\n",
+            "line 2: residue 1A has the insertion code B",
+        ),
+        (
+            "structure,chain,residue,x\n1ubi,A,1,\"1\"2\n",
+            "line 2: in field 4 text follows the quote",
+        ),
+        (
+            "structure,x\r1ubi,1\r",
+            "line 1: a field holds a carriage return",
+        ),
+    ] {
+        fails(text, &[], expected);
+    }
+    fs::write(&table, format!("{head},x\n{row},1\n")).unwrap();
+    let twice = format!(
+        "annotations=[{:?}, {:?}]",
+        str_of(&table),
+        str_of(folder.path())
+    );
+    refuses("rg", &[&twice], &["`annotations` names this table twice"]);
+    for set in [
+        "smooth.channels=residue",
+        "tables.annotations=[\"residue\"]",
+    ] {
+        let key = set.split('=').next().unwrap();
+        let expected = format!("`{key}`: column \"residue\" identifies rows");
+        fails(&format!("{head},x\n{row},1\n"), &[set], &expected);
+    }
     fails(
         "structure,variant\n1ubi,K48R\n",
         &[],

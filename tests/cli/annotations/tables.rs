@@ -185,6 +185,38 @@ fn a_row_for_each_residue_gives_columns_of_the_residues_with_the_types_of_parque
 }
 
 #[test]
+fn times_of_96_bits_are_texts() {
+    use parquet::data_type::{ByteArrayType, Int96, Int96Type};
+    use parquet::file::writer::SerializedFileWriter;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let schema = "message m { required binary structure (utf8); optional int96 time; }";
+    let schema = parquet::schema::parser::parse_message_type(schema).unwrap();
+    let file = fs::File::create(at("x.parquet")).unwrap();
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut names = group.next_column().unwrap().unwrap();
+    let structures = [b"1ubi".to_vec().into(), b"1yjp".to_vec().into()];
+    let typed = names.typed::<ByteArrayType>();
+    typed.write_batch(&structures, None, None).unwrap();
+    names.close().unwrap();
+    let mut times = group.next_column().unwrap().unwrap();
+    // The Julian day of 2021-03-04, and no time of the second structure.
+    let mut time = Int96::new();
+    time.set_data(500_000_000, 0, 2_459_278);
+    let typed = times.typed::<Int96Type>();
+    typed.write_batch(&[time], Some(&[1, 0]), None).unwrap();
+    times.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let inputs = ["1ubi.pdb", "1yjp.cif"].map(|name| format!("{SAMPLES}/{name}"));
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    annotated(&inputs, &[&at("x.parquet")], &at("out"), &[]);
+    let table = read(&at("out").join("structures/part-00000.parquet"));
+    assert_eq!(texts(&table, "time"), ["2021-03-04T00:00:00.500", "null"]);
+}
+
+#[test]
 fn columns_of_several_tables_are_one_column_and_the_first_value_counts() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

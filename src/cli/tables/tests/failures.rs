@@ -20,7 +20,8 @@ fn within_a_minute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 fn append(tables: &mut Tables, length: i32) -> Result<()> {
     let structure = structure(length);
     let features = features(structure.residues.len());
-    tables.append(StructureRows::new("in/x.pdb".into(), structure, features))
+    let record = StructureRows::new("in/x.pdb".into(), structure, features);
+    tables.append(record).map(drop)
 }
 
 /// Appends structures, and finishes the tables.
