@@ -180,7 +180,7 @@ fn an_output_that_cannot_be_written_is_named() {
 fn a_full_disk_fails_the_run_and_leaves_no_incomplete_part() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let line = "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\"";
+    let line = "trap '' XFSZ; ulimit -f 32; exec \"$0\" \"$@\"";
     let output = Command::new("sh")
         .args(["-c", line, env!("CARGO_BIN_EXE_tapeloop"), "run"])
         .args(["--backend", "cpu", "-i", SAMPLES, "-o", str_of(&out)])
