@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::decimal;
 
 /// The most bytes of a method or title. Longer ones are cut: no other part of a file depends on
-/// them, so they are no reason to reject it. Titles of the wwPDB have up to about 500 bytes.
+/// them, so they are no reason to reject it. The longest of 61 titles of test files has 173 bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 1024;
 
 /// What a file states about its entry.
