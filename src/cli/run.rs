@@ -379,6 +379,13 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
         counts.scaled_plddt,
         "",
     );
+    if plan.config.reading.b_factor_kind.is_none() {
+        note(
+            "structures whose B factors look like pLDDT, which their files do not name",
+            counts.unnamed_plddt,
+            " (b_factor = \"plddt\" reads them as pLDDT)",
+        );
+    }
     if let Some(first) = counters.first_endless() {
         let count = counts.truncated - counts.truncated_likely;
         let more = if count > 1 { ", ..." } else { "" };

@@ -27,6 +27,7 @@ pub(super) struct RunCounters {
     atoms: AtomicU64,
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
+    unnamed_plddt: AtomicU64,
     assemblies: AtomicU64,
     alone: AtomicU64,
     truncated: AtomicU64,
@@ -64,6 +65,9 @@ pub(super) struct RunCounts {
     pub(super) rounded_atoms: u64,
     /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
     pub(super) scaled_plddt: u64,
+    /// Structures with B factors that look like pLDDT, which their files do not name.
+    #[serde(default)]
+    pub(super) unnamed_plddt: u64,
     /// Structures that are an assembly.
     pub(super) assemblies: u64,
     /// Structures that no bucket of the engine held, which ran alone.
@@ -119,6 +123,7 @@ impl RunCounters {
             (&self.atoms, counts.atoms),
             (&self.rounded_atoms, counts.rounded_atoms),
             (&self.scaled_plddt, counts.scaled_plddt),
+            (&self.unnamed_plddt, counts.unnamed_plddt),
             (&self.assemblies, counts.assemblies),
             (&self.alone, counts.alone),
             (&self.truncated, counts.truncated),
@@ -179,6 +184,8 @@ impl RunCounters {
         self.rounded_atoms.fetch_add(rounded, Relaxed);
         let scaled = u64::from(structure.plddt_scaled);
         self.scaled_plddt.fetch_add(scaled, Relaxed);
+        let unnamed = u64::from(structure.may_have_plddt());
+        self.unnamed_plddt.fetch_add(unnamed, Relaxed);
         let assembly = u64::from(structure.assembly != Assembly::Deposited);
         self.assemblies.fetch_add(assembly, Relaxed);
     }
@@ -243,6 +250,7 @@ impl RunCounters {
             atoms: self.atoms.load(Relaxed),
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),
+            unnamed_plddt: self.unnamed_plddt.load(Relaxed),
             assemblies: self.assemblies.load(Relaxed),
             alone: self.alone.load(Relaxed),
             truncated: self.truncated.load(Relaxed),

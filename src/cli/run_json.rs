@@ -107,6 +107,7 @@ impl RunHeader {
                 "atoms": counts.atoms,
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
+                "unnamed_plddt": counts.unnamed_plddt,
                 "assemblies": counts.assemblies,
                 "alone": counts.alone,
                 "truncated": counts.truncated,

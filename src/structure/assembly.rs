@@ -364,6 +364,9 @@ impl<'a> Copier<'a> {
     fn new(deposited: &'a Structure, amount: AssemblySize) -> Result<Self> {
         let mut built = Structure {
             entry_id: deposited.entry_id.clone(),
+            method: deposited.method.clone(),
+            resolution: deposited.resolution,
+            title: deposited.title.clone(),
             model: deposited.model,
             frame: deposited.frame,
             assembly: deposited.assembly,

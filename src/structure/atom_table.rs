@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::assembly::Generators;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
+use super::entry_header::EntryHeader;
 use super::model::{Chain, Truncation};
 use super::read_limits::{ReadLimits, check, exceeded, reserve};
 use super::text8::{Text8, text8};
@@ -183,8 +184,8 @@ pub(super) struct AtomTable {
     pub references: Vec<Reference>,
     /// Kinds that the file itself gives to components.
     pub components: HashMap<Text8, Kind>,
-    /// Whether the file declares its B factors to be pLDDT.
-    pub plddt: bool,
+    /// What the file states about its entry as a whole.
+    pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.
     pub generators: Generators,
     /// Why the file may be cut short, if it may.

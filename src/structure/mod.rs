@@ -24,6 +24,7 @@ pub(crate) mod compression;
 mod conformer;
 mod decimal;
 mod element;
+mod entry_header;
 mod formats;
 mod gzip;
 mod model;
@@ -44,6 +45,8 @@ mod zstd;
 pub use atom_class::AtomClass;
 pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
+#[cfg(feature = "cli")]
+pub(crate) use entry_header::header_text;
 pub use formats::Format;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, Frame, LooseSpan, MISSING, Residue, Structure,

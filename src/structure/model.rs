@@ -18,6 +18,16 @@ pub const MISSING: u32 = u32::MAX;
 pub struct Structure {
     /// The entry's id (`1ABC`); `None` if the file has none.
     pub entry_id: Option<Arc<str>>,
+    /// The experimental method, as PDB's EXPDTA or mmCIF's `_exptl.method` state it (several joined
+    /// by `; `); `None` if the file states none. Up to 1,024 bytes, with one blank between words.
+    pub method: Option<Arc<str>>,
+    /// The resolution in angstrom, above 0: PDB's REMARK 2, else REMARK 3; mmCIF's
+    /// `_refine.ls_d_res_high`, else `_em_3d_reconstruction.resolution`. `None` if the file states
+    /// none.
+    pub resolution: Option<f32>,
+    /// The title, as PDB's TITLE or mmCIF's `_struct.title` state it; `None` if the file has none.
+    /// Up to 1,024 bytes, with one blank between words.
+    pub title: Option<Arc<str>>,
     /// The model's number in the file; 1 if the file gives none.
     pub model: i32,
     /// The frame that the coordinates are from, if they are from a trajectory.
@@ -232,6 +242,40 @@ impl Structure {
         };
         let entry = (self.residues.len() * optional(&self.entry_id)) as u64;
         entry + self.residues.iter().map(of_residue).sum::<u64>()
+    }
+
+    /// Whether B factors that the file does not name look like pLDDT. They are temperature factors,
+    /// the file states neither a method nor a resolution, they differ and are from 0 to 100, and
+    /// either all are from 0 to 1, some in between, or the atoms of each residue have one value.
+    #[cfg(feature = "cli")]
+    pub(crate) fn may_have_plddt(&self) -> bool {
+        let is_named = self.b_factor_kind == BFactorKind::Plddt;
+        if is_named || self.method.is_some() || self.resolution.is_some() {
+            return false;
+        }
+        let in_range = |most: f32| self.b_factor.iter().all(|b| (0.0..=most).contains(b));
+        if !in_range(100.0) {
+            return false;
+        }
+        let is_share = |b: &f32| *b > 0.0 && *b < 1.0;
+        if in_range(1.0) {
+            return self.b_factor.iter().any(is_share);
+        }
+        let of_residues = self.atom_start.windows(2).map(|ends| {
+            let range = ends[0] as usize..ends[1] as usize;
+            self.b_factor.get(range).unwrap_or_default()
+        });
+        // Residues of one atom, as in a trace of alpha carbons, always have one value.
+        let larger = of_residues.filter(|values| values.len() > 1);
+        let mut first = None;
+        let mut differ = false;
+        for values in larger {
+            if values.iter().any(|value| *value != values[0]) {
+                return false;
+            }
+            differ |= *first.get_or_insert(values[0]) != values[0];
+        }
+        differ
     }
 
     /// The chains with rows, which are the first of [`Structure::chains`].

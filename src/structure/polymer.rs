@@ -185,7 +185,7 @@ impl PolymerSelector {
                 builder.end_rows();
             }
         }
-        let (structure, indices) = builder.finish(options.b_factor_kind);
+        let (structure, indices) = builder.finish(options.b_factor_kind)?;
         self.indices = indices;
         Ok(structure)
     }

@@ -7,7 +7,7 @@ use super::read_limits::reserve;
 use super::references::{ChainReferences, References};
 use super::residue_runs::PerModel;
 use super::residue_template::ResidueTemplates;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Atoms closer than this are linked, in 0.001 A.
 pub(super) const LINK: i64 = 2_000;
@@ -43,6 +43,9 @@ impl<'a> StructureBuilder<'a> {
     ) -> Self {
         let structure = Structure {
             entry_id: table.entry_id.clone(),
+            method: table.header.method.get(),
+            resolution: table.header.resolution,
+            title: table.header.title.get(),
             model: table.models[model as usize],
             truncation: table.truncation,
             ..Structure::default()
@@ -137,9 +140,17 @@ impl<'a> StructureBuilder<'a> {
 
     /// The structure, and the memory that [`StructureBuilder::new`] took. `None` for `kind` leaves
     /// it to the file what the B factors are.
-    pub(super) fn finish(mut self, kind: Option<BFactorKind>) -> (Structure, [PerModel<u32>; 2]) {
-        if kind.map_or(self.table.plddt, |kind| kind == BFactorKind::Plddt) {
-            self.take_as_plddt();
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if the B factors are pLDDT, and one is not from
+    /// 0 to 100.
+    pub(super) fn finish(
+        mut self,
+        kind: Option<BFactorKind>,
+    ) -> Result<(Structure, [PerModel<u32>; 2])> {
+        let by_file = || self.table.header.declares_plddt();
+        if kind.map_or_else(by_file, |kind| kind == BFactorKind::Plddt) {
+            self.take_as_plddt()?;
         }
         // Memory was reserved for hydrogens and all conformers. Structures may wait in a queue.
         let structure = &mut self.structure;
@@ -149,18 +160,28 @@ impl<'a> StructureBuilder<'a> {
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();
-        (self.structure, [self.chains, self.accessions])
+        Ok((self.structure, [self.chains, self.accessions]))
     }
 
-    fn take_as_plddt(&mut self) {
+    fn take_as_plddt(&mut self) -> Result<()> {
         let structure = &mut self.structure;
         structure.b_factor_kind = BFactorKind::Plddt;
-        // `max` ignores NaN unless all values are NaN, and then nothing is scaled.
-        let most = structure.b_factor.iter().copied().fold(f32::NAN, f32::max);
+        // `min` and `max` ignore NaN unless all values are NaN, and then nothing is scaled.
+        let values = || structure.b_factor.iter().copied();
+        let least = values().fold(f32::NAN, f32::min);
+        let most = values().fold(f32::NAN, f32::max);
+        if least < 0.0 || most > 100.0 {
+            let message =
+                format!("the B factors are from {least} to {most}, and pLDDT is from 0 to 100");
+            return Err(
+                Error::input(message).fix("read them as temperature factors with b_factor = \"b\"")
+            );
+        }
         structure.plddt_scaled = most <= 1.0;
         if structure.plddt_scaled {
             structure.b_factor.iter_mut().for_each(|b| *b *= 100.0);
         }
+        Ok(())
     }
 
     fn is_linked_to_last(&self, residue: &Residue) -> bool {

@@ -14,6 +14,7 @@ mod archives;
 mod bench;
 mod conditions;
 mod devices;
+mod entry_headers;
 #[cfg(target_os = "linux")]
 mod fault_points;
 #[cfg(unix)]

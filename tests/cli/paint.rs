@@ -4,7 +4,9 @@ mod outputs;
 
 use super::*;
 use std::collections::BTreeMap;
-use tapeloop::structure::{Models, ReadLimits, ReadOptions, Reader, Structure, text_of};
+use tapeloop::structure::{
+    BFactorKind, Models, ReadLimits, ReadOptions, Reader, Structure, text_of,
+};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small");
 
@@ -33,8 +35,10 @@ fn paint_badly(args: &[&str], expected_code: i32, parts: &[&str]) {
 }
 
 fn models(path: &Path) -> Vec<Structure> {
+    // A file that names pLDDT would be rejected if it is painted with values that are none.
     let options = ReadOptions {
         models: Models::All,
+        b_factor_kind: Some(BFactorKind::Temperature),
         ..ReadOptions::default()
     };
     Reader::new(options).read_path(path).unwrap()

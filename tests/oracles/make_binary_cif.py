@@ -55,6 +55,7 @@ STYLES = ["strings", "packed", "bytes", "doubles", "fixed", "quantized", "compre
 CATEGORIES = {
     "atom_site",
     "chem_comp",
+    "em_3d_reconstruction",
     "entity",
     "entity_poly",
     "entry",
@@ -63,9 +64,12 @@ CATEGORIES = {
     "ma_target_ref_db_details",
     "pdbx_struct_assembly_gen",
     "pdbx_struct_oper_list",
+    "refine",
+    "struct",
     "struct_asym",
     "struct_ref",
     "struct_ref_seq",
+    "symmetry",
 }
 INTEGER = re.compile(r"-?(0|[1-9]\d{0,8})")
 DECIMAL = re.compile(r"-?\d{1,6}\.\d{1,6}")

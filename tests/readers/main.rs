@@ -13,6 +13,7 @@ mod assemblies;
 mod binary_cif;
 mod binary_cif_errors;
 mod damaged_files;
+mod entry_headers;
 mod hand_made_files;
 mod limits;
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tapeloop::ErrorKind;
 use tapeloop::structure::{BFactorKind, Format, ReadOptions, Reader, Structure};
 
 const ATOM_SITE: &str = "loop_\n_atom_site.label_atom_id\n_atom_site.label_comp_id\n\
@@ -33,9 +34,14 @@ fn mmcif(kind: Option<BFactorKind>, categories: &[&str]) -> Structure {
     read(kind, &text, Format::Mmcif)
 }
 
-fn pdb(title: &str) -> Structure {
+/// A PDB file with an atom of B factor 93.5 after these lines.
+fn pdb_text(lines: &str) -> String {
     let atom = "ATOM      1  CA  ALA A   1       0.000   0.000   0.000  1.00 93.50           C\n";
-    read(None, &format!("{title}\n{atom}"), Format::Pdb)
+    format!("{lines}\n{atom}")
+}
+
+fn pdb(lines: &str) -> Structure {
+    read(None, &pdb_text(lines), Format::Pdb)
 }
 
 #[test]
@@ -65,21 +71,130 @@ fn other_metrics_and_no_metric_leave_temperature_factors() {
 }
 
 #[test]
-fn a_title_that_says_alphafold_makes_a_model() {
+fn a_title_that_names_a_predictor_makes_a_model() {
     let titles = [
         "TITLE     ALPHAFOLD MONOMER V2.0 PREDICTION FOR LYSOZYME",
         "TITLE     LYSOZYME\nTITLE    2 BY AlphaFold",
+        "TITLE     ESMFOLD V1 PREDICTION FOR INPUT",
+        "TITLE     LYSOZYME, COLABFOLD",
+        "TITLE     Chai-1 predicted structure",
     ];
     for title in titles {
         assert_eq!(pdb(title).b_factor_kind, BFactorKind::Plddt, "{title}");
     }
-    for title in ["TITLE     LYSOZYME", "REMARK   1 ALPHAFOLD"] {
+    let others = [
+        "TITLE     LYSOZYME",
+        "TITLE     CHAI-1",
+        "REMARK   1 ALPHAFOLD",
+    ];
+    for title in others {
         assert_eq!(
             pdb(title).b_factor_kind,
             BFactorKind::Temperature,
             "{title}"
         );
     }
+}
+
+#[test]
+fn what_states_an_experiment_precedes_a_title_that_names_a_predictor() {
+    let title = "TITLE     AN ALPHAFOLD MODEL SOLVED THE PHASES";
+    let experiments = [
+        "EXPDTA    X-RAY DIFFRACTION",
+        "EXPDTA    X-RAY DIFFRACTION; THEORETICAL MODEL",
+        "REMARK   2 RESOLUTION.    1.74 ANGSTROMS.",
+        "REMARK   3   RESOLUTION RANGE HIGH (ANGSTROMS) : 1.70",
+    ];
+    for experiment in experiments {
+        for lines in [[title, experiment], [experiment, title]] {
+            let structure = pdb(&lines.join("\n"));
+            let kind = structure.b_factor_kind;
+            assert_eq!(kind, BFactorKind::Temperature, "{lines:?}");
+        }
+    }
+    let predictions = [
+        "EXPDTA    THEORETICAL MODEL",
+        "EXPDTA    PREDICTION",
+        "REMARK   2 RESOLUTION. NOT APPLICABLE.",
+    ];
+    for prediction in predictions {
+        let structure = pdb(&format!("{prediction}\n{title}"));
+        assert_eq!(structure.b_factor_kind, BFactorKind::Plddt, "{prediction}");
+    }
+}
+
+#[test]
+fn the_categories_of_mmcif_precede_the_title_too() {
+    let atoms = atoms(["93.5", "41"]);
+    let title = "_struct.title 'AN ALPHAFOLD MODEL SOLVED THE PHASES'\n";
+    let kind = |category: &str| mmcif(None, &[title, category, &atoms]).b_factor_kind;
+    let experiments = [
+        "_exptl.method 'X-RAY DIFFRACTION'\n",
+        "loop_\n_exptl.entry_id\n_exptl.method\nx 'THEORETICAL MODEL'\nx 'SOLUTION NMR'\n",
+        "_struct.pdbx_structure_determination_methodology experimental\n",
+        "_refine.ls_d_res_high 2.0\n",
+        "_em_3d_reconstruction.resolution 3.4\n",
+    ];
+    for experiment in experiments {
+        assert_eq!(kind(experiment), BFactorKind::Temperature, "{experiment}");
+    }
+    let predictions = [
+        "",
+        "_exptl.method 'THEORETICAL MODEL'\n",
+        "_exptl.method ?\n_refine.ls_d_res_high .\n",
+        "_struct.pdbx_structure_determination_methodology computational\n",
+    ];
+    for prediction in predictions {
+        assert_eq!(kind(prediction), BFactorKind::Plddt, "{prediction}");
+    }
+    // A metric is about these very values.
+    let metric = mmcif(None, &[METRIC, experiments[0], &atoms]);
+    assert_eq!(metric.b_factor_kind, BFactorKind::Plddt);
+}
+
+#[test]
+fn a_model_whose_file_does_not_name_plddt_has_temperature_factors() {
+    let structure = pdb("EXPDTA    THEORETICAL MODEL, MODELLER 9v5");
+    assert_eq!(structure.b_factor_kind, BFactorKind::Temperature);
+    let list = "_ma_model_list.model_id 1\n_ma_model_list.model_name 'Model 1'\n";
+    let structure = mmcif(None, &[list, &atoms(["0.9", "0.5"])]);
+    assert_eq!(structure.b_factor_kind, BFactorKind::Temperature);
+    assert_eq!(structure.b_factor, [0.9, 0.5], "and they are not scaled");
+}
+
+#[test]
+fn values_out_of_range_are_refused_as_plddt() {
+    let refused = |kind, text: &str, format| {
+        let options = ReadOptions {
+            b_factor_kind: kind,
+            ..ReadOptions::default()
+        };
+        let error = Reader::new(options)
+            .read_bytes(text.as_bytes(), format)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Input);
+        error.to_string()
+    };
+    let text = |b_factors| format!("data_x\n{METRIC}{}", atoms(b_factors));
+    let fix = "(fix: read them as temperature factors with b_factor = \"b\")";
+    assert_eq!(
+        refused(None, &text(["7.5", "172"]), Format::Mmcif),
+        format!("the B factors are from 7.5 to 172, and pLDDT is from 0 to 100 {fix}")
+    );
+    let below = refused(None, &text(["-0.01", "?"]), Format::Mmcif);
+    assert!(below.starts_with("the B factors are from -0.01 to -0.01,"));
+    let title = pdb_text("TITLE     ALPHAFOLD").replace(" 93.50", "100.01");
+    assert!(refused(None, &title, Format::Pdb).contains("from 100.01 to 100.01"));
+    let untitled = pdb_text("").replace(" 93.50", "100.01");
+    let plddt = Some(BFactorKind::Plddt);
+    assert!(refused(plddt, &untitled, Format::Pdb).contains("from 100.01 to 100.01"));
+    let temperature = Some(BFactorKind::Temperature);
+    assert_eq!(
+        read(temperature, &title, Format::Pdb).b_factor,
+        [100.01_f32]
+    );
+    let ends = mmcif(None, &[METRIC, &atoms(["0", "100"])]);
+    assert_eq!(ends.b_factor, [0.0, 100.0]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::rows::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
     Assembly, AtomClass, Chain, Channel, LooseSpan, ReadLimits, Structure, Truncation, check_limit,
+    header_text,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, UInt8Type, UInt32Type};
@@ -27,6 +28,10 @@ const CHANNELS_MAX: usize = 1000;
 pub(super) struct Columns {
     model: Int32Array,
     entry_id: StringArray,
+    /// `None` if the file lacks the column, as do those of earlier programs.
+    method: Option<StringArray>,
+    resolution: Option<Float32Array>,
+    title: Option<StringArray>,
     assembly: StringArray,
     b_factor_kind: StringArray,
     plddt_scaled: BooleanArray,
@@ -139,11 +144,16 @@ impl Columns {
         let xyz = child(&atom, "xyz");
         no_nulls("xyz", &xyz)?;
         let xyz = xyz.as_fixed_size_list().values();
+        let later = |name: &str| batch.column_by_name(name);
+        let later_strings = |name: &str| later(name).map(|array| array.as_string().clone());
         let number =
             |structs: &StructArray, name: &str| given(name, values::<UInt32Type>(structs, name));
         Ok(Columns {
             model: given("model", values(&batch, "model"))?,
             entry_id: strings(&batch, "entry_id"),
+            method: later_strings("method"),
+            resolution: later("resolution").map(|array| array.as_primitive().clone()),
+            title: later_strings("title"),
             assembly: given("assembly", strings(&batch, "assembly"))?,
             b_factor_kind: given("b_factor_kind", strings(&batch, "b_factor_kind"))?,
             plddt_scaled: given("plddt_scaled", plddt_scaled)?,
@@ -254,8 +264,18 @@ impl Columns {
             .is_valid(row)
             .then(|| self.entry_id.value(row));
         let entry_id = entry_id.map(|id| name("entry_id", id, limits));
+        let header = |texts: &Option<StringArray>| {
+            let texts = texts.as_ref().filter(|texts| texts.is_valid(row))?;
+            header_text(texts.value(row))
+        };
+        let resolutions = self.resolution.as_ref();
+        let resolution = resolutions.filter(|values| values.is_valid(row));
+        let resolution = resolution.map(|values| values.value(row));
         let mut structure = Structure {
             entry_id: entry_id.transpose()?,
+            method: header(&self.method),
+            resolution: resolution.filter(|value| value.is_finite() && *value > 0.0),
+            title: header(&self.title),
             model: self.model.value(row),
             assembly: assembly.ok_or_else(|| damaged("its `assembly` is not known"))?,
             xyz: bytemuck::cast_slice(xyz).to_vec(),

@@ -160,8 +160,9 @@ impl PackedFile {
             let (schema, version) = schema_of(&footer)?;
             let settings = schema::check(&schema)?;
             let columns = schema::columns();
-            let index = |column: &Arc<Field>| schema.index_of(column.name()).map_err(from_arrow);
-            let columns = columns.iter().map(index).collect::<Result<_>>()?;
+            // The columns that `check` allows to be missing have no index.
+            let index = |column: &Arc<Field>| schema.index_of(column.name()).ok();
+            let columns = columns.iter().filter_map(index).collect();
             let footer = footer_of(&footer)?;
             let blocks = footer.recordBatches();
             let blocks: Vec<Block> = blocks.into_iter().flatten().copied().collect();

@@ -56,6 +56,9 @@ pub(super) struct Rows {
     input: UInt32Builder,
     model: Int32Builder,
     entry_id: StringBuilder,
+    method: StringBuilder,
+    resolution: Float32Builder,
+    title: StringBuilder,
     assembly: StringBuilder,
     b_factor_kind: StringBuilder,
     plddt_scaled: BooleanBuilder,
@@ -124,7 +127,9 @@ fn bytes_of(structure: &Structure) -> usize {
         .channels
         .iter()
         .map(|channel| channel.values.len());
-    let of_names = 64 * (structure.chains.len() + structure.uniprot.len() + 2);
+    let length = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+    let of_names = 64 * (structure.chains.len() + structure.uniprot.len() + 2)
+        + (length(&structure.method) + length(&structure.title));
     18 * structure.xyz.len()
         + (70 * structure.residues.len() + 8 * structure.loose.len() + of_names)
         + 4 * values.sum::<usize>()
@@ -158,6 +163,9 @@ impl Rows {
         self.input.append_value(input);
         self.model.append_value(structure.model);
         self.entry_id.append_option(structure.entry_id.as_deref());
+        self.method.append_option(structure.method.as_deref());
+        self.resolution.append_option(structure.resolution);
+        self.title.append_option(structure.title.as_deref());
         let assembly = enum_name(&ASSEMBLIES, &structure.assembly);
         self.assembly.append_value(assembly);
         let kind = enum_name(&B_FACTOR_KINDS, &structure.b_factor_kind);
@@ -264,6 +272,9 @@ impl Rows {
             Arc::new(self.input.finish()),
             Arc::new(self.model.finish()),
             Arc::new(self.entry_id.finish()),
+            Arc::new(self.method.finish()),
+            Arc::new(self.resolution.finish()),
+            Arc::new(self.title.finish()),
             Arc::new(self.assembly.finish()),
             Arc::new(self.b_factor_kind.finish()),
             Arc::new(self.plddt_scaled.finish()),

@@ -21,6 +21,9 @@ pub(super) const CHECKSUMS_KEY: &str = "tapeloop.crc32";
 /// The key in the footer's metadata of a file after which the set goes on in another file.
 pub(super) const FOLLOWED_KEY: &str = "tapeloop.followed";
 
+/// Columns that sets of earlier programs lack. Their structures have nulls in these.
+const LATER_COLUMNS: [&str; 3] = ["method", "resolution", "title"];
+
 fn required(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
 }
@@ -47,6 +50,9 @@ pub(super) fn columns() -> Fields {
         required("input", UInt32),
         required("model", Int32),
         optional("entry_id", Utf8),
+        optional("method", Utf8),
+        optional("resolution", Float32),
+        optional("title", Utf8),
         required("assembly", Utf8),
         required("b_factor_kind", Utf8),
         required("plddt_scaled", Boolean),
@@ -149,7 +155,7 @@ pub(super) fn is_packed(schema: &Schema) -> bool {
     schema.metadata.contains_key(VERSION_KEY)
 }
 
-/// Checks that a file has all columns, and returns its settings.
+/// Checks that a file has all columns but for [`LATER_COLUMNS`], and returns its settings.
 ///
 /// # Errors
 /// The file is no packed file, or of another version; a column is missing or of another type.
@@ -169,6 +175,9 @@ pub(super) fn check(schema: &Schema) -> Result<SetSettings> {
     }
     for column in &columns() {
         let found = schema.field_with_name(column.name()).ok();
+        if found.is_none() && LATER_COLUMNS.contains(&column.name().as_str()) {
+            continue;
+        }
         if found.is_some_and(|found| is_same(found.data_type(), column.data_type())) {
             continue;
         }

@@ -1,6 +1,6 @@
 use super::columns::Columns;
 use super::rows::Rows;
-use super::schema::schema;
+use super::schema::{check, schema};
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
@@ -177,4 +177,45 @@ fn parts_that_do_not_fit_each_other_reject_a_structure() {
         error.message().contains("limits.name_bytes_max is 3"),
         "{error}"
     );
+}
+
+#[test]
+fn files_of_earlier_programs_have_no_method_resolution_and_title() {
+    let later = ["method", "resolution", "title"];
+    let settings = SetSettings::default();
+    let schema = Arc::new(schema(&settings));
+    let structure = sample("1a8o.cif.gz");
+    assert!(structure.method.is_some() && structure.resolution.is_some());
+    let mut rows = Rows::default();
+    rows.add(0, "x.cif", &Ok(structure.clone()));
+    let batch = rows.finish(&schema).unwrap();
+    let kept: Vec<usize> = (0..schema.fields().len())
+        .filter(|&at| !later.contains(&schema.field(at).name().as_str()))
+        .collect();
+    let batch = batch.project(&kept).unwrap();
+    assert_eq!(batch.num_columns() + later.len(), schema.fields().len());
+    assert!(check(&batch.schema()).is_ok());
+    let columns = Columns::new(batch).unwrap();
+    let limits = ReadLimits::default();
+    let read = columns.structures(0..1, &limits).unwrap().remove(0);
+    let earlier = Structure {
+        method: None,
+        resolution: None,
+        title: None,
+        ..structure
+    };
+    assert!(read == earlier);
+}
+
+#[test]
+fn methods_resolutions_and_titles_by_other_programs_are_as_readers_give_them() {
+    let mut structure = sample("1ubi.pdb");
+    structure.title = Some(" A  long\ttitle ".repeat(200).into());
+    structure.method = Some(" ".into());
+    structure.resolution = Some(f32::NAN);
+    let read = packed(vec![Ok(structure)], &ReadLimits::default()).remove(0);
+    let read = read.unwrap();
+    let title = read.title.unwrap();
+    assert!(title.starts_with("A long title A long") && title.len() <= 1024);
+    assert_eq!((read.method, read.resolution), (None, None));
 }

@@ -281,5 +281,22 @@ fn of_structures() -> Vec<Column> {
             "Number of atoms whose coordinates had more than three decimals.",
             |r, _| Some(r.structure.rounded_atoms as i32),
         ),
+        Column::text(
+            "method",
+            "The experimental method as in the file.",
+            |r, _| r.structure.method.as_deref(),
+        )
+        .nullable(),
+        Column::real(
+            "resolution",
+            "The resolution as in the file.",
+            "A",
+            |r, _| r.structure.resolution,
+        )
+        .nullable(),
+        Column::text("title", "The title as in the file.", |r, _| {
+            r.structure.title.as_deref()
+        })
+        .nullable(),
     ]
 }

@@ -174,7 +174,10 @@ impl StructureRows {
         let each_row = match kind {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
             RowKind::Chain => of_chain,
-            RowKind::Structure => text_bytes_max(&joined.structures),
+            RowKind::Structure => {
+                let header = optional(&self.structure.method) + optional(&self.structure.title);
+                header + text_bytes_max(&joined.structures)
+            }
             RowKind::Variant => {
                 let keys = joined.variants.keys.iter();
                 let of_key = keys.map(|key| key.chain.len()).max().unwrap_or(0);

@@ -177,7 +177,12 @@ fn a_file_of_another_program_needs_the_columns_and_the_version() {
         let mut fewer = fields.clone();
         fewer.remove(at);
         write(&other, fewer, metadata.clone());
-        let (_, code, said) = read(&[]);
+        let (tables, code, said) = read(&[]);
+        if ["method", "resolution", "title"].contains(&name.as_str()) {
+            // Sets of earlier versions lack these, and residues do not have them.
+            assert!(code == 0 && tables == text(&expected.stdout), "{said}");
+            continue;
+        }
         let named = format!("has no column `{name}`");
         assert!(code == 1 && said.contains(&named), "{said}");
     }
@@ -207,10 +212,14 @@ fn files_with_random_changes_end_no_run_and_panic_nowhere() {
     let inputs = [first, second, str_of(&junk)];
     pack(&[&inputs[..], &to_set, &annotated].concat(), 3);
     let mut whole = fs::read(set.join("structures-00000.arrow")).unwrap();
-    // Without checksums, so that every change reaches the decoder.
-    let key = b"tapeloop.crc32";
-    let at = whole.windows(key.len()).position(|window| window == key);
-    whole[at.unwrap()] = b'T';
+    // Without checksums, so that every change reaches the decoder, and without settings, which would
+    // refuse the run if a change made them differ.
+    for key in [&b"tapeloop.crc32"[..], b"tapeloop.reader"] {
+        let is_key = |&at: &usize| whole[at..].starts_with(key);
+        let places: Vec<usize> = (0..whole.len()).filter(is_key).collect();
+        assert!(!places.is_empty());
+        places.into_iter().for_each(|at| whole[at] = b'T');
+    }
     let changed = folder.path().join("changed");
     fs::create_dir(&changed).unwrap();
     let mut random = Random::new(7);

@@ -11,12 +11,13 @@ use crate::structure::assembly::Generators;
 use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME};
 use crate::structure::components;
 use crate::structure::decimal::int;
+use crate::structure::entry_header::{self, EntryHeader};
 use crate::structure::read_limits::{ReadLimits, check};
 use crate::structure::text::Place;
 use crate::structure::text8::text8;
 
 /// The categories that are kept, with their items.
-const CATEGORIES: [(&str, &[&str]); 10] = [
+const CATEGORIES: [(&str, &[&str]); 14] = [
     ("entity", &["id", "type"]),
     ("entity_poly", &["entity_id", "type"]),
     ("struct_asym", &["id", "entity_id"]),
@@ -50,6 +51,13 @@ const CATEGORIES: [(&str, &[&str]); 10] = [
     ("ma_qa_metric", &["name", "type"]),
     ("pdbx_struct_assembly_gen", GENERATOR_ITEMS),
     ("pdbx_struct_oper_list", OPERATOR_ITEMS),
+    ("exptl", &["method"]),
+    (
+        "struct",
+        &["title", "pdbx_structure_determination_methodology"],
+    ),
+    ("refine", &["ls_d_res_high"]),
+    ("em_3d_reconstruction", &["resolution"]),
 ];
 const ENTITY: usize = 0;
 const ENTITY_POLY: usize = 1;
@@ -61,6 +69,10 @@ const MODEL_TARGET: usize = 6;
 const QUALITY_METRIC: usize = 7;
 const ASSEMBLY_GEN: usize = 8;
 const OPER_LIST: usize = 9;
+const EXPERIMENT: usize = 10;
+const STRUCT: usize = 11;
+const REFINEMENT: usize = 12;
+const RECONSTRUCTION: usize = 13;
 
 /// What is kept of a data block.
 #[derive(Default)]
@@ -213,13 +225,27 @@ impl<'a> DataBlock<'a> {
                 table.components.entry(text8(id)).or_insert(kind);
             }
         }
-        let mut metrics = self.table::<2>(QUALITY_METRIC).flatten();
-        table.plddt = metrics.any(|text| contains(text, b"plddt"));
+        self.set_header(&mut table.header);
         // The UniProt residues that atoms themselves name take precedence over references.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
             self.add_references(table);
             self.add_model_target(table);
         }
+    }
+
+    fn set_header(&self, header: &mut EntryHeader) {
+        for [method] in self.table::<1>(EXPERIMENT) {
+            header.method.add_value(not_null(method));
+        }
+        for [title, methodology] in self.table::<2>(STRUCT) {
+            header.title.add_words(not_null(title));
+            header.is_experimental |= methodology.eq_ignore_ascii_case(b"experimental");
+        }
+        let refined = self.table::<1>(REFINEMENT);
+        let mut stated = refined.chain(self.table::<1>(RECONSTRUCTION));
+        header.resolution = stated.find_map(|[text]| entry_header::resolution(text));
+        let mut metrics = self.table::<2>(QUALITY_METRIC).flatten();
+        header.has_plddt_metric = metrics.any(|text| contains(text, b"plddt"));
     }
 
     fn set_entities(&self, table: &mut AtomTable) {
@@ -293,9 +319,11 @@ impl<'a> DataBlock<'a> {
     }
 }
 
-/// Refuses a name over its limit. The lists of an assembly's generators are not names.
+/// Refuses a name over its limit. The lists of an assembly's generators are not names, and
+/// [`EntryHeader`] cuts methods and titles.
 fn check_value(category: usize, item: usize, value: &[u8], limits: &ReadLimits) -> Result<()> {
-    if category == ASSEMBLY_GEN || value.len() <= limits.name_bytes_max as usize {
+    let is_name = !matches!(category, ASSEMBLY_GEN | EXPERIMENT | STRUCT);
+    if !is_name || value.len() <= limits.name_bytes_max as usize {
         return Ok(());
     }
     let (category, items) = CATEGORIES[category];

@@ -19,7 +19,7 @@ use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use crate::structure::model::{Assembly, Truncation};
 use crate::structure::text::{at_line, quoted};
 use crate::structure::text8::{Text8, text8};
-use crate::structure::{Models, ReadOptions, components, element};
+use crate::structure::{Models, ReadOptions, components, element, entry_header};
 use crate::{Error, Result};
 
 /// Whether a line is a record that a PDB file may start with.
@@ -52,6 +52,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         key: None,
         modified: HashSet::new(),
         half_reference: None,
+        resolutions: [None; 2],
     };
     let mut at = 0;
     let mut has_end = false;
@@ -60,6 +61,8 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         has_end = !reader.line(at, end)?;
         at = end + 1;
     }
+    let [of_remark_2, of_remark_3] = reader.resolutions;
+    reader.table.header.resolution = of_remark_2.or(of_remark_3);
     if let Some(assembly) = reader.assembly {
         reader.table.generators = assembly.finish()?;
     }
@@ -119,6 +122,8 @@ struct PdbReader<'a> {
     modified: HashSet<ResidueKey>,
     /// Chain and residue numbers of a DBREF1 whose DBREF2 has not been read.
     half_reference: Option<(NameId, i32, i32)>,
+    /// The resolutions of REMARK 2 and of REMARK 3.
+    resolutions: [Option<f32>; 2],
 }
 
 impl<'a> PdbReader<'a> {
@@ -245,10 +250,8 @@ impl<'a> PdbReader<'a> {
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
             }
-            b"TITLE " => {
-                let title = line.to_ascii_uppercase();
-                self.table.plddt |= memmem::find(&title, b"ALPHAFOLD").is_some();
-            }
+            b"TITLE " => self.table.header.title.add_words(header_text(line)),
+            b"EXPDTA" => self.table.header.method.add_words(header_text(line)),
             b"MASTER" => {
                 let count = int(padded(line)[50..55].trim_ascii());
                 self.master_atoms = count.and_then(|count| u32::try_from(count).ok());
@@ -260,8 +263,18 @@ impl<'a> PdbReader<'a> {
                 return Ok(self.models == Models::All || self.table.atoms.is_empty());
             }
             b"REMARK" => {
-                if let (Some(assembly), Some(b" 350")) = (&mut self.assembly, line.get(6..10)) {
-                    assembly.line(&line[10..], at)?;
+                let text = line.get(10..).unwrap_or_default();
+                match (line.get(6..10), &mut self.assembly) {
+                    (Some(b" 350"), Some(assembly)) => assembly.line(text, at)?,
+                    (Some(b"   2"), _) => {
+                        let found = resolution_after(text, b"RESOLUTION.");
+                        self.resolutions[0] = self.resolutions[0].or(found);
+                    }
+                    (Some(b"   3"), _) => {
+                        let found = resolution_after(text, b"RESOLUTION RANGE HIGH (ANGSTROMS) :");
+                        self.resolutions[1] = self.resolutions[1].or(found);
+                    }
+                    _ => {}
                 }
             }
             _ if is_word(line, b"END") => return Ok(false),
@@ -298,6 +311,27 @@ impl<'a> PdbReader<'a> {
                 .add_reference(names, false, first..=last, accession, position..=end);
         }
     }
+}
+
+/// The text of a TITLE or EXPDTA line: what follows column 10, or the name of the record where
+/// text starts earlier, as some programs write it.
+fn header_text(line: &[u8]) -> &[u8] {
+    let is_continuation = |text: &[u8]| text.iter().all(|byte| matches!(byte, b' ' | b'0'..=b'9'));
+    match line.split_at_checked(10) {
+        Some((start, text)) if is_continuation(&start[6..]) => text,
+        _ => &line[6..],
+    }
+}
+
+/// The resolution in the first word after `label`, if the text has both.
+fn resolution_after(text: &[u8], label: &[u8]) -> Option<f32> {
+    let label_start = memmem::find(text, label)?;
+    // A label that ends another one, such as that of a shell, is not meant.
+    if !text[..label_start].trim_ascii().is_empty() {
+        return None;
+    }
+    let value = text[label_start + label.len()..].trim_ascii();
+    entry_header::resolution(value.split(u8::is_ascii_whitespace).next()?)
 }
 
 /// The four letters of a record's name in upper case.
