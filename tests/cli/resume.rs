@@ -186,6 +186,15 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     assert_eq!(code, 3);
     assert!(text(&output.stderr).contains("has finished already"));
     assert!(set.results("out") == before);
+    let part = set.folder.path().join("out/chains/part-00001.parquet");
+    fs::remove_file(&part).unwrap();
+    let (output, code) = set.run("out", &["--resume"]);
+    let said = text(&output.stderr);
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("part-00001.parquet: this file of the finished run is gone"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::cli::config::{TABLES, TableFormat};
 use crate::cli::files::{check_name, sync_folder, temporary_name};
 use crate::cli::path_text::shown;
 use crate::cli::summary::FINISHED;
-use crate::cli::tables::{folders, part_of_name};
+use crate::cli::tables::{folders, part_name, part_of_name};
 use crate::error::{Context, Result};
 use serde_json::{Value as Json, json};
 use std::fs;
@@ -88,6 +88,17 @@ pub(super) fn resume(named: &Path) -> Result<()> {
         "finished moving the results of an earlier run"
     );
     Ok(())
+}
+
+/// The first part that a finished run has written into the folder and that is gone.
+pub(super) fn missing_part(folder: &Path, record: &Json) -> Option<PathBuf> {
+    let parts = Parts::finished(record)?;
+    let written = folders().zip(parts.tables).filter(|(_, written)| *written);
+    let mut files = written.flat_map(|(table, _)| {
+        let table = folder.join(table);
+        (0..parts.count).map(move |part| table.join(part_name(part, parts.format)))
+    });
+    files.find(|file| !file.is_file())
 }
 
 /// The parts that each table of a finished run has.

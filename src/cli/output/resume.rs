@@ -155,7 +155,7 @@ pub(in crate::cli) struct Interrupted {
 ///
 /// # Errors
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has the results of another config, a
-/// complete part was changed, or another run writes here.
+/// complete part was changed or is gone, or another run writes here.
 pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
     let place = || shown(named);
     if !named.is_dir() {
@@ -180,8 +180,15 @@ pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
         if record["state"] == FINISHED {
             // It was killed before it moved its results over the earlier ones.
             let has_results = record["written"]["structures"].as_u64() > Some(0);
-            if path != named && has_results {
+            let is_moved = path != named && has_results;
+            if is_moved {
                 replace::replace(named, &record)?;
+            }
+            let results = if is_moved { named } else { &path };
+            if let Some(file) = replace::missing_part(results, &record) {
+                let error = Error::usage("this file of the finished run is gone");
+                let error = error.fix("restore it, or start anew with --overwrite");
+                return Err(error.within(shown(&file)));
             }
             return Ok(Found::Finished(record));
         }

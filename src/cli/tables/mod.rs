@@ -83,7 +83,7 @@ fn create_part(
 }
 
 /// The file name of a part.
-fn part_name(part: u64, format: TableFormat) -> String {
+pub(super) fn part_name(part: u64, format: TableFormat) -> String {
     format!("part-{part:05}.{}", format.name())
 }
 
