@@ -1,5 +1,6 @@
 #include "cells.cuh"
 #include "contact_list.cuh"
+#include "vector.cuh"
 #include "work.cuh"
 
 // Threads of a block, and the largest chain whose vectors fit shared memory.
@@ -151,8 +152,7 @@ struct ChainGraph {
     {
         const unsigned residue = members[own];
         const Atom atom = atoms[residue];
-        const Position position{atom.x, atom.y, atom.z};
-        const Runs runs(grid, position, position, radius);
+        const Runs runs(grid, position(atom), position(atom), radius);
         const int shift = 166 - int(*vectors.now_largest >> 23);
         const double whole = power_of_two(shift), part = power_of_two(-shift);
         long long one = 0, two = 0;

@@ -2,6 +2,7 @@
 // end.
 #pragma once
 #include "cells.cuh"
+#include "vector.cuh"
 #include "work.cuh"
 
 __device__ inline int warp_min(int value)
@@ -81,8 +82,7 @@ template <typename Visit>
 __device__ inline void each_candidate(const Cells& cells, const Grid& grid, Atom atom, int reach,
                                       uint2* places, Visit visit)
 {
-    const Position position{atom.x, atom.y, atom.z};
-    const Runs runs(grid, position, position, reach);
+    const Runs runs(grid, position(atom), position(atom), reach);
     for (unsigned first = 0; first < runs.count; first += 32) {
         const Laid laid(runs, first, cells.start, places);
         for (unsigned step = 0; step < laid.total; step += 32) {

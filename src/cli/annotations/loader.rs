@@ -11,7 +11,8 @@ use super::{parquet, text};
 use crate::cli::config::{Wanted, did_you_mean};
 use crate::cli::inputs::structure_name;
 use crate::cli::path_text::shown;
-use crate::error::{Context, Error, Result, catch, excerpt};
+use crate::cli::quiet_panics::quietly;
+use crate::error::{Context, Error, Result, excerpt};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -143,7 +144,7 @@ impl Loader<'_> {
         let file_name = structure_name(&source);
         match Format::of(path)? {
             Format::Parquet => {
-                catch(|| parquet::read(path, file_name, self)).unwrap_or_else(|panic| {
+                quietly(|| parquet::read(path, file_name, self)).unwrap_or_else(|panic| {
                     let text =
                         format!("reading it panicked, as it is damaged: {}", excerpt(&panic));
                     Err(Error::config(text).fix("write the table anew"))
