@@ -23,7 +23,7 @@ pub struct Packer<W: Workload> {
 }
 
 /// The items of a packed batch. The ring carries them with the slot.
-pub struct Packed<W: Workload>(Batch<W>);
+pub struct Packed<W: Workload>(Box<Batch<W>>);
 
 impl<W: Workload> Packed<W> {
     /// The extent of the batch.
@@ -90,7 +90,7 @@ impl<W: Workload> Packer<W> {
         let axes = self.program.workload.axes();
         let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
         let now = Instant::now();
-        let mut batches: Vec<Batch<W>> = Vec::new();
+        let mut batches: Vec<Box<Batch<W>>> = Vec::new();
         for item in items {
             let extent = self.program.extent(&item);
             batches.extend(batcher.push(item, extent, now, None));
