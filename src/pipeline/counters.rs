@@ -50,6 +50,8 @@ counters! {
     reruns,
     /// Items that the device fails on. Each has an error of its own.
     items_quarantined,
+    /// Items whose results took more room than their extent, and that ran again by themselves.
+    items_outgrown,
     /// Graphs that the device refused. They are tried again later.
     graphs_failed,
     /// Batches that ran in a larger bucket because their own had no graph.

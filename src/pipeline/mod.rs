@@ -30,6 +30,7 @@ mod fit_buckets;
 mod loom_tests;
 mod meter;
 mod ordered_map;
+mod outgrown;
 mod packer;
 mod plan;
 mod pool;

@@ -12,7 +12,7 @@
 
 use super::batch::{Batch, Entry, Location};
 use super::counters::add;
-use super::download::unpack;
+use super::download::{outgrown, unpack};
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
@@ -156,8 +156,7 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Runs a batch that was written into its slot, and waits for it.
-    fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
-        add(&self.counters.finished.reruns, 1);
+    pub(super) fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
         let live = batch.total;
         let newer = self.program.newer_buckets(slot.buckets());
         let filled = slot.begin().filled(batch, live, newer);
@@ -295,12 +294,21 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let (program, pool) = (&self.shared.program, &self.shared.pool);
         let uniforms = self.uniforms.iter().copied();
         write(program, pool, &mut slot, &mut part, uniforms);
+        add(&self.shared.counters.finished.reruns, 1);
         let (slot, part, outcome) = match self.shared.run(slot.cancel(), part) {
             Ok(done) => {
                 let mut outputs = Vec::new();
                 unpack(program, pool, &done, done.batch(), &mut outputs);
-                let (slot, part) = done.release();
-                (slot, part, Ok(outputs))
+                let more = outgrown(program, &done, done.batch());
+                let (slot, mut part) = done.release();
+                match more {
+                    Ok(items) => {
+                        let shared = self.shared;
+                        let slot = shared.run_outgrown(slot, &mut part, items, &mut outputs);
+                        (slot, part, Ok(outputs))
+                    }
+                    Err(error) => (slot, part, Err(error)),
+                }
             }
             Err(failed) => {
                 let Failed { error, batch, slot } = *failed;

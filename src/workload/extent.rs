@@ -54,6 +54,16 @@ impl Extent {
         Extent(std::array::from_fn(|axis| self.0[axis].max(other.0[axis])))
     }
 
+    /// The same lengths but for one axis.
+    ///
+    /// # Panics
+    /// If `axis` is not below [`AXES_MAX`].
+    #[must_use]
+    pub fn with(mut self, axis: usize, length: u32) -> Extent {
+        self.0[axis] = length;
+        self
+    }
+
     /// Half of each length, rounded down.
     #[must_use]
     pub(crate) fn half(self) -> Extent {

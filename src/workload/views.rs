@@ -104,6 +104,7 @@ impl<'v, 'a> WriteParts<'v, 'a> {
         let written = {
             let mut views = WriteViews {
                 layout: self.layout,
+                extent,
                 slices: ArrayVec::new(),
             };
             for (part, buffer) in self.parts.iter_mut().zip(&self.layout.buffers) {
@@ -126,11 +127,17 @@ impl<'v, 'a> WriteParts<'v, 'a> {
 /// Mutable parts of the upload buffers, of one item.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
+    extent: Extent,
     // `None` after it was taken.
     slices: ArrayVec<Option<&'a mut [u8]>, BUFFERS_MAX>,
 }
 
 impl<'a> WriteViews<'a> {
+    /// The length of the item's part along each axis.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
     /// The item's part of `buffer`. Each part can be taken once.
     ///
     /// # Panics
@@ -166,6 +173,11 @@ impl<'a> ReadViews<'a> {
             at,
             extent,
         }
+    }
+
+    /// The length of what they span along each axis.
+    pub fn extent(&self) -> Extent {
+        self.extent
     }
 
     /// The item's part of `buffer`.
