@@ -65,7 +65,9 @@ fn found(computed: &Computed, n: usize) -> Rows {
     let [d, least] = ["distance", "min_distance"].map(|name| computed.reals(n, table, name));
     assert_eq!(computed.tables[n].rows(table), i.len());
     let pairs = i.iter().zip(j).zip(d.iter().zip(least));
-    pairs.map(|((&i, &j), (&d, &least))| (i, j, d, least)).collect()
+    pairs
+        .map(|((&i, &j), (&d, &least))| (i, j, d, least))
+        .collect()
 }
 
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
