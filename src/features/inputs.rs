@@ -35,6 +35,11 @@ pub(super) struct Inputs {
     pub(super) b: Option<Buffer<f32>>,
     /// The B factor or pLDDT of each atom, `[atoms]`.
     pub(super) atom_b: Option<Buffer<f32>>,
+    /// The position of each residue in its chain's sequence, `[residues]`, from 1 in each chain. In
+    /// chains without positions, as in `row_numbers`.
+    pub(super) sequence: Option<Buffer<i32>>,
+    /// The row of each residue in its structure, `[residues]`, from 1.
+    pub(super) row_numbers: Option<Buffer<i32>>,
     /// For each chain the range of its loose atoms, `[chains, 2]`: the first, and the number up to
     /// the last, which includes loose atoms of other chains between them.
     pub(super) loose: Option<Buffer<u32>>,

@@ -52,6 +52,7 @@ use std::sync::Arc;
 pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
+pub use contact_order::Separation;
 pub use cutoff::Cutoff;
 pub use dssp::DsspVersion;
 pub use feature::{About, Setting};

@@ -167,6 +167,20 @@ pub(super) fn write(
     if let Some(buffer) = inputs.atom_b {
         views.take(buffer).copy_from_slice(&structure.b_factor);
     }
+    if let Some(buffer) = inputs.sequence {
+        let first = structure.first_positions();
+        let rows = (1..).zip(residues);
+        let positions = rows.map(|(row, residue)| {
+            let first = first[residue.chain as usize].zip(residue.sequence_position);
+            first.map_or(row, |(first, position)| position - first + 1)
+        });
+        let values = views.take(buffer).iter_mut();
+        values.zip(positions).for_each(|(to, from)| *to = from);
+    }
+    if let Some(buffer) = inputs.row_numbers {
+        let rows = views.take(buffer).iter_mut();
+        rows.zip(1..).for_each(|(number, row)| *number = row);
+    }
     if let Some(buffer) = inputs.loose {
         write_loose(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
     }
@@ -364,16 +378,16 @@ fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
 type Placed = ([i32; 3], bool);
 
 /// The residue's C-beta, and whether the file has it. For glycine, and if it is missing, it is
-/// built from the backbone. A residue without C-alpha has none, so contact numbers do not count it.
+/// built from N, C-alpha and C.
 fn c_beta(structure: &Structure, residue: &Residue) -> Option<Placed> {
     let atom = |index: u32| structure.position(index);
-    let ca = atom(residue.ca)?;
     let glycine = &residue.parent_comp_id == b"GLY     ";
     match atom(residue.cb).filter(|_| !glycine) {
         Some(real) => Some((real, true)),
         // The C-beta of a broken backbone can be beyond the bounds of coordinates.
         None => {
-            let built = virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?);
+            let [n, ca, c] = [atom(residue.n)?, atom(residue.ca)?, atom(residue.c)?];
+            let built = virtual_c_beta(n, ca, c);
             is_within_bounds(&built).then_some((built, false))
         }
     }

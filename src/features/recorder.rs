@@ -328,6 +328,17 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.atom_b, "atom_b", ATOMS, 1)
     }
 
+    /// The position of each residue in its chain's sequence, `[residues]`: from 1 in each chain, and
+    /// at most 1,048,577. In chains without positions it is the row in the structure, from 1.
+    pub(super) fn sequence(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.sequence, "sequence", RESIDUES, 1)
+    }
+
+    /// The row of each residue in its structure, `[residues]`, from 1.
+    pub(super) fn row_numbers(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.row_numbers, "row_numbers", RESIDUES, 1)
+    }
+
     /// The range of each chain's loose atoms, `[chains, 2]`: the first, and the number up to the
     /// last.
     pub(super) fn loose(&mut self) -> Buffer<u32> {

@@ -36,6 +36,7 @@ mod reader;
 mod references;
 mod residue_runs;
 mod residue_template;
+mod sequence;
 mod structure_builder;
 mod text;
 mod text8;

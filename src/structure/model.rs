@@ -179,10 +179,15 @@ pub struct Residue {
     pub ins_code: u8,
     /// `label_seq_id`; `None` in a PDB file.
     pub label_seq_id: Option<i32>,
+    /// The position in the chain's sequence, unobserved residues counted: `label_seq_id`, or in a
+    /// PDB file the position in SEQRES, from 1, if the residues and REMARK 465 add up to SEQRES.
+    /// `None` otherwise.
+    pub sequence_position: Option<i32>,
     /// Component id (residue name), padded with spaces: `b"MSE     "`.
     pub comp_id: [u8; 8],
     /// The standard component that this one is a variant of (MET for MSE), or the component itself if
-    /// it is standard; blank if none is known.
+    /// it is standard; the first of several for a chromophore that was made of several residues;
+    /// blank if none is known.
     pub parent_comp_id: [u8; 8],
     /// One-letter code of the parent; `X` for none.
     pub aa: u8,

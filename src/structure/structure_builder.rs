@@ -106,6 +106,7 @@ impl<'a> StructureBuilder<'a> {
             auth_seq_id: run.seq.unwrap_or_default(),
             ins_code: run.ins_code,
             label_seq_id: run.label_seq,
+            sequence_position: run.label_seq.or(run.seqres),
             comp_id: run.comp,
             parent_comp_id: component.parent,
             aa: component.aa,

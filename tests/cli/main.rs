@@ -35,6 +35,7 @@ mod reals;
 mod reduce;
 #[cfg(target_os = "linux")]
 mod release;
+mod residue_names;
 mod results;
 #[cfg(unix)]
 mod resume;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tins\tcomp\tparent\taa\t\
+const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tposition\tins\tcomp\tparent\taa\t\
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\
                         atom_start\tatom_count\tpredicted";
 const ATOMS: &str =
@@ -71,10 +71,11 @@ fn append_residues(source: &str, s: &Structure, out: &mut impl Write) -> io::Res
         let start = s.atom_start[index];
         writeln!(
             out,
-            "{source}\t{}\t{index}\t{}\t{chain_id}\t{}\t{}\t{}\t{}\t{}\t{}\t{backbone}\t{start}\t{}\t{}",
+            "{source}\t{}\t{index}\t{}\t{chain_id}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{backbone}\t{start}\t{}\t{}",
             s.model,
             residue.chain,
             residue.auth_seq_id,
+            field(residue.sequence_position),
             text(&[residue.ins_code]),
             text(&residue.comp_id),
             text(&residue.parent_comp_id),
