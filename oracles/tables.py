@@ -22,7 +22,7 @@ residues.tsv, one row a residue, in the order of the program's output:
 
 atoms.tsv, one row a selected heavy atom, those outside the rows included:
   source, model, atom (from 0 in each model), chain, res_index (empty without a
-  row), x, y, z, element (atomic number), radius (0.001 A), side, polar (0 or 1),
+  row), name (of atoms of standard amino acids, else empty), x, y, z, element (atomic number), radius (0.001 A), side, polar (0 or 1),
   b (as in the file)
 """
 
@@ -74,6 +74,7 @@ class Model:
     atom_xyz: np.ndarray
     atom_chain: np.ndarray
     atom_residue: np.ndarray
+    atom_name: np.ndarray
     atom_radius: np.ndarray
     atom_side: np.ndarray
     atom_polar: np.ndarray
@@ -96,6 +97,16 @@ class Model:
     def segments(self):
         """The number of each residue's unbroken stretch."""
         return np.cumsum(~self.linked()) - 1 if len(self) else np.zeros(0, dtype=int)
+
+    @property
+    def residue_atoms(self):
+        """The atoms of each residue, as lists."""
+        if "residue_atoms" not in self.memo:
+            lists = [[] for _ in range(len(self))]
+            for atom in np.flatnonzero(self.atom_residue >= 0).tolist():
+                lists[self.atom_residue[atom]].append(atom)
+            self.memo["residue_atoms"] = lists
+        return self.memo["residue_atoms"]
 
     def chains(self):
         """(number, rows) of the chains that have rows, in their order."""
@@ -134,7 +145,7 @@ def fingerprint(model):
     """A hash of the model's atoms, links and residue types."""
     arrays = [model.chain, model.break_before, model.atom_xyz, model.atom_chain]
     arrays += [model.position, model.atom_residue, *model.xyz.values(), *model.has.values()]
-    types = ";".join([*model.comp, *model.parent, *model.aa])
+    types = ";".join([*model.comp, *model.parent, *model.aa, *model.atom_name])
     return digest(*arrays, np.frombuffer(types.encode(), dtype=np.uint8))
 
 
@@ -190,7 +201,7 @@ def read_dump(folder):
     positions = [atom + axis for atom in BACKBONE for axis in "xyz"]
     floats = ["position"]
     residues = read_table(folder, "residues", RESIDUE_TEXT, RESIDUE_NUMBERS + positions, floats)
-    atoms = read_table(folder, "atoms", ["source"], ATOM_NUMBERS, ["b"])
+    atoms = read_table(folder, "atoms", ["source", "name"], ATOM_NUMBERS, ["b"])
     of_rows = {name: texts(residues, name) for name in ["chain_id", "comp", "parent", "aa"]}
     of_rows["chain"] = numbers(residues, "chain")
     of_rows["position"] = numbers(residues, "position", np.nan)
@@ -201,6 +212,7 @@ def read_dump(folder):
         "atom_xyz": points(atoms, list("xyz"))[0],
         "atom_chain": numbers(atoms, "chain"),
         "atom_residue": numbers(atoms, "res_index", -1),
+        "atom_name": texts(atoms, "name"),
         "atom_radius": numbers(atoms, "radius"),
         "atom_side": numbers(atoms, "side") != 0,
         "atom_polar": numbers(atoms, "polar") != 0,

@@ -35,6 +35,8 @@ mod recorder;
 mod results;
 mod rsa;
 mod sasa;
+mod side_chain_atoms;
+mod side_chains;
 mod smooth;
 mod summary;
 mod table;

@@ -7,6 +7,7 @@ use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
     Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
+use super::side_chain_atoms::side_chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{BFactorKind, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
@@ -59,6 +60,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
     ] != [atoms; 3]
     {
         "its atoms have columns of different lengths"
+    } else if ![0, atoms].contains(&structure.atom_name.len()) {
+        "its atoms have names of another number"
     } else if (structure.class.iter()).any(|class| class.radius_milli_angstrom() == 0) {
         "an atom has no class"
     } else if chains >= CHAINS_MAX as usize {
@@ -157,6 +160,12 @@ pub(super) fn write(
             };
         }
     }
+    if let Some(buffer) = inputs.side_chains {
+        let rows = views.take(buffer).iter_mut().zip(residues).enumerate();
+        rows.for_each(|(row, (to, residue))| {
+            *to = side_chain(structure, row, is_standard(residue));
+        });
+    }
     if let Some(buffer) = inputs.b {
         let b = views.take(buffer).iter_mut().zip(residues);
         b.for_each(|(b, residue)| {
@@ -231,8 +240,6 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
     let atoms = structure.atom_start.windows(2);
     for ((span, residue), atoms) in spans.iter_mut().zip(&structure.residues).zip(atoms) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let is_standard = is_standard_letter(residue.aa)
-            && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ");
         *span = ResidueSpan {
             structure: at[STRUCTURES],
             chain: at[CHAINS] + residue.chain,
@@ -241,9 +248,15 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
             aa: residue.aa,
             flags: ResidueSpan::PRESENT
                 | flag(!residue.break_before, ResidueSpan::LINKED)
-                | flag(is_standard, ResidueSpan::STANDARD),
+                | flag(is_standard(residue), ResidueSpan::STANDARD),
         };
     }
+}
+
+/// Whether the residue is one of the twenty standard amino acids, or selenomethionine.
+fn is_standard(residue: &Residue) -> bool {
+    is_standard_letter(residue.aa)
+        && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ")
 }
 
 /// Whether the letter is that of one of the twenty standard amino acids.

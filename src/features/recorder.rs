@@ -6,8 +6,8 @@ use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
-    TILES, Tile,
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, SideChain,
+    StructureSpan, TILES, Tile,
 };
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
@@ -316,6 +316,11 @@ impl<'a> FeatureRecorder<'a> {
     /// The backbone of each residue, `[residues]`.
     pub(super) fn backbone(&mut self) -> Buffer<Backbone> {
         self.input(|inputs| &mut inputs.backbone, "backbone", RESIDUES, 1)
+    }
+
+    /// The side chain of each residue, `[residues]`.
+    pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
+        self.input(|inputs| &mut inputs.side_chains, "side_chains", RESIDUES, 1)
     }
 
     /// The B factor of each residue's C-alpha, `[residues]`, in A^2.

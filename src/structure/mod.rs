@@ -16,6 +16,7 @@
 
 mod assembly;
 mod atom_class;
+mod atom_name;
 mod atom_table;
 mod b_factor_fields;
 mod chain_choice;
@@ -44,6 +45,7 @@ mod topology;
 mod zstd;
 
 pub use atom_class::AtomClass;
+pub use atom_name::AtomName;
 pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 #[cfg(feature = "cli")]

@@ -1,6 +1,7 @@
 //! The protein model: heavy polymer atoms, one conformer for each residue.
 
 use super::atom_class::AtomClass;
+use super::atom_name::AtomName;
 use super::read_limits::reserve;
 use crate::Result;
 use std::fmt;
@@ -41,6 +42,9 @@ pub struct Structure {
     pub element: Vec<u8>,
     /// Radius and part of the surface, `[atoms]`.
     pub class: Vec<AtomClass>,
+    /// Names, `[atoms]`. Empty in a structure that has none, from a packed set of an earlier version
+    /// or a program's own: its side chains have no torsions.
+    pub atom_name: Vec<AtomName>,
     /// B factors, `[atoms]`: temperature factors in A^2, or pLDDT from 0 to 100. NaN if the file
     /// gives none.
     pub b_factor: Vec<f32>,
@@ -229,6 +233,7 @@ impl Structure {
         reserve(&mut self.xyz, atoms)?;
         reserve(&mut self.element, atoms)?;
         reserve(&mut self.class, atoms)?;
+        reserve(&mut self.atom_name, atoms)?;
         reserve(&mut self.b_factor, atoms)
     }
 

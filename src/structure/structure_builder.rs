@@ -83,7 +83,7 @@ impl<'a> StructureBuilder<'a> {
             .element
             .extend(atoms.iter().map(|atom| atom.element));
         let template = self.templates.of(component.template);
-        let backbone = template.apply(atoms, &mut structure.class);
+        let backbone = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
         structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
@@ -158,6 +158,7 @@ impl<'a> StructureBuilder<'a> {
         structure.xyz.shrink_to_fit();
         structure.element.shrink_to_fit();
         structure.class.shrink_to_fit();
+        structure.atom_name.shrink_to_fit();
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();

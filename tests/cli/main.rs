@@ -25,6 +25,7 @@ mod guides;
 mod hostile;
 mod kills;
 mod limits;
+mod methods;
 mod mistakes;
 mod output;
 mod oversized;

@@ -51,7 +51,7 @@ fn contact_order_counts_unobserved_residues_and_a_note_says_where_it_cannot() {
         (co, counted.as_u64().unwrap(), said.contains(note))
     };
     // Residue 3 is near 2 and 9: 1 and 6 in sequence, 1 and 1 by rows.
-    let in_sequence = vec![1.0, 3.0, 3.5, 3.5, 4.5];
+    let in_sequence = [1.0, 3.0, 3.5, 3.5, 4.5];
     let (co, counted, is_noted) = run(&with, &[]);
     assert_eq!((co[2], counted, is_noted), (in_sequence[2], 0, false));
     assert_eq!(run(&set, &[]).0, co);

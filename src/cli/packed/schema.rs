@@ -25,7 +25,7 @@ pub(super) const FOLLOWED_KEY: &str = "tapeloop.followed";
 const LATER_COLUMNS: [&str; 3] = ["method", "resolution", "title"];
 
 /// Fields of structs that sets of earlier programs lack. Their structs have nulls in these.
-const LATER_FIELDS: [&str; 1] = ["sequence_position"];
+const LATER_FIELDS: [&str; 2] = ["sequence_position", "atom_name"];
 
 fn required(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
@@ -127,6 +127,7 @@ pub(super) fn columns() -> Fields {
                 required("xyz", point),
                 required("element", UInt8),
                 required("class", UInt8),
+                required("atom_name", UInt8),
                 required("b_factor", Float32),
             ])),
         ),

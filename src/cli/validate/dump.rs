@@ -14,7 +14,7 @@ const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tpos
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\
                         atom_start\tatom_count\tpredicted";
 const ATOMS: &str =
-    "source\tmodel\tatom\tchain\tres_index\tx\ty\tz\telement\tradius\tside\tpolar\tb";
+    "source\tmodel\tatom\tchain\tres_index\tname\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
 /// Writes the two tables.
 pub(super) struct Dump {
@@ -94,9 +94,10 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
         let b_factor = Some(b_factor).filter(|b_factor| !b_factor.is_nan());
         writeln!(
             out,
-            "{source}\t{}\t{atom}\t{chain}\t{}\t{x}\t{y}\t{z}\t{}\t{}\t{}\t{}\t{}",
+            "{source}\t{}\t{atom}\t{chain}\t{}\t{}\t{x}\t{y}\t{z}\t{}\t{}\t{}\t{}\t{}",
             s.model,
             field(residue),
+            s.atom_name.get(atom).map_or("", |name| name.as_str()),
             s.element[atom],
             class.radius_milli_angstrom(),
             u8::from(class.is_side()),
