@@ -51,9 +51,8 @@ impl Feature for Dssp {
                       bonds; none for N-H of proline or after a break, or of C-alphas 9 A apart; \
                       I replaces H, then H, E, B, G, T, S in this order; null where N, CA, C or O \
                       is missing",
-            source: "Kabsch and Sander 1983, Biopolymers 22:2577; version 4 and I before H: \
-                     Hekkelman et al. 2025, Protein Sci 34:e70208; P: Adzhubei and Sternberg 1993, \
-                     J Mol Biol 229:472",
+            source: "Kabsch and Sander 1983, Biopolymers 22:2577; version 4: Hekkelman et al. 2025, \
+                     Protein Sci 34:e70208",
             needs: &[],
         }
     }
