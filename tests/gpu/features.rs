@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
+    Column, ContactPoint, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
     TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
@@ -64,6 +64,7 @@ impl Run<'_> {
 fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
+    features.contacts.point = ContactPoint::Ca;
     features
 }
 
