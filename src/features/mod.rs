@@ -58,6 +58,7 @@ pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
 pub use contact_order::Separation;
+pub use contacts::ContactPoint;
 pub use cutoff::Cutoff;
 pub use dssp::DsspVersion;
 pub use feature::{About, Setting};

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ContactPoint, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
-    TableName,
+    Column, ContactPoint, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features,
+    Fusion, Reals, TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};

@@ -65,13 +65,15 @@ fn found(computed: &Computed, n: usize) -> Rows {
     let [d, least] = ["distance", "min_distance"].map(|name| computed.reals(n, table, name));
     assert_eq!(computed.tables[n].rows(table), i.len());
     let pairs = i.iter().zip(j).zip(d.iter().zip(least));
-    pairs.map(|((&i, &j), (&d, &least))| (i, j, d, least)).collect()
+    pairs
+        .map(|((&i, &j), (&d, &least))| (i, j, d, least))
+        .collect()
 }
 
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
     let of = |residue: &tapeloop::structure::Residue| {
         let [n, ca, c] = [residue.n, residue.ca, residue.c].map(|atom| s.position(atom));
-        let own = s.position(residue.cb).filter(|_| ca.is_some());
+        let own = s.position(residue.cb);
         let own = own.filter(|_| &residue.parent_comp_id != b"GLY     ");
         own.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
     };
