@@ -51,8 +51,11 @@ fn with<const N: usize>(values: [(&str, &str); N]) -> Vec<(String, String)> {
         .to_vec()
 }
 
+/// The name and the position of an atom.
+type Placed = (&'static str, [f64; 3]);
+
 /// Residues of one chain, each a component and its atoms.
-fn read(residues: &[(&str, &[(&str, [f64; 3])])]) -> Structure {
+fn read(residues: &[(&str, &[Placed])]) -> Structure {
     let mut text = String::new();
     for (at, (component, atoms)) in residues.iter().enumerate() {
         for (name, [x, y, z]) in *atoms {
@@ -83,7 +86,7 @@ const PATH: [[f64; 3]; 6] = [
     [4.0, -2.0, 2.0],
 ];
 
-fn named(names: &[&'static str]) -> Vec<(&'static str, [f64; 3])> {
+fn named(names: &[&'static str]) -> Vec<Placed> {
     names.iter().copied().zip(PATH).collect()
 }
 
