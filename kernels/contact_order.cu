@@ -1,18 +1,19 @@
 #include "few.cuh"
 #include "work.cuh"
 
-// Computes for each residue the mean sequence separation over the contacts of its atoms with atoms
-// of other residues of its chain, and their sum and number; one warp per residue.
+// Computes for each residue the mean difference of positions over the contacts of its atoms with
+// atoms of other residues of its chain, and their sum and number; one warp per residue.
 KERNEL(32 * WARPS, 8)
 contact_order(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
-              const Atom* atoms, CELL_PARAMS, const unsigned* residue_of, float* means,
-              unsigned long long* sums, unsigned radius)
+              const Atom* atoms, CELL_PARAMS, const unsigned* residue_of, const int* positions,
+              float* means, unsigned long long* sums, unsigned radius)
 {
     Around& around = warp_memory<Around, WARPS>();
     const Cells cells = CELLS_OF_PARAMS;
     each_warp(header, RESIDUES, [&](unsigned own) {
         const ResidueSpan residue = residues[own];
         const Grid& grid = structures[residue.structure].atom_grid;
+        const int here = positions[own];
         unsigned long long sum = 0, count = 0;
         const auto want = [&](unsigned at) {
             if (tag_chain(cells.tag[at]) != residue.chain)
@@ -21,7 +22,7 @@ contact_order(const unsigned* header, const StructureSpan* structures, const Res
             return place != 0 && place != own + 1;
         };
         const auto apart = [&](unsigned at) {
-            return unsigned(abs(int(residue_of[cells.source[at]]) - int(own + 1)));
+            return unsigned(abs(positions[residue_of[cells.source[at]] - 1] - here));
         };
         const auto visit = [&](const Few& few, float4 candidate, unsigned difference) {
             int near = 0;

@@ -9,7 +9,7 @@ enum Number {
 };
 
 // The number of values: buffer addresses and numbers that steps take as arguments.
-constexpr unsigned VALUES = 112;
+constexpr unsigned VALUES = 128;
 // The longest program in bytes.
 constexpr unsigned PROGRAM_MAX = 2048;
 
@@ -56,7 +56,7 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
 extern "C" __global__ void __launch_bounds__(BLOCK)
 fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
-      EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n))
+      EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n), EIGHT(o), EIGHT(p))
 {
     if (blockIdx.x >= header[STRUCTURES])
         return;
@@ -78,6 +78,7 @@ fused(const unsigned* header, const StructureSpan* structures, unsigned program,
         KEEP(a, 0); KEEP(b, 8); KEEP(c, 16); KEEP(d, 24); KEEP(e, 32);
         KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
         KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104);
+        KEEP(o, 112); KEEP(p, 120);
     }
     __syncthreads();
     const unsigned char* bytes = (const unsigned char*)code;

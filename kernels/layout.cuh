@@ -31,6 +31,16 @@ __device__ inline bool same_chain(unsigned a, unsigned b) { return (a ^ b) >> 13
 struct alignas(16) Backbone { Position n, ca, c, o; };
 static_assert(sizeof(Backbone) == 48, "three 16-byte loads");
 
+// The side chain of a residue; each atom may be missing. `chain` are the atoms that define chi1 to
+// chi5, with N, C-alpha and C-beta. `bins` has a bit for each chi that has a bin, chi1's the lowest.
+struct SideChain {
+    Position beta, chain[5];
+    unsigned bins;
+    int symmetric, missing;
+    unsigned unused;
+};
+static_assert(sizeof(SideChain) == 88, "eighteen coordinates and four words");
+
 // One residue of the batch; its atoms are atom_start ... + atom_count.
 struct alignas(16) ResidueSpan {
     unsigned structure, chain, atom_start;

@@ -88,7 +88,7 @@ def chain_order(rows, model):
     """The rows of a run's chain table in the order of the model's chains, or None."""
     wanted = [str(model.chain_id[its[0]]) for _, its in model.chains()]
     for column in ("auth_asym_id", "label_asym_id"):
-        names = [str(name) for name in rows.get(column, [])]
+        names = ["" if name is None else str(name) for name in rows.get(column, [])]
         place, order = 0, []
         for name in wanted:
             while place < len(names) and names[place] != name:

@@ -39,8 +39,9 @@ def virtual_c_beta(model):
     shift = -0.58273431 * np.cross(b, c) + 0.56802827 * b - 0.54067466 * c
     virtual = ca + np.sign(shift) * np.floor(np.abs(shift) * 1000 + 0.5)
     has = model.has
-    there = has["ca"] & (has["cb"] | (has["n"] & has["c"]))
-    return np.where(has["cb"][:, None], model.xyz["cb"], virtual.astype(np.int64)), there
+    real = has["cb"] & (model.parent != "GLY")
+    there = real | (has["n"] & has["ca"] & has["c"])
+    return np.where(real[:, None], model.xyz["cb"], virtual.astype(np.int64)), there
 
 
 @oracle(

@@ -12,6 +12,7 @@ DECIMALS = {"eigenvector": 6, "eigenvector_residual": 8, "rsa": 6, "rsa_w25": 6}
 DECIMALS |= dict.fromkeys(["cx_mean", "cx_max"], 6)
 DECIMALS |= dict.fromkeys(["sasa", "sasa_side", "sasa_polar", "sasa_delta"], 3)
 DECIMALS |= dict.fromkeys(["phi", "psi", "omega", "ca_dihedral", "ca_angle"], 3)
+DECIMALS |= {f"chi{number}": 3 for number in range(1, 6)}
 DECIMALS |= {f"hb_{end}{rank}_energy": 3 for end in ("nho", "ohn") for rank in (1, 2)}
 
 

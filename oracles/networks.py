@@ -128,8 +128,20 @@ def cluster(model, settings):
 
 
 @once
+@once
+def positions(model):
+    """Where the residues are in the sequence, by row in chains without increasing positions."""
+    found = np.arange(len(model), dtype=float)
+    for _, rows in model.chains():
+        own = model.position[rows]
+        if not np.isnan(own).any() and (np.diff(own) > 0).all():
+            found[rows] = own
+    return found
+
+
 def contact_orders(model):
     """Of each residue, sum of differences and number of its atom-pair contacts."""
+    position = positions(model)
     of_rows = model.atom_residue >= 0
     residue, chain = model.atom_residue[of_rows], model.atom_chain[of_rows]
     sums, counts = np.zeros(len(model)), np.zeros(len(model))
@@ -138,14 +150,15 @@ def contact_orders(model):
     kept = (i != j) & (chain[pairs[:, 0]] == chain[pairs[:, 1]])
     i, j = i[kept], j[kept]
     for end in (i, j):
-        sums += np.bincount(end, np.abs(i - j), minlength=len(model))
+        apart = np.abs(position[i] - position[j])
+        sums += np.bincount(end, apart, minlength=len(model))
         counts += np.bincount(end, minlength=len(model))
     return sums, counts
 
 
 @oracle(package="scipy", rules={"co": Rule("relative", 1e-6)})
 def contact_order(model, _settings):
-    """Mean difference of res_index over heavy-atom contacts in the chain; cKDTree."""
+    """Mean difference in sequence over heavy-atom contacts in the chain; cKDTree."""
     sums, counts = contact_orders(model)
     values = np.full(len(model), np.nan)
     return {"co": Values(np.divide(sums, counts, out=values, where=counts > 0))}

@@ -10,8 +10,8 @@ residues.tsv, one row a residue, in the order of the program's output:
   res_index     from 0 in each model
   chain, chain_id
                 the chain's number in the model, and its name
-  auth_seq, ins, comp, parent, aa
-                residue number, insertion code, component, the standard one that
+  auth_seq, position, ins, comp, parent, aa
+                residue number, position in the chain's sequence, insertion code, component, the standard one that
                 it is a variant of, and that one's letter
   break_before  1 where the residue is not linked to the row before it, else 0
   nx ny nz  cax cay caz  cx cy cz  ox oy oz  cbx cby cbz
@@ -22,7 +22,7 @@ residues.tsv, one row a residue, in the order of the program's output:
 
 atoms.tsv, one row a selected heavy atom, those outside the rows included:
   source, model, atom (from 0 in each model), chain, res_index (empty without a
-  row), x, y, z, element (atomic number), radius (0.001 A), side, polar (0 or 1),
+  row), name (of atoms of standard amino acids, else empty), x, y, z, element (atomic number), radius (0.001 A), side, polar (0 or 1),
   b (as in the file)
 """
 
@@ -54,6 +54,7 @@ ATOM_NUMBERS = [
 class Model:
     """The selected atoms of one model. Positions are int64 in 0.001 A.
 
+    `position` is NaN where the file gives none.
     `xyz[name]` and `has[name]` are of the residues' backbone atoms and C-beta;
     `atom_*` of all atoms, of which `atom_residue` is -1 for those without a row.
     """
@@ -62,6 +63,7 @@ class Model:
     number: int
     chain: np.ndarray
     chain_id: np.ndarray
+    position: np.ndarray
     comp: np.ndarray
     parent: np.ndarray
     aa: np.ndarray
@@ -72,6 +74,7 @@ class Model:
     atom_xyz: np.ndarray
     atom_chain: np.ndarray
     atom_residue: np.ndarray
+    atom_name: np.ndarray
     atom_radius: np.ndarray
     atom_side: np.ndarray
     atom_polar: np.ndarray
@@ -94,6 +97,16 @@ class Model:
     def segments(self):
         """The number of each residue's unbroken stretch."""
         return np.cumsum(~self.linked()) - 1 if len(self) else np.zeros(0, dtype=int)
+
+    @property
+    def residue_atoms(self):
+        """The atoms of each residue, as lists."""
+        if "residue_atoms" not in self.memo:
+            lists = [[] for _ in range(len(self))]
+            for atom in np.flatnonzero(self.atom_residue >= 0).tolist():
+                lists[self.atom_residue[atom]].append(atom)
+            self.memo["residue_atoms"] = lists
+        return self.memo["residue_atoms"]
 
     def chains(self):
         """(number, rows) of the chains that have rows, in their order."""
@@ -131,8 +144,8 @@ def digest(*arrays):
 def fingerprint(model):
     """A hash of the model's atoms, links and residue types."""
     arrays = [model.chain, model.break_before, model.atom_xyz, model.atom_chain]
-    arrays += [model.atom_residue, *model.xyz.values(), *model.has.values()]
-    types = ";".join([*model.comp, *model.parent, *model.aa])
+    arrays += [model.position, model.atom_residue, *model.xyz.values(), *model.has.values()]
+    types = ";".join([*model.comp, *model.parent, *model.aa, *model.atom_name])
     return digest(*arrays, np.frombuffer(types.encode(), dtype=np.uint8))
 
 
@@ -186,10 +199,12 @@ def read_dump(folder):
     """Yield the models of a dump, one by one."""
     folder = Path(folder)
     positions = [atom + axis for atom in BACKBONE for axis in "xyz"]
-    residues = read_table(folder, "residues", RESIDUE_TEXT, RESIDUE_NUMBERS + positions)
-    atoms = read_table(folder, "atoms", ["source"], ATOM_NUMBERS, ["b"])
+    floats = ["position"]
+    residues = read_table(folder, "residues", RESIDUE_TEXT, RESIDUE_NUMBERS + positions, floats)
+    atoms = read_table(folder, "atoms", ["source", "name"], ATOM_NUMBERS, ["b"])
     of_rows = {name: texts(residues, name) for name in ["chain_id", "comp", "parent", "aa"]}
     of_rows["chain"] = numbers(residues, "chain")
+    of_rows["position"] = numbers(residues, "position", np.nan)
     of_rows["break_before"] = numbers(residues, "break_before") != 0
     backbone = {atom: points(residues, [atom + axis for axis in "xyz"]) for atom in BACKBONE}
     predicted = numbers(residues, "predicted") != 0
@@ -197,6 +212,7 @@ def read_dump(folder):
         "atom_xyz": points(atoms, list("xyz"))[0],
         "atom_chain": numbers(atoms, "chain"),
         "atom_residue": numbers(atoms, "res_index", -1),
+        "atom_name": texts(atoms, "name"),
         "atom_radius": numbers(atoms, "radius"),
         "atom_side": numbers(atoms, "side") != 0,
         "atom_polar": numbers(atoms, "polar") != 0,

@@ -16,12 +16,13 @@ Columns, separated by tabs, sorted by id:
   id      component id, 1 to 5 characters
   kind    A amino acid, N nucleotide, C cap (blocks an end of a peptide)
   parent  the standard component that this one is a variant of: itself where it
-          is standard, empty where none is known
-  aa      one-letter code of the parent; X where there is none and for N and C
+          is standard, empty where none is known; several, separated by commas,
+          where it was made of several, as the chromophore NRQ (MET,TYR,GLY)
+  aa      one-letter code of the first parent; X where there is none and for N
+          and C
 
-The parent is found by following mon_nstd_parent_comp_id (the first, where the
-dictionary names several, as for chromophores made of three residues) up to a
-standard component. Where that ends nowhere, the dictionary's own one-letter code
+The parent is found by following mon_nstd_parent_comp_id up to a standard
+component. Where that ends nowhere, the dictionary's own one-letter code
 decides: DAL has no parent, but the code A, so its parent is ALA.
 SEC (U), PYL (O), ASX (B) and GLX (Z) count as standard: they are their own
 parents. UNK has none.
@@ -114,6 +115,14 @@ def kind_of(comp_type):
     return None
 
 
+def standard_parents(comp_id, components):
+    """Return the standard components that comp_id was made of, with commas, or ''."""
+    parents = components[comp_id][1]
+    if len(parents) < 2:
+        return standard_parent(comp_id, components)
+    return ",".join(standard_parent(parent, components) for parent in parents)
+
+
 def standard_parent(comp_id, components):
     """Return the standard component that comp_id is a variant of, or ''."""
     seen = set()
@@ -146,7 +155,7 @@ def dictionary_rows(components):
     for comp_id, (comp_type, _, _) in components.items():
         kind = kind_of(comp_type)
         if kind:
-            rows[comp_id] = (kind, standard_parent(comp_id, components))
+            rows[comp_id] = (kind, standard_parents(comp_id, components))
     for comp_id in DICTIONARY_CAPS:
         if comp_id not in components or comp_id in rows:
             raise SystemExit(f"{comp_id}: not a cap in this dictionary")
@@ -194,7 +203,8 @@ def main():
         f" in PyPI biotite {version}, and simulation names; scripts/make_components.py\n"
     ]
     for comp_id, (kind, parent) in sorted(rows.items()):
-        aa = STANDARD_AMINO_ACIDS.get(parent, "X") if kind == "A" else "X"
+        first = parent.split(",")[0]
+        aa = STANDARD_AMINO_ACIDS.get(first, "X") if kind == "A" else "X"
         lines.append(f"{comp_id}\t{kind}\t{parent}\t{aa}\n")
     args.out.write_text("".join(lines), encoding="ascii")
     print(f"{args.out}: {len(rows)} components, {args.out.stat().st_size} bytes")

@@ -93,6 +93,7 @@ pub(crate) fn tiled(one: &Structure, atoms: usize) -> Structure {
         element: Vec::new(),
         class: Vec::new(),
         b_factor: Vec::new(),
+        atom_name: Vec::new(),
         atom_start: vec![0],
         loose: Vec::new(),
         ..one.clone()
@@ -106,6 +107,7 @@ pub(crate) fn tiled(one: &Structure, atoms: usize) -> Structure {
         whole.xyz.extend(one.xyz[..row_atoms].iter().map(moved));
         whole.element.extend(&one.element[..row_atoms]);
         whole.class.extend(&one.class[..row_atoms]);
+        whole.atom_name.extend(&one.atom_name[..row_atoms]);
         whole.b_factor.extend(&one.b_factor[..row_atoms]);
         whole.chains.extend(one.chains.iter().cloned());
         whole
@@ -144,6 +146,7 @@ pub(crate) fn peptide(whole: &Structure, residues: usize) -> Option<Structure> {
         xyz: whole.xyz[..atoms].to_vec(),
         element: whole.element[..atoms].to_vec(),
         class: whole.class[..atoms].to_vec(),
+        atom_name: whole.atom_name[..atoms].to_vec(),
         b_factor: whole.b_factor[..atoms].to_vec(),
         atom_start: whole.atom_start[..=residues].to_vec(),
         loose: Vec::new(),

@@ -26,7 +26,7 @@ use super::timeline::TimelineFolder;
 use crate::bench::format;
 use crate::bench::machine::{Threads, core_time};
 use crate::error::{Error, Result};
-use crate::features::{Features, TableName};
+use crate::features::{FeatureName, Features, Separation, TableName};
 use crate::structure::Assembly;
 use crate::workload::{Completion, Sink};
 use serde_json::{Value as Json, json};
@@ -384,6 +384,17 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
             "structures whose B factors look like pLDDT, which their files do not name",
             counts.unnamed_plddt,
             " (b_factor = \"plddt\" reads them as pLDDT)",
+        );
+    }
+    let features = &plan.config.features;
+    if features.features.contains(&FeatureName::ContactOrder)
+        && features.contact_order.separation == Separation::Sequence
+    {
+        note(
+            "chains with breaks whose files give no positions in the sequence, so that co counts only \
+             the residues that are there",
+            counts.unnumbered_chains,
+            "",
         );
     }
     if let Some(first) = counters.first_endless() {

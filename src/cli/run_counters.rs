@@ -28,6 +28,7 @@ pub(super) struct RunCounters {
     rounded_atoms: AtomicU64,
     scaled_plddt: AtomicU64,
     unnamed_plddt: AtomicU64,
+    unnumbered_chains: AtomicU64,
     assemblies: AtomicU64,
     alone: AtomicU64,
     truncated: AtomicU64,
@@ -68,6 +69,9 @@ pub(super) struct RunCounts {
     /// Structures with B factors that look like pLDDT, which their files do not name.
     #[serde(default)]
     pub(super) unnamed_plddt: u64,
+    /// Chains with breaks whose residues have no positions in the sequence.
+    #[serde(default)]
+    pub(super) unnumbered_chains: u64,
     /// Structures that are an assembly.
     pub(super) assemblies: u64,
     /// Structures that no bucket of the engine held, which ran alone.
@@ -124,6 +128,7 @@ impl RunCounters {
             (&self.rounded_atoms, counts.rounded_atoms),
             (&self.scaled_plddt, counts.scaled_plddt),
             (&self.unnamed_plddt, counts.unnamed_plddt),
+            (&self.unnumbered_chains, counts.unnumbered_chains),
             (&self.assemblies, counts.assemblies),
             (&self.alone, counts.alone),
             (&self.truncated, counts.truncated),
@@ -186,6 +191,8 @@ impl RunCounters {
         self.scaled_plddt.fetch_add(scaled, Relaxed);
         let unnamed = u64::from(structure.may_have_plddt());
         self.unnamed_plddt.fetch_add(unnamed, Relaxed);
+        let unnumbered = structure.unnumbered_broken_chains();
+        self.unnumbered_chains.fetch_add(unnumbered, Relaxed);
         let assembly = u64::from(structure.assembly != Assembly::Deposited);
         self.assemblies.fetch_add(assembly, Relaxed);
     }
@@ -251,6 +258,7 @@ impl RunCounters {
             rounded_atoms: self.rounded_atoms.load(Relaxed),
             scaled_plddt: self.scaled_plddt.load(Relaxed),
             unnamed_plddt: self.unnamed_plddt.load(Relaxed),
+            unnumbered_chains: self.unnumbered_chains.load(Relaxed),
             assemblies: self.assemblies.load(Relaxed),
             alone: self.alone.load(Relaxed),
             truncated: self.truncated.load(Relaxed),

@@ -108,6 +108,7 @@ impl RunHeader {
                 "rounded_atoms": counts.rounded_atoms,
                 "scaled_plddt": counts.scaled_plddt,
                 "unnamed_plddt": counts.unnamed_plddt,
+                "unnumbered_chains": counts.unnumbered_chains,
                 "assemblies": counts.assemblies,
                 "alone": counts.alone,
                 "truncated": counts.truncated,

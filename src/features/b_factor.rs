@@ -32,7 +32,7 @@ impl Feature for BFactor {
                       predicted models.",
             formula: "b_mean over the residue's heavy atoms; b_z = (b_ca - mean) / sd over the \
                       chain's C-alphas, sd of the population, null where it is 0",
-            source: "Parthasarathy and Murthy 1997",
+            source: "Parthasarathy and Murthy 1997, Protein Sci 6:2561",
             needs: &[],
         }
     }

@@ -92,6 +92,8 @@ features! {
     Torsions, torsions: torsions::Torsions;
     /// Angles of the C-alpha trace.
     CaGeometry, ca_geometry: ca_geometry::CaGeometry;
+    /// Torsions of the side chains.
+    SideChains, side_chains: side_chains::SideChains;
     /// Secondary structure and hydrogen bonds.
     Dssp, dssp: dssp::Dssp;
     /// Solvent-accessible area.

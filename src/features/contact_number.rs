@@ -46,10 +46,10 @@ impl Default for ContactNumber {
 impl ContactNumber {
     fn around(&self) -> [(&'static str, &'static str, &[Cutoff]); 2] {
         [
-            ("ca", "C-alpha", &self.ca),
+            ("ca", "C-alphas", &self.ca),
             (
                 "cb",
-                "C-beta, built from N, CA and C where it is missing",
+                "C-betas (built from N, CA and C where they are missing)",
                 &self.cb,
             ),
         ]
@@ -62,8 +62,10 @@ impl Feature for ContactNumber {
             summary: "How many other C-alphas, or C-betas, are near.",
             formula: "cn_i = |{ j != i : d(i, j) < R }|; a C-beta that glycine lacks, or the \
                       file, lies at -0.58273431 a + 0.56802827 b - 0.54067466 c + CA, with \
-                      b = CA - N, c = C - CA, a = b x c",
-            source: "Nishikawa and Ooi 1980",
+                      b = CA - N, c = C - CA, a = b x c. A residue without the atom has null, and \
+                      is not counted",
+            source: "Nishikawa and Ooi 1980, Int J Pept Protein Res 16:19; C-beta as in Dauparas \
+                     et al. 2022, Science 378:49",
             needs: &[],
         }
     }
@@ -94,7 +96,8 @@ impl Feature for ContactNumber {
         let column = |atom: &str, what: &str, cutoff: &Cutoff| {
             let angstrom = cutoff.angstrom();
             let of = if self.own_chain { "chain" } else { "model" };
-            let about = format!("Other residues of the {of} within {angstrom} A of the {what}.");
+            let about =
+                format!("Other {what} of the {of} within {angstrom} A of the residue's own.");
             let name = format!("cn_{atom}_{}", cutoff.label());
             ColumnDecl::residue(name, ColumnKind::Count, "", about)
         };

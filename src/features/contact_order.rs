@@ -22,13 +22,32 @@ use std::ops::Range;
 pub struct ContactOrder {
     /// Atoms closer than this are in contact.
     pub cutoff: Cutoff,
+    /// What the separation of two residues is.
+    pub separation: Separation,
 }
 
+/// What the separation of two residues of a chain is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Separation {
+    /// The difference of their positions in the chain's sequence, which counts unobserved residues;
+    /// in chains without positions ([`Structure::first_positions`]) as `ResIndex`.
+    ///
+    /// [`Structure::first_positions`]: crate::structure::Structure::first_positions
+    #[default]
+    Sequence,
+    /// The difference of their rows in the structure.
+    ResIndex,
+}
+
+/// The names in a config of [`Separation::Sequence`] and [`Separation::ResIndex`].
+const SEPARATIONS: &[&str] = &["sequence", "res_index"];
+
 impl Default for ContactOrder {
-    /// 6 A.
+    /// 6 A, in the sequence.
     fn default() -> Self {
         ContactOrder {
             cutoff: Cutoff::of_angstrom(6),
+            separation: Separation::Sequence,
         }
     }
 }
@@ -37,35 +56,57 @@ impl Feature for ContactOrder {
     fn about(&self) -> About {
         About {
             summary: "How far apart in the chain residues in contact are.",
-            formula: "co_i = mean of |i - j| over pairs of heavy atoms nearer than R, one of \
-                      residue i, one of another residue j of the chain; relative: the mean over \
-                      all such pairs, over the number of residues",
+            formula: "co_i = mean of |s_i - s_j| over pairs of heavy atoms nearer than R, one of \
+                      residue i, one of another residue j of the chain; s is label_seq_id, or the \
+                      position in SEQRES that REMARK 465 leads to, and in chains without these \
+                      res_index; relative: the mean over all such pairs, over the number of \
+                      observed residues",
             source: "Plaxco et al. 1998, J Mol Biol 277:985",
             needs: &[],
         }
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("contact_order.cutoff", Setting::Length(self.cutoff))]
+        let separation = match self.separation {
+            Separation::Sequence => SEPARATIONS[0],
+            Separation::ResIndex => SEPARATIONS[1],
+        };
+        vec![
+            ("contact_order.cutoff", Setting::Length(self.cutoff)),
+            (
+                "contact_order.separation",
+                Setting::Choice(separation, SEPARATIONS),
+            ),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("contact_order.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
+            ("contact_order.separation", Setting::Choice("sequence", _)) => {
+                self.separation = Separation::Sequence;
+            }
+            ("contact_order.separation", Setting::Choice("res_index", _)) => {
+                self.separation = Separation::ResIndex;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
+        let difference = match self.separation {
+            Separation::Sequence => "difference in sequence",
+            Separation::ResIndex => "difference of res_index",
+        };
         let about = format!(
-            "Mean difference of res_index over contacts of heavy atoms within {} A in the chain.",
+            "Mean {difference} over contacts of heavy atoms within {} A in the chain.",
             self.cutoff.angstrom()
         );
         let relative = |table, of: &str| {
             let about = format!(
-                "Relative contact order: mean difference of res_index over all contacts in \
-                 chains, over the residues of the {of}."
+                "Relative contact order: mean {difference} over all contacts in chains, over the \
+                 residues of the {of}."
             );
             ColumnDecl::residue("co_relative", ColumnKind::Real, "", about)
                 .of(table)
@@ -84,6 +125,10 @@ impl Feature for ContactOrder {
         let sums = r.device::<u64>("co_sums", RESIDUES, 2);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
         let (cells, residue_of) = (r.atom_cells(), r.atom_residue());
+        let positions = match self.separation {
+            Separation::Sequence => r.sequence(),
+            Separation::ResIndex => r.row_numbers(),
+        };
         let args = contact_order::Args {
             header: r.header(),
             structures,
@@ -91,6 +136,7 @@ impl Feature for ContactOrder {
             atoms,
             cells,
             residue_of,
+            positions,
             means: means.buffer,
             sums,
             radius: self.cutoff.milli_angstrom(),
@@ -121,18 +167,20 @@ impl Twin for contact_order::Views<'_> {
             atoms,
             cells,
             residue_of,
+            positions,
             means,
             sums,
             radius,
         } = self;
         let structures = StructureSpan::live(header, structures);
 
-        // The residue of each sorted atom, in the form of `residue_of`.
+        // The position of each sorted atom's residue, from 1; 0 for an atom of no residue.
         let mut numbers = vec![0; header[ATOMS] as usize];
         let own = parts(&mut numbers, structures.iter().map(StructureSpan::atoms));
         structures.par_iter().zip(own).for_each(|(structure, own)| {
             for (number, &source) in own.iter_mut().zip(&cells.source[structure.atoms()]) {
-                *number = residue_of[source as usize] as i32;
+                let residue = residue_of[source as usize] as usize;
+                *number = residue.checked_sub(1).map_or(0, |at| positions[at]);
             }
         });
         let count = header[RESIDUES] as usize;
@@ -145,7 +193,7 @@ impl Twin for contact_order::Views<'_> {
                     let mut contacts = Contacts::default();
                     for atom in &atoms[own.atoms()] {
                         let runs = cells.runs(grid, atom.position.into(), radius as i32);
-                        contacts.add(simd, &cells, runs, atom, radius, &numbers, row as i32 + 1);
+                        contacts.add(simd, &cells, runs, atom, radius, &numbers, positions[row]);
                     }
                     sums.copy_from_slice(&[contacts.sum, contacts.count]);
                     *mean = contacts.mean();
@@ -155,7 +203,8 @@ impl Twin for contact_order::Views<'_> {
     }
 }
 
-/// Vectors of differences whose sums fit 32 bits; a difference is at most 2^20.
+/// Vectors of differences whose sums fit 32 bits; a difference is at most 2^20, which is how far
+/// positions of a chain may be apart, and the most residues of a structure.
 const VECTORS_MAX: usize = 1024;
 
 /// The sum of sequence separations over contacts, and their number.
@@ -173,7 +222,8 @@ impl Contacts {
         }
     }
 
-    /// Adds the contacts of an atom of the residue that is `own` in `numbers`.
+    /// Adds the contacts of an atom of the residue at position `own`. No two residues of a chain
+    /// have the same position.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "an inner loop's state")]
     fn add<S: Simd>(

@@ -1,6 +1,6 @@
 //! The upload buffers. Each exists only if a feature asked for it.
 
-use super::layout::{Atom, Backbone, ChainSpan, ResidueSpan, StructureSpan, Tile};
+use super::layout::{Atom, Backbone, ChainSpan, ResidueSpan, SideChain, StructureSpan, Tile};
 use crate::record::Buffer;
 
 /// The channel that every structure by experiment has: the file's B factor of the C-alpha.
@@ -31,10 +31,17 @@ pub(super) struct Inputs {
     pub(super) cb: Option<Buffer<Atom>>,
     /// The backbone of each residue, `[residues]`.
     pub(super) backbone: Option<Buffer<Backbone>>,
+    /// The side chain of each residue, `[residues]`.
+    pub(super) side_chains: Option<Buffer<SideChain>>,
     /// The B factor or pLDDT of each residue's C-alpha, `[residues]`; NaN if it has none.
     pub(super) b: Option<Buffer<f32>>,
     /// The B factor or pLDDT of each atom, `[atoms]`.
     pub(super) atom_b: Option<Buffer<f32>>,
+    /// The position of each residue in its chain's sequence, `[residues]`, from 1 in each chain. In
+    /// chains without positions, as in `row_numbers`.
+    pub(super) sequence: Option<Buffer<i32>>,
+    /// The row of each residue in its structure, `[residues]`, from 1.
+    pub(super) row_numbers: Option<Buffer<i32>>,
     /// For each chain the range of its loose atoms, `[chains, 2]`: the first, and the number up to
     /// the last, which includes loose atoms of other chains between them.
     pub(super) loose: Option<Buffer<u32>>,

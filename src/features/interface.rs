@@ -48,7 +48,8 @@ impl Feature for Interface {
                       another chain, null at 12 A and beyond; iface: iface_dmin < R; \
                       iface_chain: the chain of b, of equally near ones the first; sasa_delta: \
                       the sasa of the chain alone, less that in the model",
-            source: "",
+            source: "Jones and Thornton 1996, Proc Natl Acad Sci USA 93:13 (buried areas of pairs of \
+                     chains)",
             needs: &["sasa"],
         }
     }

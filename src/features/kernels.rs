@@ -6,7 +6,7 @@
 //! or a twin with other parameters does not compile.
 
 use super::layout::{
-    Atom, AtomTag, Backbone, Bridges, ChainSpan, ResidueSpan, StructureSpan, Tile,
+    Atom, AtomTag, Backbone, Bridges, ChainSpan, ResidueSpan, SideChain, StructureSpan, Tile,
 };
 use crate::record::{Arg, Buffer, DType, Element, Kernel, Recorder, TwinLaunch};
 
@@ -46,6 +46,7 @@ structs!(
     Bridges,
     ChainSpan,
     ResidueSpan,
+    SideChain,
     StructureSpan,
     Tile
 );

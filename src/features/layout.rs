@@ -4,6 +4,7 @@
 //! A batch holds structures side by side. All indices count from the batch's start. The part of an
 //! item that was rejected while it was written is zeros, which every struct defines as absent.
 
+use super::columns::NULL_COUNT;
 use super::grid::Grid;
 use crate::structure::AtomClass;
 use bytemuck::{Pod, Zeroable};
@@ -174,6 +175,34 @@ pub(super) struct Backbone {
     pub(super) o: Position,
 }
 const _: () = assert!(size_of::<Backbone>() == 48);
+
+/// The side chain of a residue; each atom may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct SideChain {
+    pub(super) beta: Position,
+    /// The atoms that define chi1 to chi5, with N, C-alpha and C-beta.
+    pub(super) chain: [Position; 5],
+    /// A bit for each chi that has a bin, chi1's the lowest.
+    pub(super) bins: u32,
+    /// The chi that half a turn does not change but for the atoms' names, and the number of missing
+    /// atoms; NULL_COUNT for none.
+    pub(super) symmetric: i32,
+    pub(super) missing: i32,
+    pub(super) unused: u32,
+}
+const _: () = assert!(size_of::<SideChain>() == 88);
+
+impl SideChain {
+    pub(super) const NONE: SideChain = SideChain {
+        beta: Position::NONE,
+        chain: [Position::NONE; 5],
+        bins: 0,
+        symmetric: NULL_COUNT,
+        missing: NULL_COUNT,
+        unused: 0,
+    };
+}
 
 /// One residue of the batch.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

@@ -8,6 +8,7 @@ use super::layout::{
     ChainSpan, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES,
     Tile,
 };
+use super::side_chain_atoms::side_chain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{BFactorKind, Channel, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
@@ -61,6 +62,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
     ] != [atoms; 3]
     {
         "its atoms have columns of different lengths"
+    } else if ![0, atoms].contains(&structure.atom_name.len()) {
+        "its atoms have names of another number"
     } else if (structure.class.iter()).any(|class| class.radius_milli_angstrom() == 0) {
         "an atom has no class"
     } else if chains >= CHAINS_MAX as usize {
@@ -159,6 +162,12 @@ pub(super) fn write(
             };
         }
     }
+    if let Some(buffer) = inputs.side_chains {
+        let rows = views.take(buffer).iter_mut().zip(residues).enumerate();
+        rows.for_each(|(row, (to, residue))| {
+            *to = side_chain(structure, row, is_standard(residue));
+        });
+    }
     if let Some(buffer) = inputs.b {
         let b = views.take(buffer).iter_mut().zip(residues);
         b.for_each(|(b, residue)| {
@@ -168,6 +177,20 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.atom_b {
         views.take(buffer).copy_from_slice(&structure.b_factor);
+    }
+    if let Some(buffer) = inputs.sequence {
+        let first = structure.first_positions();
+        let rows = (1..).zip(residues);
+        let positions = rows.map(|(row, residue)| {
+            let first = first[residue.chain as usize].zip(residue.sequence_position);
+            first.map_or(row, |(first, position)| position - first + 1)
+        });
+        let values = views.take(buffer).iter_mut();
+        values.zip(positions).for_each(|(to, from)| *to = from);
+    }
+    if let Some(buffer) = inputs.row_numbers {
+        let rows = views.take(buffer).iter_mut();
+        rows.zip(1..).for_each(|(number, row)| *number = row);
     }
     if let Some(buffer) = inputs.loose {
         write_loose(bytemuck::cast_slice_mut(views.take(buffer)), structure, at);
@@ -224,8 +247,6 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
     let atoms = structure.atom_start.windows(2);
     for ((span, residue), atoms) in spans.iter_mut().zip(&structure.residues).zip(atoms) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let is_standard = is_standard_letter(residue.aa)
-            && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ");
         *span = ResidueSpan {
             structure: at[STRUCTURES],
             chain: at[CHAINS] + residue.chain,
@@ -234,9 +255,15 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
             aa: residue.aa,
             flags: ResidueSpan::PRESENT
                 | flag(!residue.break_before, ResidueSpan::LINKED)
-                | flag(is_standard, ResidueSpan::STANDARD),
+                | flag(is_standard(residue), ResidueSpan::STANDARD),
         };
     }
+}
+
+/// Whether the residue is one of the twenty standard amino acids, or selenomethionine.
+fn is_standard(residue: &Residue) -> bool {
+    is_standard_letter(residue.aa)
+        && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ")
 }
 
 /// Whether the letter is that of one of the twenty standard amino acids.
@@ -371,16 +398,16 @@ fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
 type Placed = ([i32; 3], bool);
 
 /// The residue's C-beta, and whether the file has it. For glycine, and if it is missing, it is
-/// built from the backbone. A residue without C-alpha has none, so contact numbers do not count it.
+/// built from N, C-alpha and C.
 fn c_beta(structure: &Structure, residue: &Residue) -> Option<Placed> {
     let atom = |index: u32| structure.position(index);
-    let ca = atom(residue.ca)?;
     let glycine = &residue.parent_comp_id == b"GLY     ";
     match atom(residue.cb).filter(|_| !glycine) {
         Some(real) => Some((real, true)),
         // The C-beta of a broken backbone can be beyond the bounds of coordinates.
         None => {
-            let built = virtual_c_beta(atom(residue.n)?, ca, atom(residue.c)?);
+            let [n, ca, c] = [atom(residue.n)?, atom(residue.ca)?, atom(residue.c)?];
+            let built = virtual_c_beta(n, ca, c);
             is_within_bounds(&built).then_some((built, false))
         }
     }

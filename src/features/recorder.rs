@@ -7,8 +7,8 @@ use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
-    TILES, Tile,
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, SideChain,
+    StructureSpan, TILES, Tile,
 };
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
@@ -335,6 +335,11 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.backbone, "backbone", RESIDUES, 1)
     }
 
+    /// The side chain of each residue, `[residues]`.
+    pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
+        self.input(|inputs| &mut inputs.side_chains, "side_chains", RESIDUES, 1)
+    }
+
     /// The B factor of each residue's C-alpha, `[residues]`, in A^2.
     pub(super) fn b(&mut self) -> Buffer<f32> {
         self.input(|inputs| &mut inputs.b, "b", RESIDUES, 1)
@@ -343,6 +348,17 @@ impl<'a> FeatureRecorder<'a> {
     /// The B factor of each atom, `[atoms]`, in A^2.
     pub(super) fn atom_b(&mut self) -> Buffer<f32> {
         self.input(|inputs| &mut inputs.atom_b, "atom_b", ATOMS, 1)
+    }
+
+    /// The position of each residue in its chain's sequence, `[residues]`: from 1 in each chain, and
+    /// at most 1,048,577. In chains without positions it is the row in the structure, from 1.
+    pub(super) fn sequence(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.sequence, "sequence", RESIDUES, 1)
+    }
+
+    /// The row of each residue in its structure, `[residues]`, from 1.
+    pub(super) fn row_numbers(&mut self) -> Buffer<i32> {
+        self.input(|inputs| &mut inputs.row_numbers, "row_numbers", RESIDUES, 1)
     }
 
     /// The range of each chain's loose atoms, `[chains, 2]`: the first, and the number up to the

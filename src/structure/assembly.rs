@@ -453,6 +453,9 @@ impl<'a> Copier<'a> {
         let (from, to) = (self.deposited, &mut self.built);
         to.element.extend_from_slice(&from.element[atoms.clone()]);
         to.class.extend_from_slice(&from.class[atoms.clone()]);
+        if let Some(names) = from.atom_name.get(atoms.clone()) {
+            to.atom_name.extend_from_slice(names);
+        }
         to.b_factor.extend_from_slice(&from.b_factor[atoms]);
         Ok(())
     }

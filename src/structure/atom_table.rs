@@ -59,6 +59,8 @@ pub(super) struct Run {
     /// The author's residue number, else the label's; `None` if the file has neither.
     pub seq: Option<i32>,
     pub label_seq: Option<i32>,
+    /// The position in SEQRES, from 1.
+    pub seqres: Option<i32>,
     /// 0 for none.
     pub ins_code: u8,
     pub comp: Text8,

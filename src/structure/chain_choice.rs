@@ -69,6 +69,7 @@ impl Structure {
         let loose: u64 = self.loose.iter().map(|it| u64::from(it.atom_count)).sum();
         let of_residues = starts.last().map_or(0, |&end| u64::from(end));
         columns == [atoms; 3]
+            && [0, atoms].contains(&self.atom_name.len())
             && starts.len() == self.residues.len() + 1
             && starts[0] == 0
             && starts.is_sorted()

@@ -3,9 +3,13 @@
 //! `scripts/make_components.py` makes the table, `components.tsv`, from the wwPDB chemical component
 //! dictionary and the names that simulation packages use.
 
+#[cfg(feature = "cli")]
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::atom_table::Kind;
+#[cfg(feature = "cli")]
+use super::model::Residue;
 use super::residue_template::{ResidueTemplates, TemplateId};
 use super::text8::{Text8, text8};
 
@@ -13,7 +17,8 @@ use super::text8::{Text8, text8};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Component {
     pub kind: Kind,
-    /// The standard component that this one is a variant of; blank if none is known.
+    /// The standard component that this one is a variant of, or the first of several; blank if none
+    /// is known.
     pub parent: Text8,
     /// One-letter code of the parent; `X` for none.
     pub aa: u8,
@@ -39,7 +44,41 @@ const BLANK: Text8 = *b"        ";
 /// The component of a space-padded id; `None` if it is not one of polymers.
 pub(super) fn lookup(id: Text8) -> Option<Component> {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| Table::parse(TSV)).get(id)
+    TABLE.get_or_init(Table::parse).get(id)
+}
+
+/// The standard components that a component was made of, separated by commas, if they are several:
+/// `MET,TYR,GLY` of the chromophore NRQ.
+#[cfg(feature = "cli")]
+pub(super) fn several_parents(id: Text8) -> Option<&'static str> {
+    static SEVERAL: OnceLock<HashMap<Text8, &'static str>> = OnceLock::new();
+    let of_table = || {
+        let rows = rows().filter_map(|row| {
+            let mut columns = row.split('\t');
+            let id = columns.next()?;
+            let parents = columns.nth(1)?;
+            parents
+                .contains(',')
+                .then(|| (text8(id.as_bytes()), parents))
+        });
+        rows.collect()
+    };
+    SEVERAL.get_or_init(of_table).get(&id).copied()
+}
+
+#[cfg(feature = "cli")]
+impl Residue {
+    /// The standard components that this one was made of, separated by commas, if they are several.
+    pub(crate) fn several_parents(&self) -> Option<&'static str> {
+        match self.comp_id == self.parent_comp_id {
+            true => None,
+            false => several_parents(self.comp_id),
+        }
+    }
+}
+
+fn rows() -> impl Iterator<Item = &'static str> {
+    TSV.lines().filter(|line| !line.starts_with('#'))
 }
 
 /// A hash table with linear probing. A lookup takes one multiplication and, for nearly all ids, one
@@ -50,8 +89,7 @@ struct Table {
 }
 
 impl Table {
-    fn parse(tsv: &str) -> Self {
-        let rows = || tsv.lines().filter(|line| !line.starts_with('#'));
+    fn parse() -> Self {
         let slot_count = (rows().count() * 4).next_power_of_two();
         let empty = Component::unknown(Kind::Cap);
         let mut table = Table {
@@ -96,7 +134,8 @@ fn parse_row(row: &str) -> (Text8, Component) {
         "C" => Kind::Cap,
         other => panic!("components.tsv: unknown kind {other:?} in {row:?}"),
     };
-    let parent = text8(next().as_bytes());
+    let parent = next().split(',').next().unwrap_or_default();
+    let parent = text8(parent.as_bytes());
     let aa = next().as_bytes().first().copied().unwrap_or(b'X');
     let template = ResidueTemplates::table().id_of(if parent == BLANK { id } else { parent });
     let component = Component {
@@ -136,9 +175,20 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "cli")]
+    #[test]
+    fn chromophores_have_several_parents_and_are_read_as_the_first() {
+        let parents = |id: &str| several_parents(text8(id.as_bytes()));
+        assert_eq!(parents("NRQ"), Some("MET,TYR,GLY"));
+        assert_eq!(parents("CRO"), Some("THR,TYR,GLY"));
+        assert_eq!([parents("MSE"), parents("ALA"), parents("HOH")], [None; 3]);
+        let nrq = find("NRQ").unwrap();
+        assert_eq!((nrq.parent, nrq.aa), (*b"MET     ", b'M'));
+    }
+
     #[test]
     fn every_row_of_the_table_is_found() {
-        for row in TSV.lines().filter(|line| !line.starts_with('#')) {
+        for row in rows() {
             let (id, component) = parse_row(row);
             assert_eq!(lookup(id), Some(component), "{row}");
         }

@@ -16,6 +16,7 @@
 
 mod assembly;
 mod atom_class;
+mod atom_name;
 mod atom_table;
 mod b_factor_fields;
 mod chain_choice;
@@ -36,6 +37,7 @@ mod reader;
 mod references;
 mod residue_runs;
 mod residue_template;
+mod sequence;
 mod structure_builder;
 mod text;
 mod text8;
@@ -43,6 +45,7 @@ mod topology;
 mod zstd;
 
 pub use atom_class::AtomClass;
+pub use atom_name::AtomName;
 pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 #[cfg(feature = "cli")]

@@ -1,6 +1,7 @@
 //! The protein model: heavy polymer atoms, one conformer for each residue.
 
 use super::atom_class::AtomClass;
+use super::atom_name::AtomName;
 use super::read_limits::reserve;
 use crate::Result;
 use std::fmt;
@@ -41,6 +42,9 @@ pub struct Structure {
     pub element: Vec<u8>,
     /// Radius and part of the surface, `[atoms]`.
     pub class: Vec<AtomClass>,
+    /// Names, `[atoms]`. Empty in a structure that has none, from a packed set of an earlier version
+    /// or a program's own: its side chains have no torsions.
+    pub atom_name: Vec<AtomName>,
     /// B factors, `[atoms]`: temperature factors in A^2, or pLDDT from 0 to 100. NaN if the file
     /// gives none.
     pub b_factor: Vec<f32>,
@@ -179,10 +183,15 @@ pub struct Residue {
     pub ins_code: u8,
     /// `label_seq_id`; `None` in a PDB file.
     pub label_seq_id: Option<i32>,
+    /// The position in the chain's sequence, unobserved residues counted: `label_seq_id`, or in a
+    /// PDB file the position in SEQRES, from 1, if the residues and REMARK 465 add up to SEQRES.
+    /// `None` otherwise.
+    pub sequence_position: Option<i32>,
     /// Component id (residue name), padded with spaces: `b"MSE     "`.
     pub comp_id: [u8; 8],
     /// The standard component that this one is a variant of (MET for MSE), or the component itself if
-    /// it is standard; blank if none is known.
+    /// it is standard; the first of several for a chromophore that was made of several residues;
+    /// blank if none is known.
     pub parent_comp_id: [u8; 8],
     /// One-letter code of the parent; `X` for none.
     pub aa: u8,
@@ -224,6 +233,7 @@ impl Structure {
         reserve(&mut self.xyz, atoms)?;
         reserve(&mut self.element, atoms)?;
         reserve(&mut self.class, atoms)?;
+        reserve(&mut self.atom_name, atoms)?;
         reserve(&mut self.b_factor, atoms)
     }
 

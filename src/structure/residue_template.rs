@@ -8,6 +8,7 @@
 use std::sync::OnceLock;
 
 use super::atom_class::AtomClass;
+use super::atom_name::AtomName;
 use super::atom_table::Atom;
 use super::element;
 use super::model::MISSING;
@@ -48,6 +49,7 @@ pub(super) struct ResidueTemplate {
     /// Names and elements.
     atoms: Vec<(u64, u8)>,
     classes: Vec<AtomClass>,
+    names: Vec<AtomName>,
     /// Indices of N, CA, C, O and CB, or [`MISSING`].
     backbone: [u32; 5],
 }
@@ -63,6 +65,8 @@ impl ResidueTemplate {
         });
         let class = |(name, element, radius)| AtomClass::known(radius, name, element);
         let classes = atoms.clone().map(class).collect();
+        let names = atoms.clone();
+        let names = names.map(|(name, ..)| AtomName::of_padded(name)).collect();
         let atoms: Vec<_> = atoms
             .map(|(name, element, _)| (u64::from_le_bytes(name), element))
             .collect();
@@ -70,16 +74,23 @@ impl ResidueTemplate {
         ResidueTemplate {
             atoms,
             classes,
+            names,
             backbone,
         }
     }
 
-    /// Adds the classes of a residue's atoms to `classes`, and returns the indices of the first N,
-    /// CA, C, O and CB, or [`MISSING`].
+    /// Adds the classes and names of a residue's atoms, and returns the indices of the first N, CA,
+    /// C, O and CB, or [`MISSING`].
     #[inline]
-    pub(super) fn apply(&self, atoms: &[Atom], classes: &mut Vec<AtomClass>) -> [u32; 5] {
+    pub(super) fn apply(
+        &self,
+        atoms: &[Atom],
+        classes: &mut Vec<AtomClass>,
+        names: &mut Vec<AtomName>,
+    ) -> [u32; 5] {
         if let Some(known) = self.fit(atoms) {
             classes.extend_from_slice(known);
+            names.extend_from_slice(&self.names[..atoms.len()]);
             let present = |at: u32| match (at as usize) < atoms.len() {
                 true => at,
                 false => MISSING,
@@ -87,6 +98,7 @@ impl ResidueTemplate {
             return self.backbone.map(present);
         }
         classes.extend(atoms.iter().map(|atom| self.class(atom.name, atom.element)));
+        names.extend(atoms.iter().map(|atom| AtomName::of_padded(atom.name)));
         let word = |atom: &Atom| (u64::from_le_bytes(atom.name), atom.element);
         backbone(atoms.iter().map(word))
     }
@@ -203,9 +215,13 @@ mod tests {
             let mut atoms: Vec<Atom> = names.map(|entry| atom(entry.1)).collect();
             let check = |atoms: &[Atom]| {
                 let (templates, mut classes) = (ResidueTemplates::table(), Vec::new());
-                let found = templates.of(templates.id_of(id)).apply(atoms, &mut classes);
+                let mut codes = Vec::new();
+                let template = templates.of(templates.id_of(id));
+                let found = template.apply(atoms, &mut classes, &mut codes);
                 let class = |atom: &Atom| AtomClass::of(id, atom.name, atom.element);
                 assert_eq!(classes, atoms.iter().map(class).collect::<Vec<_>>());
+                let code = |atom: &Atom| AtomName::of_padded(atom.name);
+                assert_eq!(codes, atoms.iter().map(code).collect::<Vec<_>>());
                 let names = ["N", "CA", "C", "O", "CB"].map(|name| text8(name.as_bytes()));
                 let expected = names.map(|name| {
                     let at = atoms.iter().position(|atom| atom.name == name);

@@ -83,7 +83,7 @@ impl<'a> StructureBuilder<'a> {
             .element
             .extend(atoms.iter().map(|atom| atom.element));
         let template = self.templates.of(component.template);
-        let backbone = template.apply(atoms, &mut structure.class);
+        let backbone = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
         structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
@@ -106,6 +106,7 @@ impl<'a> StructureBuilder<'a> {
             auth_seq_id: run.seq.unwrap_or_default(),
             ins_code: run.ins_code,
             label_seq_id: run.label_seq,
+            sequence_position: run.label_seq.or(run.seqres),
             comp_id: run.comp,
             parent_comp_id: component.parent,
             aa: component.aa,
@@ -157,6 +158,7 @@ impl<'a> StructureBuilder<'a> {
         structure.xyz.shrink_to_fit();
         structure.element.shrink_to_fit();
         structure.class.shrink_to_fit();
+        structure.atom_name.shrink_to_fit();
         structure.b_factor.shrink_to_fit();
         structure.residues.shrink_to_fit();
         structure.atom_start.shrink_to_fit();

@@ -26,6 +26,7 @@ mod guides;
 mod hostile;
 mod kills;
 mod limits;
+mod methods;
 mod mistakes;
 mod output;
 mod oversized;
@@ -36,6 +37,7 @@ mod reals;
 mod reduce;
 #[cfg(target_os = "linux")]
 mod release;
+mod residue_names;
 mod results;
 #[cfg(unix)]
 mod resume;

@@ -258,17 +258,32 @@ fn protrusion_compares_the_free_with_the_filled_volume() {
 
 #[test]
 fn contact_order_is_of_residues_in_contact_within_a_chain() {
+    let by_sequence = asking_for(&[FeatureName::ContactOrder]);
+    let mut by_rows = by_sequence.clone();
+    let rows = Setting::Choice("res_index", &["sequence", "res_index"]);
+    let (name, key) = (FeatureName::ContactOrder, "contact_order.separation");
+    by_rows.set(name, key, &rows).unwrap();
+    assert!(by_rows.settings(name).contains(&(key, rows)));
+    assert_contact_orders(by_sequence, true);
+    assert_contact_orders(by_rows, false);
+}
+
+fn assert_contact_orders(config: FeatureConfig, in_sequence: bool) {
     let structures = made_up();
-    let computed = Computed::of(&[FeatureName::ContactOrder], &structures);
+    let computed = Computed::new(config, &structures);
     let mut contacts = 0;
     for (n, s) in structures.iter().enumerate() {
         let atoms = atoms_of_rows(s);
+        let position = |i: usize| match s.residues[i].sequence_position {
+            Some(position) if in_sequence => i64::from(position),
+            _ => i as i64,
+        };
         let mut sums = vec![(0, 0); s.residues.len()];
         for (i, a) in &atoms {
             for (j, b) in &atoms {
                 let same_chain = s.residues[*i].chain == s.residues[*j].chain;
                 if i != j && same_chain && distance2(*a, *b) < 6_000i64.pow(2) {
-                    sums[*i].0 += i.abs_diff(*j);
+                    sums[*i].0 += position(*i).abs_diff(position(*j)) as usize;
                     sums[*i].1 += 1;
                 }
             }

@@ -19,4 +19,5 @@ mod properties;
 mod reals;
 mod sasa;
 mod settings;
+mod side_chains;
 mod summary;

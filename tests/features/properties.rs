@@ -284,6 +284,8 @@ fn with_far_chain(s: &Structure) -> Structure {
         .splice(loose_start..loose_start, far.element.iter().copied());
     to.class
         .splice(loose_start..loose_start, far.class.iter().copied());
+    to.atom_name
+        .splice(loose_start..loose_start, far.atom_name.iter().copied());
     to.b_factor
         .splice(loose_start..loose_start, far.b_factor.iter().copied());
     for channel in &mut to.channels {

@@ -35,10 +35,16 @@ fn contact_numbers(positions: &[Option<[i32; 3]>], cutoff_milli: i64) -> Vec<i32
 
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
     let of = |r: &Residue| {
-        let ca = s.position(r.ca)?;
         let glycine = &r.parent_comp_id == b"GLY     ";
         let real = if glycine { None } else { s.position(r.cb) };
-        real.or_else(|| Some(virtual_c_beta(s.position(r.n)?, ca, s.position(r.c)?)))
+        let built = || {
+            Some(virtual_c_beta(
+                s.position(r.n)?,
+                s.position(r.ca)?,
+                s.position(r.c)?,
+            ))
+        };
+        real.or_else(built)
     };
     s.residues.iter().map(of).collect()
 }

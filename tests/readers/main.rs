@@ -23,4 +23,5 @@ mod pdb;
 mod polymers;
 mod predicted_models;
 mod real_files;
+mod sequence;
 mod truncation;

@@ -43,11 +43,14 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
         let has_cb = random.below(5) != 0;
         let cb = atom(&mut random, b"CB      ", 1500, has_cb);
         let glycine = random.below(9) == 0;
+        let chain = random.below(3) as u32;
         s.residues.push(Residue {
-            chain: random.below(3) as u32,
+            chain,
             auth_seq_id: index as i32,
             ins_code: 0,
             label_seq_id: None,
+            // The second chain has gaps in its sequence, and the others have none.
+            sequence_position: (chain == 1).then_some(3 * index as i32 - 7),
             comp_id: *b"ALA     ",
             parent_comp_id: if glycine { *b"GLY     " } else { *b"ALA     " },
             aa: b'A',

@@ -70,6 +70,8 @@ struct Atoms {
     xyz: Int32Array,
     element: UInt8Array,
     class: UInt8Array,
+    /// `None` if the file lacks the field, as do those of earlier programs.
+    atom_name: Option<UInt8Array>,
     b_factor: Float32Array,
 }
 
@@ -178,6 +180,10 @@ impl Columns {
                 xyz: given("xyz", xyz.as_primitive::<Int32Type>().clone())?,
                 element: given("element", values::<UInt8Type>(&atom, "element"))?,
                 class: given("class", values::<UInt8Type>(&atom, "class"))?,
+                atom_name: match atom.column_by_name("atom_name") {
+                    Some(names) => Some(given("atom_name", names.as_primitive().clone())?),
+                    None => None,
+                },
                 b_factor: given("b_factor", values::<Float32Type>(&atom, "b_factor"))?,
             },
         })
@@ -282,6 +288,10 @@ impl Columns {
             element: self.atoms.element.values()[atoms.clone()].to_vec(),
             class: bytemuck::cast_slice::<u8, AtomClass>(&self.atoms.class.values()[atoms.clone()])
                 .to_vec(),
+            atom_name: match &self.atoms.atom_name {
+                Some(names) => bytemuck::cast_slice(&names.values()[atoms.clone()]).to_vec(),
+                None => Vec::new(),
+            },
             b_factor: self.atoms.b_factor.values()[atoms].to_vec(),
             b_factor_kind: kind.ok_or_else(|| damaged("its `b_factor_kind` is not known"))?,
             plddt_scaled: self.plddt_scaled.value(row),

@@ -4,6 +4,7 @@ use super::columns::{Lists, damaged, given, no_nulls, strings, values};
 use crate::error::Result;
 use crate::structure::{MISSING, Residue, Structure, Uniprot};
 use arrow_array::builder::{BooleanBuilder, Int32Builder, StringBuilder, UInt32Builder};
+use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Int32Array, StringArray, StructArray, UInt32Array,
@@ -22,6 +23,7 @@ pub(super) struct ResidueBuilders {
     auth_seq_id: Int32Builder,
     ins_code: StringBuilder,
     label_seq_id: Int32Builder,
+    sequence_position: Int32Builder,
     comp_id: StringBuilder,
     parent_comp_id: StringBuilder,
     aa: StringBuilder,
@@ -51,6 +53,8 @@ impl ResidueBuilders {
             let code = code.map(|code| &*code.encode_utf8(&mut text));
             self.ins_code.append_option(code);
             self.label_seq_id.append_option(residue.label_seq_id);
+            self.sequence_position
+                .append_option(residue.sequence_position);
             self.comp_id.append_value(component_text(&residue.comp_id));
             let parent = component_text(&residue.parent_comp_id);
             self.parent_comp_id.append_value(parent);
@@ -78,6 +82,7 @@ impl ResidueBuilders {
             Arc::new(self.auth_seq_id.finish()),
             Arc::new(self.ins_code.finish()),
             Arc::new(self.label_seq_id.finish()),
+            Arc::new(self.sequence_position.finish()),
             Arc::new(self.comp_id.finish()),
             Arc::new(self.parent_comp_id.finish()),
             Arc::new(self.aa.finish()),
@@ -100,6 +105,8 @@ pub(super) struct Residues {
     auth_seq_id: Int32Array,
     ins_code: StringArray,
     label_seq_id: Int32Array,
+    /// `None` if the file lacks the field, as do those of earlier programs.
+    sequence_position: Option<Int32Array>,
     comp_id: StringArray,
     parent_comp_id: StringArray,
     aa: StringArray,
@@ -120,7 +127,7 @@ impl Residues {
         let index = |name: &str| values::<UInt32Type>(structs, name);
         let number = |name: &str| values::<Int32Type>(structs, name);
         let break_before = child(structs, "break_before");
-        let break_before = arrow_array::cast::AsArray::as_boolean(&*break_before).clone();
+        let break_before = break_before.as_boolean().clone();
         no_nulls("break_before", &break_before)?;
         Ok(Residues {
             lists,
@@ -128,6 +135,9 @@ impl Residues {
             auth_seq_id: given("auth_seq_id", number("auth_seq_id"))?,
             ins_code: strings(structs, "ins_code"),
             label_seq_id: number("label_seq_id"),
+            sequence_position: structs
+                .column_by_name("sequence_position")
+                .map(|array| array.as_primitive().clone()),
             comp_id: given("comp_id", strings(structs, "comp_id"))?,
             parent_comp_id: given("parent_comp_id", strings(structs, "parent_comp_id"))?,
             aa: given("aa", strings(structs, "aa"))?,
@@ -188,11 +198,16 @@ impl Residues {
                 ));
             }
             let [n, ca, c, o, cb] = backbone;
+            let label_seq_id = optional(&self.label_seq_id, at);
             structure.residues.push(Residue {
                 chain: chain[at],
                 auth_seq_id: auth_seq_id[at],
                 ins_code: self.ins_code(at)?,
-                label_seq_id: optional(&self.label_seq_id, at),
+                label_seq_id,
+                sequence_position: match &self.sequence_position {
+                    Some(positions) => optional(positions, at),
+                    None => label_seq_id,
+                },
                 comp_id: component(self.comp_id.value(at))?,
                 parent_comp_id: component(self.parent_comp_id.value(at))?,
                 aa: match self.aa.value(at).as_bytes() {

@@ -118,6 +118,7 @@ struct AtomBuilders {
     xyz: Int32Builder,
     element: UInt8Builder,
     class: UInt8Builder,
+    atom_name: UInt8Builder,
     b_factor: Float32Builder,
 }
 
@@ -130,7 +131,7 @@ fn bytes_of(structure: &Structure) -> usize {
     let length = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
     let of_names = 64 * (structure.chains.len() + structure.uniprot.len() + 2)
         + (length(&structure.method) + length(&structure.title));
-    18 * structure.xyz.len()
+    19 * structure.xyz.len()
         + (70 * structure.residues.len() + 8 * structure.loose.len() + of_names)
         + 4 * values.sum::<usize>()
 }
@@ -206,6 +207,13 @@ impl Rows {
         atoms.element.append_slice(&structure.element);
         let class = bytemuck::cast_slice(&structure.class);
         atoms.class.append_slice(class);
+        match structure.atom_name.len() == structure.xyz.len() {
+            true => {
+                let names = bytemuck::cast_slice(&structure.atom_name);
+                atoms.atom_name.append_slice(names);
+            }
+            false => atoms.atom_name.append_value_n(0, structure.xyz.len()),
+        }
         atoms.b_factor.append_slice(&structure.b_factor);
     }
 
@@ -261,6 +269,7 @@ impl Rows {
             Arc::new(FixedSizeListArray::new(Arc::clone(item), *size, xyz, None)),
             Arc::new(self.atoms.element.finish()),
             Arc::new(self.atoms.class.finish()),
+            Arc::new(self.atoms.atom_name.finish()),
             Arc::new(self.atoms.b_factor.finish()),
         ];
         let residues = of("residues");

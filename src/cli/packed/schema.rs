@@ -24,6 +24,9 @@ pub(super) const FOLLOWED_KEY: &str = "tapeloop.followed";
 /// Columns that sets of earlier programs lack. Their structures have nulls in these.
 const LATER_COLUMNS: [&str; 3] = ["method", "resolution", "title"];
 
+/// Fields of structs that sets of earlier programs lack. Their structs have nulls in these.
+const LATER_FIELDS: [&str; 2] = ["sequence_position", "atom_name"];
+
 fn required(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
 }
@@ -89,6 +92,7 @@ pub(super) fn columns() -> Fields {
                 required("auth_seq_id", Int32),
                 optional("ins_code", Utf8),
                 optional("label_seq_id", Int32),
+                optional("sequence_position", Int32),
                 required("comp_id", Utf8),
                 required("parent_comp_id", Utf8),
                 required("aa", Utf8),
@@ -123,6 +127,7 @@ pub(super) fn columns() -> Fields {
                 required("xyz", point),
                 required("element", UInt8),
                 required("class", UInt8),
+                required("atom_name", UInt8),
                 required("b_factor", Float32),
             ])),
         ),
@@ -193,8 +198,8 @@ pub(super) fn check(schema: &Schema) -> Result<SetSettings> {
     SetSettings::parse(metadata.get(READER_KEY).map(String::as_str), annotations)
 }
 
-/// Whether the types are the same, but for what may be null and what the items of lists are called:
-/// programs differ in both.
+/// Whether the type `a` of a file is `b`, but for what may be null and what the items of lists are
+/// called: programs differ in both. It may lack [`LATER_FIELDS`].
 fn is_same(a: &DataType, b: &DataType) -> bool {
     match (a, b) {
         (DataType::List(a), DataType::List(b)) => is_same(a.data_type(), b.data_type()),
@@ -202,10 +207,14 @@ fn is_same(a: &DataType, b: &DataType) -> bool {
             n == m && is_same(a.data_type(), b.data_type())
         }
         (DataType::Struct(a), DataType::Struct(b)) => {
-            let is_same_field = |(a, b): (&Arc<Field>, &Arc<Field>)| {
+            let is_same_field = |(a, b): (&Arc<Field>, &&Arc<Field>)| {
                 a.name() == b.name() && is_same(a.data_type(), b.data_type())
             };
-            a.len() == b.len() && a.iter().zip(b).all(is_same_field)
+            let is_expected = |b: &&Arc<Field>| {
+                !LATER_FIELDS.contains(&b.name().as_str()) || a.find(b.name()).is_some()
+            };
+            let b: Vec<_> = b.iter().filter(is_expected).collect();
+            a.len() == b.len() && a.iter().zip(&b).all(is_same_field)
         }
         (a, b) => a == b,
     }

@@ -6,6 +6,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
     Channel, LooseSpan, MISSING, ReadLimits, ReadOptions, Reader, Structure, Truncation, Uniprot,
 };
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ListArray, RecordBatch, StructArray};
+use arrow_schema::{Field, Schema};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -205,6 +208,54 @@ fn files_of_earlier_programs_have_no_method_resolution_and_title() {
         ..structure
     };
     assert!(read == earlier);
+}
+
+/// The batch without a field of the structs in a column of lists.
+fn without_field(batch: &RecordBatch, column: &str, field: &str) -> RecordBatch {
+    let schema = batch.schema();
+    let at = schema.index_of(column).unwrap();
+    let list = batch.column(at).as_list::<i32>();
+    let structs = list.values().as_struct();
+    let fields = structs.fields().iter().zip(structs.columns());
+    let kept = fields.filter(|(own, _)| own.name() != field);
+    let (fields, arrays): (Vec<_>, Vec<_>) = kept
+        .map(|(own, array)| (Arc::clone(own), Arc::clone(array)))
+        .unzip();
+    assert_eq!(fields.len() + 1, structs.num_columns());
+    let items = StructArray::new(fields.into(), arrays, None);
+    let item = Arc::new(Field::new_list_field(items.data_type().clone(), false));
+    let list = ListArray::new(item, list.offsets().clone(), Arc::new(items), None);
+    let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+    fields[at] = Arc::new(Field::new(column, list.data_type().clone(), false));
+    let mut columns = batch.columns().to_vec();
+    columns[at] = Arc::new(list);
+    let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+    RecordBatch::try_new(Arc::new(schema), columns).unwrap()
+}
+
+#[test]
+fn files_of_earlier_programs_have_no_positions_in_seqres_and_no_names_of_atoms() {
+    for name in ["1a8o.pdb", "1a8o.cif.gz"] {
+        let structure = sample(name);
+        let mut rows = Rows::default();
+        rows.add(0, "x", &Ok(structure.clone()));
+        let batch = rows
+            .finish(&Arc::new(schema(&SetSettings::default())))
+            .unwrap();
+        let batch = without_field(&batch, "residues", "sequence_position");
+        let batch = without_field(&batch, "atoms", "atom_name");
+        assert!(check(&batch.schema()).is_ok());
+        let columns = Columns::new(batch).unwrap();
+        let limits = ReadLimits::default();
+        let read = columns.structures(0..1, &limits).unwrap().remove(0);
+        let mut earlier = structure.clone();
+        earlier.atom_name.clear();
+        for residue in &mut earlier.residues {
+            assert!(residue.sequence_position.is_some());
+            residue.sequence_position = residue.label_seq_id;
+        }
+        assert!(read == earlier && !structure.atom_name.is_empty());
+    }
 }
 
 #[test]

@@ -142,6 +142,7 @@ fn group(feature: FeatureName, column: &str) -> &'static str {
             "Packing"
         }
         FeatureName::Torsions | FeatureName::CaGeometry => "Backbone",
+        FeatureName::SideChains => "Side chains",
         FeatureName::Dssp if column.starts_with("hb_") => "Hydrogen bonds",
         FeatureName::Dssp => "Secondary structure",
         FeatureName::Sasa | FeatureName::Rsa => "Solvent accessibility",

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Returns a value of a structure's row, by the row's index in the structure.
 type OfRow<T> = fn(&StructureRows, usize) -> T;
-type TextOfRow = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
+pub(super) type TextOfRow = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
 type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
 
 /// A column of a table.
@@ -31,6 +31,8 @@ pub(super) struct Column {
 enum Source {
     Text(TextOfRow),
     Padded(PaddedOfRow),
+    /// The parents of residues.
+    Parents,
     Code(OfRow<u8>, Option<u8>),
     Integer(OfRow<Option<i32>>),
     Real(OfRow<Option<f32>>),
@@ -53,6 +55,11 @@ impl Column {
     /// Strings. Neighbouring rows with the same string return the same memory.
     pub(super) fn text(name: &str, about: &str, of: TextOfRow) -> Self {
         Column::new(name, Kind::Text, about, Source::Text(of))
+    }
+
+    /// The parents of residues; null if there is none.
+    pub(super) fn parents(name: &str, about: &str) -> Self {
+        Column::new(name, Kind::Word, about, Source::Parents).nullable()
     }
 
     /// Names padded with spaces. A blank name is null if the column is nullable, and empty if not.
@@ -183,6 +190,15 @@ impl Column {
             Source::Padded(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
                 let names = rows.clone().map(|row| of(record, row));
                 keys.extend_padded(names, self.spec.nullable);
+            }),
+            Source::Parents => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                for row in rows.clone() {
+                    let residue = record.residue(row);
+                    match residue.several_parents() {
+                        None => keys.extend_padded(std::iter::once(&residue.parent_comp_id), true),
+                        several => keys.extend_texts(std::iter::once(several)),
+                    }
+                }
             }),
             Source::Code(of, blank) => {
                 Dictionary::of(group, |keys, RowRange { of: record, rows }| {

@@ -2,7 +2,7 @@
 
 use super::super::annotations::{AnnotationColumn, Level};
 use super::super::config::{ASSEMBLIES, Reduction, RowKind, TABLES};
-use super::column::Column;
+use super::column::{Column, TextOfRow};
 use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
@@ -117,6 +117,20 @@ fn entry_id() -> Column {
     .nullable()
 }
 
+fn author_chain(of: TextOfRow) -> Column {
+    Column::text(
+        "auth_asym_id",
+        "The author's chain; null where the file names none.",
+        of,
+    )
+    .nullable()
+}
+
+/// The text, unless it is empty.
+fn named(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
 fn of_residues() -> Vec<Column> {
     vec![
         Column::integer(
@@ -125,9 +139,7 @@ fn of_residues() -> Vec<Column> {
             |_, row| Some(row as i32),
         ),
         entry_id(),
-        Column::text("auth_asym_id", "The author's chain.", |r, row| {
-            Some(&r.chain_of(row).auth_asym_id)
-        }),
+        author_chain(|r, row| named(&r.chain_of(row).auth_asym_id)),
         Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
             Some(r.residue(row).auth_seq_id)
         }),
@@ -152,15 +164,14 @@ fn of_residues() -> Vec<Column> {
         Column::padded("comp_id", "The residue name.", |r, row| {
             &r.residue(row).comp_id
         }),
-        Column::padded(
+        Column::parents(
             "parent_comp_id",
-            "The standard residue that this one is a variant of.",
-            |r, row| &r.residue(row).parent_comp_id,
-        )
-        .nullable(),
+            "The standard residue that this one is a variant of; with commas those of a chromophore \
+             that was made of several.",
+        ),
         Column::code(
             "aa",
-            "The one-letter code of the parent; X if there is none.",
+            "The one-letter code of the parent, or of the first; X if there is none.",
             |r, row| r.residue(row).aa,
             Some(b'X'),
         ),
@@ -196,8 +207,8 @@ fn of_variants() -> Vec<Column> {
         )
         .nullable(),
         entry_id(),
-        Column::text("auth_asym_id", "The author's chain.", |r, row| {
-            Some(match r.variant_residue(row) {
+        author_chain(|r, row| {
+            named(match r.variant_residue(row) {
                 Some(residue) => &r.chain_of(residue).auth_asym_id,
                 None => &r.variant_key(row).chain,
             })
@@ -264,9 +275,7 @@ fn of_contacts() -> Vec<Column> {
 fn of_chains() -> Vec<Column> {
     vec![
         entry_id(),
-        Column::text("auth_asym_id", "The author's chain.", |r, row| {
-            Some(&r.chain(row).auth_asym_id)
-        }),
+        author_chain(|r, row| named(&r.chain(row).auth_asym_id)),
         Column::text("label_asym_id", "mmCIF's own chain.", |r, row| {
             r.chain(row).label_asym_id.as_deref()
         })

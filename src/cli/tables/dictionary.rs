@@ -134,7 +134,7 @@ impl<'a> Dictionary<'a> {
         }
     }
 
-    /// Adds the texts of a structure's indices; negative ones are null.
+    /// Adds the texts of a structure's indices; negative ones and empty texts are null.
     pub(super) fn extend_indices(&mut self, indices: &[i32], text: impl Fn(usize) -> &'a str) {
         self.indices.clear();
         for &index in indices {
@@ -146,7 +146,11 @@ impl<'a> Dictionary<'a> {
                 self.indices.resize(index + 1, UNKNOWN);
             }
             if self.indices[index] == UNKNOWN {
-                self.indices[index] = self.key_of(text(index));
+                let text = text(index);
+                self.indices[index] = match text.is_empty() {
+                    true => NULL,
+                    false => self.key_of(text),
+                };
             }
             self.keys.push(self.indices[index]);
         }

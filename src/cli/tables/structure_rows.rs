@@ -64,6 +64,7 @@ impl StructureRows {
             xyz: Vec::new(),
             element: Vec::new(),
             class: Vec::new(),
+            atom_name: Vec::new(),
             b_factor: Vec::new(),
             atom_start: Vec::new(),
             loose: Vec::new(),

@@ -44,6 +44,7 @@ fn residue(chain: u32, number: i32) -> Residue {
         auth_seq_id: number,
         ins_code: if number == 2 { b'A' } else { 0 },
         label_seq_id: (chain == 0).then_some(number + 10),
+        sequence_position: None,
         comp_id: if number == 3 {
             *b"UNK     "
         } else {

@@ -10,11 +10,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tins\tcomp\tparent\taa\t\
+const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tposition\tins\tcomp\tparent\taa\t\
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\
                         atom_start\tatom_count\tpredicted";
 const ATOMS: &str =
-    "source\tmodel\tatom\tchain\tres_index\tx\ty\tz\telement\tradius\tside\tpolar\tb";
+    "source\tmodel\tatom\tchain\tres_index\tname\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
 /// Writes the two tables.
 pub(super) struct Dump {
@@ -71,10 +71,11 @@ fn append_residues(source: &str, s: &Structure, out: &mut impl Write) -> io::Res
         let start = s.atom_start[index];
         writeln!(
             out,
-            "{source}\t{}\t{index}\t{}\t{chain_id}\t{}\t{}\t{}\t{}\t{}\t{}\t{backbone}\t{start}\t{}\t{}",
+            "{source}\t{}\t{index}\t{}\t{chain_id}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{backbone}\t{start}\t{}\t{}",
             s.model,
             residue.chain,
             residue.auth_seq_id,
+            field(residue.sequence_position),
             text(&[residue.ins_code]),
             text(&residue.comp_id),
             text(&residue.parent_comp_id),
@@ -93,9 +94,10 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
         let b_factor = Some(b_factor).filter(|b_factor| !b_factor.is_nan());
         writeln!(
             out,
-            "{source}\t{}\t{atom}\t{chain}\t{}\t{x}\t{y}\t{z}\t{}\t{}\t{}\t{}\t{}",
+            "{source}\t{}\t{atom}\t{chain}\t{}\t{}\t{x}\t{y}\t{z}\t{}\t{}\t{}\t{}\t{}",
             s.model,
             field(residue),
+            s.atom_name.get(atom).map_or("", |name| name.as_str()),
             s.element[atom],
             class.radius_milli_angstrom(),
             u8::from(class.is_side()),

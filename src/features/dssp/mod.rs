@@ -43,12 +43,16 @@ const CLASSES: &[&str] = &["H", "E", "C"];
 impl Feature for Dssp {
     fn about(&self) -> About {
         About {
-            summary: "Secondary structure by patterns of backbone hydrogen bonds, and the bonds.",
+            summary: "Secondary structure by patterns of backbone hydrogen bonds, and the best \
+                      partners for such bonds.",
             formula: "E = 27.888 kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN), with H 1 A from N \
-                      against the C=O before, to 0.001 kcal/mol; a bond if E < -0.5; no bond \
-                      from proline, after a break, or of C-alphas 9 A apart; I replaces H, then \
-                      H, E, B, G, T, S in this order; null where N, CA, C or O is missing",
-            source: "Kabsch and Sander 1983, Biopolymers 22:2577",
+                      against the C=O before, to 0.001 kcal/mol; a bond if E < -0.5, which ss8 \
+                      is made of; hb_* are the partners with the lowest E < 0, which need not be \
+                      bonds; none for N-H of proline or after a break, or of C-alphas 9 A apart; \
+                      I replaces H, then H, E, B, G, T, S in this order; null where N, CA, C or O \
+                      is missing",
+            source: "Kabsch and Sander 1983, Biopolymers 22:2577; version 4: Hekkelman et al. 2025, \
+                     Protein Sci 34:e70208",
             needs: &[],
         }
     }
@@ -95,14 +99,16 @@ impl Feature for Dssp {
             ("hb_ohn1", "best donor to the residue's O"),
             ("hb_ohn2", "second best donor to the residue's O"),
         ] {
-            let about = format!("The {what}, by its res_index.");
+            let about = format!(
+                "The {what}, by its res_index; a hydrogen bond if the energy is below -0.5."
+            );
             // Of two partners with equal rounded energies the lower index is first; a bond whose
             // energy rounds to 0 is none.
             columns.push(
                 ColumnDecl::residue(name, ColumnKind::Count, "", about)
                     .reference(Tolerance::EXACT.but_for(25)),
             );
-            let about = format!("Energy of the hydrogen bond with the {what}.");
+            let about = format!("Energy with the {what}; below -0.5 a hydrogen bond.");
             let name = format!("{name}_energy");
             columns.push(
                 ColumnDecl::residue(name, ColumnKind::Real, "kcal/mol", about)

@@ -56,7 +56,8 @@ impl Feature for Sasa {
             formula: "sum over the residue's atoms of 4 pi R^2 n / N, R = radius + probe, n of N \
                       golden-spiral points at R from the atom that lie in no other atom's sphere \
                       R of the model; ProtOr radii; sasa_total = sum over residues",
-            source: "Shrake and Rupley 1973; points as FreeSASA's, Mitternacht 2016",
+            source: "Shrake and Rupley 1973, J Mol Biol 79:351; points as FreeSASA's, Mitternacht \
+                     2016, F1000Research 5:189",
             needs: &[],
         }
     }
@@ -107,7 +108,10 @@ impl Feature for Sasa {
                 "sasa_side",
                 "Of it, that of all atoms but N, CA, C, O and OXT.",
             ),
-            column("sasa_polar", "Of it, that of N, O, S, Se and P."),
+            column(
+                "sasa_polar",
+                "Of it, that of N, O, S, Se and P: sulphur counts as polar, as in FreeSASA's classes.",
+            ),
             total(TableName::Chains, "chain"),
             total(TableName::Structures, "structure"),
         ]

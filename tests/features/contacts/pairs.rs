@@ -73,7 +73,7 @@ fn found(computed: &Computed, n: usize) -> Rows {
 fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
     let of = |residue: &tapeloop::structure::Residue| {
         let [n, ca, c] = [residue.n, residue.ca, residue.c].map(|atom| s.position(atom));
-        let own = s.position(residue.cb).filter(|_| ca.is_some());
+        let own = s.position(residue.cb);
         let own = own.filter(|_| &residue.parent_comp_id != b"GLY     ");
         own.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
     };

@@ -8,6 +8,7 @@ fn part<const N: usize>(s: &Structure, rows: [(usize, usize); N]) -> Structure {
         xyz: Vec::new(),
         element: Vec::new(),
         class: Vec::new(),
+        atom_name: Vec::new(),
         b_factor: Vec::new(),
         residues: Vec::new(),
         atom_start: vec![0],

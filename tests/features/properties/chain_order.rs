@@ -9,6 +9,7 @@ fn with_rows(s: &Structure, rows: &[usize], chains: &[u32]) -> Structure {
         xyz: Vec::new(),
         element: Vec::new(),
         class: Vec::new(),
+        atom_name: Vec::new(),
         b_factor: Vec::new(),
         residues: Vec::new(),
         atom_start: vec![0],
@@ -18,6 +19,7 @@ fn with_rows(s: &Structure, rows: &[usize], chains: &[u32]) -> Structure {
         to.xyz.extend(&s.xyz[atoms.clone()]);
         to.element.extend(&s.element[atoms.clone()]);
         to.class.extend(&s.class[atoms.clone()]);
+        to.atom_name.extend(&s.atom_name[atoms.clone()]);
         to.b_factor.extend(&s.b_factor[atoms]);
     };
     for &row in rows {

@@ -74,7 +74,7 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
     let table = &compute(slice::from_ref(&s), &config, 1)[0];
     assert_matches(&s, table);
     let of_c_alpha = [
-        "cn_ca_8", "cn_cb_8", "wcn", "hse_a_up", "hse_b_up", "phi", "ss8", "b_ca", "b_z",
+        "cn_ca_8", "wcn", "hse_a_up", "hse_b_up", "phi", "ss8", "b_ca", "b_z",
     ];
     for column in of_c_alpha.map(|name| of_residues(table, name)) {
         match column {
@@ -82,6 +82,24 @@ fn a_residue_without_c_alpha_is_null_and_no_neighbour() {
             Column::Real(values) => assert!(values[20].is_nan()),
         }
     }
+    // Its C-beta counts, and is counted, as long as the file has it.
+    let near_c_betas = |s: &Structure| {
+        let table = &compute(slice::from_ref(s), &config, 1)[0];
+        match of_residues(table, "cn_cb_10") {
+            Column::Count(values) => values.to_vec(),
+            Column::Real(_) => panic!("cn_cb_10 is a count"),
+        }
+    };
+    let with = near_c_betas(&s);
+    assert!(s.residues[20].cb != MISSING && with[20] > 0);
+    s.residues[20].cb = MISSING;
+    let without = near_c_betas(&s);
+    assert_eq!(without[20], NULL_COUNT);
+    let lost = with
+        .iter()
+        .zip(&without)
+        .filter(|(with, without)| with > without);
+    assert_eq!(lost.count(), with[20] as usize + 1);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! that end after the coordinates. Serial numbers are not read, so they may be anything.
 
 mod remark350;
+mod seqres;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,6 +13,7 @@ use std::ops::Range;
 use memchr::{memchr, memmem};
 
 use self::remark350::Remark350;
+use self::seqres::Seqres;
 use crate::structure::atom_table::{
     Atom, AtomTable, BFactorField, FieldsOfAtoms, NO_NAME, NameId, Run,
 };
@@ -53,6 +55,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         modified: HashSet::new(),
         half_reference: None,
         resolutions: [None; 2],
+        seqres: Seqres::default(),
     };
     let mut at = 0;
     let mut has_end = false;
@@ -69,6 +72,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if reader.table.atoms.is_empty() {
         return Err(Error::input("no ATOM or HETATM records"));
     }
+    reader.seqres.number(reader.table);
     let read = reader.table.atoms.len() as u32;
     reader.table.truncation = match reader.master_atoms {
         _ if reader.in_model && !has_end && text.last() != Some(&b'\n') => {
@@ -124,6 +128,7 @@ struct PdbReader<'a> {
     half_reference: Option<(NameId, i32, i32)>,
     /// The resolutions of REMARK 2 and of REMARK 3.
     resolutions: [Option<f32>; 2],
+    seqres: Seqres,
 }
 
 impl<'a> PdbReader<'a> {
@@ -256,6 +261,7 @@ impl<'a> PdbReader<'a> {
                 let count = int(padded(line)[50..55].trim_ascii());
                 self.master_atoms = count.and_then(|count| u32::try_from(count).ok());
             }
+            b"SEQRES" => self.seqres.sequence_line(line, &mut self.table.names),
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 (self.in_model, self.key) = (false, None);
@@ -273,6 +279,9 @@ impl<'a> PdbReader<'a> {
                     (Some(b"   3"), _) => {
                         let found = resolution_after(text, b"RESOLUTION RANGE HIGH (ANGSTROMS) :");
                         self.resolutions[1] = self.resolutions[1].or(found);
+                    }
+                    (Some(b" 465"), _) => {
+                        self.seqres.remark_line(line, &mut self.table.names);
                     }
                     _ => {}
                 }
