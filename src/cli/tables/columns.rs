@@ -257,11 +257,14 @@ fn of_contacts() -> Vec<Column> {
         Column::integer(
             "separation",
             "How much farther in the chain's sequence the second residue is: by label_seq_id, or by \
-             res_index where the file has none. Null for residues of different chains.",
+             the position in SEQRES of PDB files; by res_index where a file gives neither. Null for \
+             residues of different chains.",
             |r, row| {
                 let [i, j] = r.pair(row);
                 let [one, other] = [i, j].map(|residue| r.residue(residue));
-                let positions = one.label_seq_id.zip(other.label_seq_id);
+                let is_numbered = r.is_numbered(one.chain);
+                let positions = one.sequence_position.zip(other.sequence_position);
+                let positions = positions.filter(|_| is_numbered);
                 let (from, to) = positions.unwrap_or((i as i32, j as i32));
                 (one.chain == other.chain).then_some(to - from)
             },

@@ -21,6 +21,8 @@ pub(crate) struct StructureRows {
     pub(super) features: Arc<FeatureTable>,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
+    /// By chain, if there are contacts: its first position in the sequence, where it has positions.
+    first_positions: Vec<Option<i32>>,
     /// The residues that have rows; `None` for all.
     pub(super) selected: Option<BooleanBuffer>,
     /// What the annotations bring.
@@ -75,6 +77,10 @@ impl StructureRows {
             name: structure_name(&source).to_owned(),
             source,
             chains: chain_rows(&structure),
+            first_positions: match features.rows(TableName::Contacts) {
+                0 => Vec::new(),
+                _ => structure.first_positions(),
+            },
             structure: Arc::new(structure),
             atoms,
             features: Arc::new(features),
@@ -107,6 +113,7 @@ impl StructureRows {
             atoms: self.atoms,
             features: Arc::clone(&self.features),
             chains: self.chains.clone(),
+            first_positions: Vec::new(),
             selected: self.selected.clone(),
             joined: Joined {
                 variants,
@@ -159,6 +166,11 @@ impl StructureRows {
                 Column::Real(_) => unreachable!("the residues of pairs are counts"),
             },
         )
+    }
+
+    /// Whether the residues of a chain have positions in its sequence.
+    pub(super) fn is_numbered(&self, chain: u32) -> bool {
+        self.first_positions[chain as usize].is_some()
     }
 
     /// Whether a residue has a row.
