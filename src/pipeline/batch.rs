@@ -140,6 +140,7 @@ pub(crate) struct Batcher<W: Workload> {
     open: Box<Batch<W>>,
     pushed: u64,
     /// Empty batches to be filled again.
+    #[expect(clippy::vec_box, reason = "a box is what a closed batch travels as")]
     spares: Vec<Box<Batch<W>>>,
     closes_at: Option<Instant>,
 }
@@ -340,10 +341,10 @@ mod tests {
         deadline: Option<Instant>,
     ) -> Vec<Vec<u32>> {
         let closed = batcher.push(length, Lengths.extent(&length), now, deadline);
-        closed.into_iter().map(lengths).collect()
+        closed.iter().map(|batch| lengths(batch)).collect()
     }
 
-    fn lengths(batch: Box<Batch<Lengths>>) -> Vec<u32> {
+    fn lengths(batch: &Batch<Lengths>) -> Vec<u32> {
         batch.entries.iter().map(|entry| entry.item).collect()
     }
 

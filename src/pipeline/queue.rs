@@ -247,11 +247,11 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Takes all batches out, to be dropped.
-    pub(super) fn clear(&mut self) -> Vec<Box<Batch<W>>> {
+    pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
         self.run = None;
         let open = self.batcher.flush();
-        let closed = self.urgent.drain(..).chain(self.normal.drain(..));
-        closed.chain(open).collect()
+        let [urgent, normal] = [&mut self.urgent, &mut self.normal].map(std::mem::take);
+        urgent.into_iter().chain(normal).chain(open)
     }
 
     /// Gives a slot back. Returns whether a submission that waits for room will use it, so that the

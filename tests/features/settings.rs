@@ -12,8 +12,9 @@ use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Centrality, Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable,
-    Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
+    Centrality, Cluster, Column, ContactNumber, ContactPoint, Contacts, Cutoff, FeatureConfig,
+    FeatureName, FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins,
+    virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -379,7 +380,7 @@ fn an_oversized_structure_is_rejected_alone() {
     assert!(small.is_ok());
     assert_eq!(
         Features::capacity(64),
-        Extent::from([64, 1024, 4, 4, 32, 1284])
+        Extent::from([64, 1024, 4, 4, 32, 1284, 64])
     );
     assert_eq!(Features::buckets(64, 64), [8, 64].map(Features::capacity));
     assert_eq!(
@@ -401,6 +402,10 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
                 fusion,
                 cluster: Cluster {
                     select: vec!["H".to_owned()],
+                },
+                contacts: Contacts {
+                    point: ContactPoint::Ca,
+                    ..Contacts::default()
                 },
                 ..FeatureConfig::default()
             };
