@@ -27,6 +27,7 @@ mod element;
 mod entry_header;
 mod formats;
 mod gzip;
+mod membership;
 mod model;
 mod polymer;
 mod read_budget;
