@@ -116,6 +116,8 @@ features! {
     Plddt, plddt: b_factor::Plddt;
     /// Radius of gyration.
     Rg, rg: radius_of_gyration::RadiusOfGyration;
+    /// Ligands, ions and glycans.
+    Ligands, ligands: ligands::Ligands;
 }
 
 impl FeatureName {

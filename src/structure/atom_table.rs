@@ -99,7 +99,9 @@ pub(super) enum Entity {
     Unknown,
     /// A polymer; the kind of those of its components that the component table lacks.
     Polymer(Option<Kind>),
-    /// Water, a ligand or a sugar.
+    /// A chain of sugars.
+    Branched,
+    /// Water or a ligand.
     Other,
 }
 

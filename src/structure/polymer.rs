@@ -16,6 +16,7 @@
 //! is missing, or the same everywhere, the others still separate the chains. In PDB files all lines
 //! with one chain id are one chain, wherever they are.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
@@ -23,8 +24,9 @@ use super::atom_table::{AtomTable, Entity, Kind, Run};
 use super::components::{self, Component};
 use super::conformer::Conformers;
 use super::element::HYDROGEN;
+use super::ligands::LigandSelector;
 use super::membership::{self, SITE_RESIDUES_MAX};
-use super::model::Structure;
+use super::model::{Assembly, Structure};
 use super::references::References;
 use super::residue_runs::{ModelRuns, PerModel, ResidueRuns};
 use super::structure_builder::StructureBuilder;
@@ -39,6 +41,7 @@ pub(super) struct PolymerSelector {
     /// For each chain and each accession of the file, its index in the structure once it is used.
     indices: [PerModel<u32>; 2],
     conformers: Conformers,
+    ligands: LigandSelector,
 }
 
 /// A residue that may be polymer.
@@ -63,6 +66,7 @@ impl PolymerSelector {
         }
         let table = &*table;
         self.candidates.start_file(table.chains.len());
+        self.ligands.start_file(table.chains.len());
         self.indices[0].resize(table.chains.len());
         self.indices[1].resize(table.accessions.len());
         let references = References::new(&table.references);
@@ -78,7 +82,14 @@ impl PolymerSelector {
                 return Err(place(run.offset).error("a polymer residue has no number"));
             }
             has_polymer |= self.has_heavy_atoms(model);
-            structures.push(self.build(model, &references, options)?);
+            let mut structure = self.build(model, &references, options)?;
+            if options.ligands && options.assembly == Assembly::Deposited {
+                let residues = self.candidates.residues.iter();
+                let runs = residues.flat_map(|residue| self.candidates.runs(model, residue));
+                let polymer: HashSet<u32> = runs.map(|run| run.offset).collect();
+                self.ligands.add(model, &polymer, &mut structure);
+            }
+            structures.push(structure);
         }
         if !has_polymer {
             let message = "no polymer residues: only water, ligands or unknown components";
@@ -193,7 +204,7 @@ impl PolymerSelector {
 fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
     let known = components::lookup(run.comp);
     let (component, needs_link) = match table.chains[run.chain as usize].entity_type {
-        Entity::Other => return None,
+        Entity::Other | Entity::Branched => return None,
         Entity::Unknown => of_component(table, run, known)?,
         Entity::Polymer(units) => {
             let given = || table.components.get(&run.comp).copied();

@@ -24,6 +24,7 @@ mod formats;
 mod guides;
 mod hostile;
 mod kills;
+mod ligands;
 mod limits;
 mod mistakes;
 mod output;

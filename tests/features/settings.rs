@@ -13,7 +13,7 @@ use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Centrality, Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable,
-    Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
+    Features, Fusion, Input, Ligands, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -252,6 +252,7 @@ fn fused_launches_compute_the_same() {
             ..FeatureConfig::default()
         };
         features.cluster.select = vec!["A".to_owned(), "L".to_owned()];
+        features.ligands.keep = true;
         compute_with(features, &structures, &config, 2)
     };
     assert_eq!(bits(&with(Fusion::On)), bits(&with(Fusion::Off)));
@@ -395,6 +396,10 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
                 fusion,
                 cluster: Cluster {
                     select: vec!["H".to_owned()],
+                },
+                ligands: Ligands {
+                    keep: true,
+                    ..Ligands::default()
                 },
                 ..FeatureConfig::default()
             };

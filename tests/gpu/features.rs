@@ -4,7 +4,7 @@
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
 use crate::gpu;
-use crate::made_up::structure;
+use crate::made_up::{structure, with_ligands};
 use crate::tables::{self, bits};
 use half::{bf16, f16};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -64,6 +64,7 @@ impl Run<'_> {
 fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
+    features.ligands.keep = true;
     features
 }
 
@@ -198,7 +199,7 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     let structures: Vec<_> = sizes.iter().map(|&n| structure(n, n as u64)).collect();
     assert_modes_and_backends_agree(&gpu, &pool, &structures);
     let many: Vec<_> = (0..500)
-        .map(|n| structure(n * 37 % 400, n as u64))
+        .map(|n| with_ligands(structure(n * 37 % 400, n as u64), n as u64))
         .collect();
     assert_modes_and_backends_agree(&gpu, &pool, &many);
 }
@@ -235,7 +236,7 @@ fn assert_agree_fused_or_not(
 fn a_small_batch_agrees() {
     let pool = pool();
     let Some(gpu) = gpu() else { return };
-    let structures = [40, 1, 70].map(|n| structure(n, n as u64));
+    let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
 }
 

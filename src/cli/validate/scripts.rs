@@ -20,7 +20,7 @@ macro_rules! scripts {
 
 scripts! {
     "make_tables.py" "agreement.py" "b_factors.py" "contacts.py" "golden.py" "half_spheres.py"
-    "interfaces.py" "networks.py" "reference.py" "secondary.py" "summaries.py" "surface.py"
+    "interfaces.py" "ligands.py" "networks.py" "reference.py" "secondary.py" "summaries.py" "surface.py"
     "tables.py" "torsions.py"
 }
 
