@@ -48,10 +48,6 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
         let error = Error::config("`topology` is set, and sets have no frames of trajectories");
         return Err(error.fix("run over the trajectory itself"));
     }
-    if config.reading.ligands {
-        let error = Error::config("`ligands` is \"keep\", and packed sets have no ligands");
-        return Err(error.fix("leave `ligands` out"));
-    }
     let reader = reader_settings(&config.settings);
     // Structures keep the annotations that they have, unless others are given.
     let keeps = config.annotations.is_empty();

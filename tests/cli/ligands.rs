@@ -9,7 +9,7 @@ ATOM      2  CA  GLY A   1       1.400   0.000   0.000  1.00  9.00           C
 ATOM      3  N   GLY A   9      40.000   0.000   0.000  1.00  9.00           N
 HETATM    4  C1  HEM A 201       4.400   0.000   0.000  1.00  9.00           C
 HETATM    5  C2  HEM A 201       5.900   0.000   0.000  1.00  9.00           C
-HETATM    6 ZN    ZN A 202      45.000   0.000   0.000  1.00  9.00          ZN
+HETATM    6 ZN    ZN A 202      47.000   0.000   0.000  1.00  9.00          ZN
 HETATM    7  O   HOH A 301       0.000   2.000   0.000  1.00  9.00           O
 END
 ";
@@ -57,10 +57,10 @@ fn the_columns_name_the_nearest_ligand() {
         .map(|row| row.unwrap().iter().skip(first).map(str::to_owned).collect())
         .collect();
     assert_eq!(rows[0][..5], ["3", "2", "HEM", "201", ""]);
-    assert_eq!(rows[1][..5], ["", "0", "", "", "5"]);
+    assert_eq!(rows[1][..5], ["", "0", "", "", "7"]);
     let area: f64 = rows[1][5].parse().unwrap();
     let alone = 4.0 * std::f64::consts::PI * (1.64f64 + 1.4).powi(2);
-    assert!((area - alone).abs() < 1e-3, "{area}: zinc is 5 A away");
+    assert!((area - alone).abs() < 1e-3, "{area}: zinc is 7 A away");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_has_no_ligands_refuses_to_keep_them() {
     let set = str_of(&set);
     refused(
         &["pack", file, "-o", set, "--config", str_of(&config)],
-        &["packed sets have no ligands"],
+        &["`ligands` is a setting of runs"],
     );
     let packed = tapeloop(["pack", file, "-o", set]).output().unwrap();
     assert!(packed.status.success(), "{}", text(&packed.stderr));
