@@ -158,6 +158,7 @@ fn folder(table: TableName) -> &'static str {
         TableName::Residues => "residues",
         TableName::Chains => "chains",
         TableName::Structures => "structures",
+        TableName::Contacts => "contacts",
     }
 }
 

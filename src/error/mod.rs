@@ -214,12 +214,14 @@ pub trait Context<T> {
 }
 
 impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+    #[inline]
     fn within<P: Into<String>>(self, place: impl FnOnce() -> P) -> Result<T> {
         self.map_err(|error| error.into().within(place()))
     }
 }
 
 /// Runs code that may panic. The error is the message of the panic.
+#[inline]
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> std::result::Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).map_err(panic_text)
 }

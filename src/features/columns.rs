@@ -12,6 +12,8 @@ pub enum TableName {
     Chains,
     /// A row a structure.
     Structures,
+    /// A row a pair of residues that are in contact.
+    Contacts,
 }
 
 /// The meaning of a column's values.

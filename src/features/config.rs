@@ -116,6 +116,8 @@ features! {
     Plddt, plddt: b_factor::Plddt;
     /// Radius of gyration.
     Rg, rg: radius_of_gyration::RadiusOfGyration;
+    /// The table of contacts.
+    Contacts, contacts: contacts::Contacts;
     /// Ligands, ions and glycans.
     Ligands, ligands: ligands::Ligands;
 }

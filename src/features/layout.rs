@@ -15,13 +15,16 @@ pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
-pub(super) const AXES: [&str; 6] = [
+/// Units of room for rows of contacts, of a number of rows that follows from the cutoff.
+pub(super) const CONTACT_ROOM: usize = 6;
+pub(super) const AXES: [&str; 7] = [
     "residues",
     "atoms",
     "structures",
     "tiles",
     "chains",
     "cells",
+    "contact_room",
 ];
 
 /// Residues of a tile, which are the threads of its block.

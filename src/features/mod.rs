@@ -14,6 +14,7 @@ mod columns;
 mod config;
 mod contact_number;
 mod contact_order;
+mod contacts;
 mod cpu;
 mod cutoff;
 mod density;
@@ -46,13 +47,16 @@ use crate::error::{Error, Result};
 use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
-use layout::{ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, RESIDUES, STRUCTURES, TILE, TILES};
+use layout::{
+    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, RESIDUES, STRUCTURES, TILE, TILES,
+};
 use rayon::ThreadPool;
 use std::sync::Arc;
 
 pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
+pub use contacts::ContactPoint;
 pub use cutoff::Cutoff;
 pub use dssp::DsspVersion;
 pub use feature::{About, Setting};
@@ -109,7 +113,15 @@ impl Features {
         lengths[TILES] = residues / TILE + structures;
         lengths[CHAINS] = (residues / 2).clamp(1, CHAINS_MAX);
         lengths[CELLS] = lengths[ATOMS].saturating_add(structures.saturating_mul(grid::SLACK));
+        lengths[CONTACT_ROOM] = residues;
         Extent::from(lengths)
+    }
+
+    /// A capacity with `factor` times the room for contacts.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with_contact_room(capacity: Extent, factor: u32) -> Extent {
+        let room = capacity[CONTACT_ROOM].saturating_mul(factor);
+        capacity.with(CONTACT_ROOM, room)
     }
 
     /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: a
@@ -190,7 +202,9 @@ impl Workload for Features {
         _: Extent,
         views: &ReadViews<'_>,
     ) -> Result<FeatureTable> {
-        Ok(FeatureTable::alone(buffers.read(views, None)))
+        let item = (Extent::default(), views.extent());
+        let (columns, _) = buffers.read(views, &[item], None);
+        Ok(FeatureTable::alone(columns))
     }
 
     fn read_batch(
@@ -200,10 +214,27 @@ impl Workload for Features {
         views: &ReadViews<'_>,
         pool: Option<&ThreadPool>,
     ) -> Option<Result<Vec<FeatureTable>>> {
-        let columns = Arc::new(buffers.read(views, pool));
-        let table = |BatchItem { at, extent, .. }: BatchItem<'_, Input>| {
-            FeatureTable::new(Arc::clone(&columns), at, extent)
+        let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
+        let (columns, contacts) = buffers.read(views, &items, pool);
+        let columns = Arc::new(columns);
+        let table = |((at, extent), contacts)| {
+            FeatureTable::new(Arc::clone(&columns), at, extent, contacts)
         };
-        Some(Ok(items.map(table).collect()))
+        Some(Ok(items.into_iter().zip(contacts).map(table).collect()))
+    }
+
+    fn outgrown(
+        &self,
+        buffers: &FeatureBuffers,
+        items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
+        views: &ReadViews<'_>,
+    ) -> Result<Vec<(usize, Extent)>> {
+        let Some(contacts) = &buffers.contacts else {
+            return Ok(Vec::new());
+        };
+        let needed = |(index, BatchItem { at, extent, .. }): (usize, BatchItem<'_, Input>)| {
+            Some((index, contacts.outgrown(views, at, extent)?))
+        };
+        Ok(items.enumerate().filter_map(needed).collect())
     }
 }

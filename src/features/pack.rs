@@ -4,8 +4,9 @@ use super::density;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
-    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
-    Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
+    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, COORDINATE_MAX,
+    ChainSpan, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES,
+    Tile,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{BFactorKind, Channel, LigandAtom, LigandKind, Residue, Structure};
@@ -38,6 +39,7 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
     lengths[CELLS] = Grid::cells_max(lengths[ATOMS] as usize).saturating_add(1);
+    lengths[CONTACT_ROOM] = lengths[RESIDUES];
     Ok(Extent::from(lengths))
 }
 
@@ -195,6 +197,11 @@ pub(super) fn write(
     if let Some((buffer, names)) = &inputs.selected {
         let rows = views.take(*buffer).iter_mut().zip(residues);
         rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
+    }
+    if let Some((buffer, rows_per_unit)) = inputs.contact_rooms {
+        let rows = |units: u32| units.saturating_mul(rows_per_unit as u32);
+        let room = [at[CONTACT_ROOM], views.extent()[CONTACT_ROOM]];
+        views.take(buffer).copy_from_slice(&room.map(rows));
     }
     for (name, values) in &inputs.channels {
         write_channel(views.take(*values), structure, name);

@@ -2,6 +2,7 @@
 //! buffers that several features need are computed once.
 
 use super::columns::TableName;
+use super::contacts::{ContactBuffers, ContactColumns};
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::kernels::{BuiltIn, WithCode};
@@ -15,21 +16,29 @@ use super::table::SharedColumns;
 use crate::error::Result;
 use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
-use crate::workload::ReadViews;
+use crate::workload::{Extent, ReadViews};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::any::Any;
+use std::ops::Range;
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
 pub struct FeatureBuffers {
     pub(super) inputs: Inputs,
     pub(super) results: Vec<(TableName, ResultColumn)>,
+    pub(super) contacts: Option<ContactBuffers>,
 }
 
 impl FeatureBuffers {
-    /// The columns of all rows that the views span.
-    pub(super) fn read(&self, views: &ReadViews<'_>, pool: Option<&ThreadPool>) -> SharedColumns {
+    /// The columns of all rows that the views span, and for each of `items`, the parts of a batch by
+    /// their starts and lengths, its rows of contacts.
+    pub(super) fn read(
+        &self,
+        views: &ReadViews<'_>,
+        items: &[(Extent, Extent)],
+        pool: Option<&ThreadPool>,
+    ) -> (SharedColumns, Vec<Range<usize>>) {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
@@ -39,7 +48,15 @@ impl FeatureBuffers {
         for (table, values) in columns {
             shared.0[table as usize].push(values);
         }
-        shared
+        let Some(buffers) = self.contacts else {
+            return (shared, vec![0..0; items.len()]);
+        };
+        let mut contacts = ContactColumns::default();
+        let read =
+            |&(at, extent): &(Extent, Extent)| buffers.read(views, at, extent, &mut contacts);
+        let rows = items.iter().map(read).collect();
+        shared.0[TableName::Contacts as usize] = contacts.into_values();
+        (shared, rows)
     }
 }
 
@@ -350,6 +367,15 @@ impl<'a> FeatureRecorder<'a> {
         self.recorder.upload(buffer);
         self.buffers.inputs.selected = Some((buffer, names.to_vec()));
         buffer
+    }
+
+    /// The room of each structure for rows of contacts, `[structures, 2]`: the first row, and the
+    /// number of rows, of which a unit of room has `rows_per_unit`.
+    pub(super) fn contact_rooms(&mut self, rows_per_unit: usize) -> Buffer<u32> {
+        let rooms = self.recorder.upload_buffer("contact_rooms", STRUCTURES, 2);
+        self.recorder.upload(rooms);
+        self.buffers.inputs.contact_rooms = Some((rooms, rows_per_unit));
+        rooms
     }
 
     /// An annotation of the residues, `[residues]`; NaN for a missing value.

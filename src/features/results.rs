@@ -3,6 +3,7 @@
 //! downloaded.
 
 use super::columns::TableName;
+use super::contacts::CONTACT_COLUMNS;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
 use super::reals::Reals;
@@ -150,7 +151,7 @@ impl FeatureRecorder<'_> {
         let axis = table.axis();
         let narrowed = match table {
             TableName::Residues => T::narrowed(self, name, values),
-            TableName::Chains | TableName::Structures => None,
+            TableName::Chains | TableName::Structures | TableName::Contacts => None,
         };
         let (buffer, read) = narrowed.unwrap_or_else(|| {
             let buffer = self.recorder.download_buffer(name, axis, values);
@@ -193,6 +194,7 @@ impl FeatureRecorder<'_> {
 
     /// The number of columns so far.
     pub(super) fn column_count(&self) -> usize {
-        self.buffers.results.len()
+        let contacts = self.buffers.contacts.map_or(0, |_| CONTACT_COLUMNS);
+        self.buffers.results.len() + contacts
     }
 }

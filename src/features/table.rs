@@ -1,7 +1,7 @@
 //! Tables of results: columns that the structures of a batch share, and each structure's rows.
 
 use super::columns::TableName;
-use super::layout::{CHAINS, RESIDUES, STRUCTURES};
+use super::layout::{CHAINS, CONTACT_ROOM, RESIDUES, STRUCTURES};
 use crate::workload::Extent;
 use std::fmt;
 use std::ops::Range;
@@ -23,12 +23,12 @@ pub enum Column<'a> {
 pub struct FeatureTable {
     columns: Arc<SharedColumns>,
     /// The structure's rows of each table.
-    rows: [Range<usize>; 3],
+    rows: [Range<usize>; 4],
 }
 
 /// The columns of a batch, or of one structure, of each of [`TableName::ALL`].
 #[derive(Debug, Default)]
-pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; 3]);
+pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; 4]);
 
 /// The values of a column.
 #[derive(Debug)]
@@ -39,26 +39,36 @@ pub(crate) enum Values {
 
 impl TableName {
     /// All tables.
-    pub const ALL: [TableName; 3] = [
+    pub const ALL: [TableName; 4] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
+        TableName::Contacts,
     ];
 
-    /// The axis that has a unit for each row.
+    /// The axis that has a unit for each row, or room for the rows.
     pub(super) fn axis(self) -> usize {
         match self {
             TableName::Residues => RESIDUES,
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
+            TableName::Contacts => CONTACT_ROOM,
         }
     }
 }
 
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on.
-    pub(crate) fn new(columns: Arc<SharedColumns>, at: Extent, extent: Extent) -> Self {
+    /// The rows of the structure that spans `extent` from `at` on, and has these rows of contacts.
+    pub(crate) fn new(
+        columns: Arc<SharedColumns>,
+        at: Extent,
+        extent: Extent,
+        contacts: Range<usize>,
+    ) -> Self {
         let rows = TableName::ALL.map(|table| {
+            if table == TableName::Contacts {
+                return contacts.clone();
+            }
             let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
             start..start + rows
         });
@@ -75,6 +85,11 @@ impl FeatureTable {
         let rows = columns.0.each_ref().map(rows);
         let columns = Arc::new(columns);
         FeatureTable { columns, rows }
+    }
+
+    /// The number of rows of a table.
+    pub fn rows(&self, table: TableName) -> usize {
+        self.rows[table as usize].len()
     }
 
     /// The columns of a table, in their order.
@@ -115,7 +130,7 @@ mod tests {
     use super::*;
 
     fn extent(residues: u32, chains: u32, structures: u32) -> Extent {
-        let mut lengths = [0; 6];
+        let mut lengths = [0; 7];
         lengths[RESIDUES] = residues;
         lengths[CHAINS] = chains;
         lengths[STRUCTURES] = structures;
@@ -125,7 +140,7 @@ mod tests {
     fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
         let chains = vec![Values::Real(chains.to_vec())];
         let structure = vec![Values::Real(vec![structure])];
-        FeatureTable::alone(SharedColumns([residues, chains, structure]))
+        FeatureTable::alone(SharedColumns([residues, chains, structure, contacts()]))
     }
 
     /// The residues of the second structure of the batch.
@@ -134,7 +149,12 @@ mod tests {
         vec![Values::Count(vec![3, 4]), reals]
     }
 
-    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains.
+    /// The contact of the second structure of the batch.
+    fn contacts() -> Vec<Values> {
+        vec![Values::Count(vec![9])]
+    }
+
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts.
     fn batch() -> [FeatureTable; 3] {
         let columns = Arc::new(SharedColumns([
             vec![
@@ -143,12 +163,13 @@ mod tests {
             ],
             vec![Values::Real(vec![10.0, 20.0, 30.0])],
             vec![Values::Real(vec![100.0, 200.0, 300.0])],
+            vec![Values::Count(vec![7, 8, 9])],
         ]));
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
-            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first),
-            FeatureTable::new(Arc::clone(&columns), first, second),
-            FeatureTable::new(columns, extent(5, 3, 2), third),
+            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, 0..2),
+            FeatureTable::new(Arc::clone(&columns), first, second, 2..3),
+            FeatureTable::new(columns, extent(5, 3, 2), third, 3..3),
         ]
     }
 
@@ -165,6 +186,10 @@ mod tests {
         assert_eq!(third.columns(residues).len(), 2);
         assert_eq!(third.column(residues, 1), Column::Real(&[]));
         assert_eq!(third.column(chains, 0), Column::Real(&[]));
+        let pairs = |table: &FeatureTable| table.rows(TableName::Contacts);
+        assert_eq!([pairs(&first), pairs(&second), pairs(&third)], [2, 1, 0]);
+        let pair = second.column(TableName::Contacts, 0);
+        assert_eq!(pair, Column::Count(&[9]));
     }
 
     #[test]

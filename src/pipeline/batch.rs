@@ -6,6 +6,7 @@ use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,13 +28,13 @@ pub(crate) struct Location {
 pub(crate) struct Entry<W: Workload> {
     pub(crate) item: W::Item,
     pub(crate) location: Result<Location>,
-    /// When the batcher took it, if its latency is measured.
-    pub(crate) accepted_at: Option<Instant>,
 }
 
 /// Entries that run on the device together.
 pub(crate) struct Batch<W: Workload> {
     pub(crate) entries: Vec<Entry<W>>,
+    /// When the batcher took the first entry and every [`ITEMS_PER_SAMPLE`]-th after it.
+    pub(crate) accepted_at: Vec<Instant>,
     pub(crate) total: Extent,
     /// Entries that had a location when the batch was closed.
     pub(crate) items: u32,
@@ -65,10 +66,28 @@ pub(crate) struct Ordered<W: Workload> {
 }
 
 impl<W: Workload> Batch<W> {
-    pub(super) fn new(first: u64, entries: Vec<Entry<W>>) -> Self {
+    /// Makes the batch empty. Its vectors keep their capacity.
+    fn clear(&mut self) {
+        let mut empty = Batch {
+            entries: mem::take(&mut self.entries),
+            accepted_at: mem::take(&mut self.accepted_at),
+            settled: mem::take(&mut self.settled),
+            ..Batch::default()
+        };
+        empty.entries.clear();
+        empty.accepted_at.clear();
+        empty.settled.clear();
+        *self = empty;
+    }
+}
+
+impl<W: Workload> Default for Batch<W> {
+    /// An empty batch.
+    fn default() -> Self {
         Batch {
-            first,
-            entries,
+            first: 0,
+            entries: Vec::new(),
+            accepted_at: Vec::new(),
             total: Extent::default(),
             items: 0,
             empty_entries: 0,
@@ -118,10 +137,10 @@ pub(crate) struct Batcher<W: Workload> {
     /// The largest extent of a single item.
     max: Extent,
     wait: Duration,
-    open: Batch<W>,
+    open: Box<Batch<W>>,
     pushed: u64,
-    /// Empty vectors of finished batches, for the next ones.
-    spares: Vec<Vec<Entry<W>>>,
+    /// Empty batches to be filled again.
+    spares: Vec<Box<Batch<W>>>,
     closes_at: Option<Instant>,
 }
 
@@ -137,7 +156,7 @@ impl<W: Workload> Batcher<W> {
             target,
             max,
             wait,
-            open: Batch::new(0, Vec::new()),
+            open: Box::default(),
             pushed: 0,
             spares: Vec::new(),
             closes_at: None,
@@ -152,51 +171,62 @@ impl<W: Workload> Batcher<W> {
         extent: Result<Extent>,
         now: Instant,
         deadline: Option<Instant>,
-    ) -> ArrayVec<Batch<W>, 2> {
-        let (closed, extent) = self.make_room(extent);
-        let mut closed: ArrayVec<_, 2> = closed.into_iter().collect();
-        closed.extend(self.add(item, extent, || now, deadline));
+    ) -> ArrayVec<Box<Batch<W>>, 2> {
+        let extent = self.admit(extent);
+        let mut closed = ArrayVec::new();
+        if !self.has_room(&extent) {
+            closed.extend(self.flush());
+        }
+        if self.add(item, extent, || now, deadline) {
+            closed.extend(self.flush());
+        }
         closed
     }
 
-    /// Closes the open batch if an item of this extent does not fit in it. Returns the closed batch,
-    /// and the extent or the error that rejects the item.
-    pub(crate) fn make_room(
-        &mut self,
-        extent: Result<Extent>,
-    ) -> (Option<Batch<W>>, Result<Extent>) {
-        let extent = extent.and_then(|extent| self.admit(extent));
-        let needed = *extent.as_ref().unwrap_or(&Extent::default());
-        let fits = self
-            .open
-            .total
-            .checked_add(needed)
-            .is_some_and(|total| total.fits(self.target) || self.open.items == 0);
-        let closed = if fits { None } else { self.flush() };
-        (closed, extent)
+    /// An item's extent, or the error that rejects the item.
+    #[inline]
+    pub(crate) fn admit(&self, extent: Result<Extent>) -> Result<Extent> {
+        match extent {
+            Ok(extent) if !extent.fits(self.max) => Err(self.too_large(extent)),
+            extent => extent,
+        }
     }
 
-    /// Adds an item to the open batch, which has room for it. Returns the batch if it is full. A
-    /// batch that stays open closes when its first item has waited, or at `deadline` if that is
-    /// earlier. `clock` is read for some of the items only.
+    /// Whether an item of this extent fits in the open batch. If not, close that batch first.
+    #[inline]
+    pub(crate) fn has_room(&self, extent: &Result<Extent>) -> bool {
+        let Ok(needed) = extent else { return true };
+        let total = self.open.total.checked_add(*needed);
+        self.open.items == 0 || total.is_some_and(|total| total.fits(self.target))
+    }
+
+    /// Adds an item to the open batch, which has room for it. Returns whether the batch is full and
+    /// has to be closed. A batch that stays open closes when its first item has waited, or at
+    /// `deadline` if that is earlier. `clock` is read for some of the items only.
+    #[inline]
     pub(crate) fn add(
         &mut self,
         item: W::Item,
         extent: Result<Extent>,
         clock: impl Fn() -> Instant,
         deadline: Option<Instant>,
-    ) -> Option<Batch<W>> {
+    ) -> bool {
         let needed = *extent.as_ref().unwrap_or(&Extent::default());
         let index = self.open.entries.len();
-        let accepted_at = index.is_multiple_of(ITEMS_PER_SAMPLE).then(clock);
-        let waited = match accepted_at {
-            Some(now) if index == 0 => now.checked_add(self.wait),
-            _ => None,
-        };
-        self.closes_at = [self.closes_at, waited, deadline]
-            .into_iter()
-            .flatten()
-            .min();
+        let mut waited = None;
+        if index.is_multiple_of(ITEMS_PER_SAMPLE) {
+            let now = clock();
+            self.open.accepted_at.push(now);
+            if index == 0 {
+                waited = now.checked_add(self.wait);
+            }
+        }
+        if waited.is_some() || deadline.is_some() {
+            self.closes_at = [self.closes_at, waited, deadline]
+                .into_iter()
+                .flatten()
+                .min();
+        }
         let at = self.open.total;
         self.open.total = at
             .checked_add(needed)
@@ -206,10 +236,9 @@ impl<W: Workload> Batcher<W> {
         self.open.entries.push(Entry {
             item,
             location: extent.map(|extent| Location { at, extent }),
-            accepted_at,
         });
         self.pushed += 1;
-        if self.is_full() { self.flush() } else { None }
+        self.is_full()
     }
 
     /// The open batch, to which the next item is added.
@@ -233,11 +262,11 @@ impl<W: Workload> Batcher<W> {
     }
 
     /// Closes and returns the open batch, unless it is empty.
-    pub(crate) fn flush(&mut self) -> Option<Batch<W>> {
+    pub(crate) fn flush(&mut self) -> Option<Box<Batch<W>>> {
         self.closes_at = None;
         (!self.open.entries.is_empty()).then(|| {
-            let entries = self.spares.pop().unwrap_or_default();
-            let next = Batch::new(self.pushed, entries);
+            let mut next = self.spares.pop().unwrap_or_default();
+            next.first = self.pushed;
             std::mem::replace(&mut self.open, next)
         })
     }
@@ -252,27 +281,20 @@ impl<W: Workload> Batcher<W> {
         self.pushed
     }
 
-    /// Takes the empty vector of a finished batch, so that the next one does not allocate.
-    pub(crate) fn recycle(&mut self, entries: Vec<Entry<W>>) {
-        debug_assert!(entries.is_empty(), "completed");
-        self.spares.push(entries);
+    /// Takes a finished batch whose entries were taken out, so that the next one does not allocate.
+    pub(crate) fn recycle(&mut self, mut batch: Box<Batch<W>>) {
+        batch.clear();
+        self.spares.push(batch);
     }
 
-    fn admit(&self, extent: Extent) -> Result<Extent> {
-        match extent.first_excess(self.max) {
-            None => Ok(extent),
-            Some(axis) => {
-                let name = self.axes.get(axis).copied().unwrap_or("an undeclared axis");
-                Err(Error::new(
-                    ErrorKind::Capacity,
-                    format!(
-                        "{} {name}, and a batch holds at most {}",
-                        extent[axis], self.max[axis]
-                    ),
-                )
-                .fix("raise the largest batch"))
-            }
-        }
+    #[cold]
+    fn too_large(&self, extent: Extent) -> Error {
+        let excess = extent.first_excess(self.max);
+        let axis = excess.expect("an extent that does not fit exceeds along an axis");
+        let name = self.axes.get(axis).copied().unwrap_or("an undeclared axis");
+        let (length, max) = (extent[axis], self.max[axis]);
+        let message = format!("{length} {name}, and a batch holds at most {max}");
+        Error::new(ErrorKind::Capacity, message).fix("raise the largest batch")
     }
 }
 
@@ -321,7 +343,7 @@ mod tests {
         closed.into_iter().map(lengths).collect()
     }
 
-    fn lengths(batch: Batch<Lengths>) -> Vec<u32> {
+    fn lengths(batch: Box<Batch<Lengths>>) -> Vec<u32> {
         batch.entries.iter().map(|entry| entry.item).collect()
     }
 

@@ -1,18 +1,18 @@
 //! Allocates what an engine needs, or less if memory runs out.
 
 use super::config::EngineConfig;
-use super::counters::AtomicCounters;
+use super::counters::EngineCounters;
 use super::exclusive::ExclusiveUse;
 use super::fit_buckets::RecentSizes;
+use super::meter::Meter;
 use super::plan::MemoryPlan;
+use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Free, Slot, open_slots};
 use super::stages::Shared;
-use super::statistics::Meter;
 use super::sync::Mutex;
 use super::timeline::Sampler;
-use super::vec_pool::VecPool;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::{Buckets, Choices};
@@ -116,16 +116,16 @@ pub(super) fn build<W: Workload>(
                     batch_wait: config.batch_wait,
                     program: RecordedWorkload::new(workload, buckets, handles, device, engine),
                     pool,
-                    counters: AtomicCounters::default(),
+                    counters: EngineCounters::default(),
                     meter: Meter::new(slots.len()),
                     batches_given: AtomicU64::new(0),
                     sampler: config
                         .timeline
                         .map(|timeline| Sampler::new(&timeline, slots.len())),
                     sizes: RecentSizes::new(),
-                    entries: VecPool::new(),
-                    completions: VecPool::new(),
-                    outputs: VecPool::new(),
+                    batches: Pool::default(),
+                    completions: Pool::default(),
+                    outputs: Pool::default(),
                     devices: backends.iter().map(|_| OnceLock::new()).collect(),
                     losing: Mutex::new(()),
                     ended: OnceLock::new(),

@@ -27,11 +27,11 @@ use std::time::Instant;
 /// order in which batches finish, with the numbers of their items.
 pub struct Pipeline<W: Workload> {
     // Dropped before `shared`, which holds the exclusive use of the backends.
-    ring: Ring<Batch<W>>,
+    ring: Ring<Box<Batch<W>>>,
     shared: Shared<W>,
     batcher: Batcher<W>,
     /// Batches that closed while no slot was free.
-    waiting: VecDeque<Batch<W>>,
+    waiting: VecDeque<Box<Batch<W>>>,
     /// Whether to close the open batch as soon as no batch waits.
     flush_wanted: bool,
     outputs: Vec<Result<W::Output>>,
@@ -78,7 +78,7 @@ impl<W: Workload> Pipeline<W> {
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
-        let ring = Ring::of(slots, &shared.program.buckets(), choices, config.wait);
+        let ring = Ring::of(slots, choices, config.wait);
         Ok(Pipeline {
             batcher: shared.batcher(),
             shared,
@@ -129,10 +129,13 @@ impl<W: Workload> Pipeline<W> {
         }
         let extent = self.shared.extent(&item);
         let number = self.batcher.next_number();
-        let (closed, extent) = self.batcher.make_room(extent);
-        closed.into_iter().for_each(|batch| self.dispatch(batch));
-        let full = self.batcher.add(item, extent, clock, options.deadline);
-        full.into_iter().for_each(|batch| self.dispatch(batch));
+        let extent = self.batcher.admit(extent);
+        if !self.batcher.has_room(&extent) {
+            self.close();
+        }
+        if self.batcher.add(item, extent, clock, options.deadline) {
+            self.close();
+        }
         if options.urgent {
             self.flush();
         }
@@ -143,9 +146,13 @@ impl<W: Workload> Pipeline<W> {
     /// the open batch closes once that batch has one.
     pub fn flush(&mut self) {
         self.flush_wanted = !self.waiting.is_empty();
-        if !self.flush_wanted
-            && let Some(batch) = self.batcher.flush()
-        {
+        if !self.flush_wanted {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(batch) = self.batcher.flush() {
             self.dispatch(batch);
         }
     }
@@ -254,7 +261,7 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn dispatch(&mut self, mut batch: Batch<W>) {
+    fn dispatch(&mut self, mut batch: Box<Batch<W>>) {
         let shared = &self.shared;
         let Some(slot) = self.ring.take_free(|slot| shared.is_usable(slot)) else {
             batch.closed_at.get_or_insert_with(Instant::now);
@@ -268,7 +275,7 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn collect(&mut self, finished: Finished<Batch<W>>) {
+    fn collect(&mut self, finished: Finished<Box<Batch<W>>>) {
         match finished {
             Err(failed) if self.shared.comes_back(&failed) => {
                 let more = || std::iter::from_fn(|| self.ring.poll()).collect();
@@ -284,12 +291,14 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn take_back(&mut self, finished: Finished<Batch<W>>) {
+    fn take_back(&mut self, finished: Finished<Box<Batch<W>>>) {
         let taken = self.shared.take_back(finished, &mut self.outputs);
         self.ring.put_free(taken.slot);
-        let mut entries = taken.batch.entries;
-        let numbers = taken.batch.first..;
-        let through = numbers.zip(entries.drain(..)).zip(self.outputs.drain(..));
+        let mut batch = taken.batch;
+        let numbers = batch.first..;
+        let through = numbers
+            .zip(batch.entries.drain(..))
+            .zip(self.outputs.drain(..));
         for ((number, entry), result) in through {
             let item = entry.item;
             self.done.push_back(Delivery {
@@ -298,7 +307,7 @@ impl<W: Workload> Pipeline<W> {
                 result,
             });
         }
-        self.batcher.recycle(entries);
+        self.batcher.recycle(batch);
         if let Some(batch) = self.waiting.pop_front() {
             self.dispatch(batch);
         }

@@ -6,6 +6,9 @@ use super::sync::{Receiver, receive_within, yield_now};
 use crate::backend::Backoff;
 use std::time::{Duration, Instant};
 
+/// Rounds after an event in which the thread keeps its core without a system call.
+const ROUNDS_OF_SPIN: u32 = 64;
+
 /// What a device's completion thread receives.
 pub(super) enum ToDevice<B> {
     Flight(Flight<B>),
@@ -21,6 +24,8 @@ pub(super) struct Completions<B> {
     in_flight: InFlightSet<B>,
     wait: Wait,
     backoff: Backoff,
+    /// Rounds since the last event; 0 if something has happened since the last pause.
+    rounds: u32,
     was_woken: bool,
 }
 
@@ -32,6 +37,7 @@ impl<B> Completions<B> {
             in_flight: InFlightSet::with_capacity(slots),
             wait,
             backoff: Backoff::new(Instant::now()),
+            rounds: 0,
             was_woken: false,
         }
     }
@@ -49,7 +55,7 @@ impl<B> Completions<B> {
     }
 
     fn sort(&mut self, submitted: ToDevice<B>) {
-        self.backoff.reset(Instant::now());
+        self.rounds = 0;
         match submitted {
             ToDevice::Flight(Ok(slot)) => self.in_flight.insert(slot),
             ToDevice::Flight(Err(failed)) => self.failed.push(failed),
@@ -63,7 +69,7 @@ impl<B> Completions<B> {
             return Some(Err(failed));
         }
         let finished = self.in_flight.poll()?;
-        self.backoff.reset(Instant::now());
+        self.rounds = 0;
         Some(finished)
     }
 
@@ -77,14 +83,19 @@ impl<B> Completions<B> {
     /// Waits for a message, but not for longer than `longest`: spins for a while after the last
     /// event, then sleeps, for as long as it takes if no slot is in flight.
     pub(super) fn pause(&mut self, longest: Option<Duration>) {
-        let is_idle = self.in_flight.is_empty();
+        let (is_idle, now) = (self.in_flight.is_empty(), Instant::now());
+        if self.rounds == 0 {
+            self.backoff.reset(now);
+        }
+        self.rounds = self.rounds.saturating_add(1);
         // A model of the threads has no clock: it never spins while idle, nor sleeps while not.
-        let pause = match self.backoff.pause(Instant::now()) {
+        let pause = match self.backoff.pause(now) {
             pause if is_idle && (pause.is_some() || cfg!(loom)) => longest,
             _ if cfg!(loom) => return yield_now(),
             Some(pause) if self.wait == Wait::Block => {
                 Some(longest.map_or(pause, |longest| longest.min(pause)))
             }
+            _ if self.rounds < ROUNDS_OF_SPIN => return std::hint::spin_loop(),
             // The thread that fills slots may need this core.
             _ => return yield_now(),
         };

@@ -1,6 +1,7 @@
 //! Counters of what the engine did.
 
 use crate::replay::Replay;
+use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -14,10 +15,11 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
 
-        impl AtomicCounters {
+        impl EngineCounters {
             /// Reads all of them.
             pub(crate) fn snapshot(&self) -> Counters {
-                Counters { $($name: self.$name.load(Relaxed),)* }
+                let (submitted, finished) = (&self.submitted, &self.finished);
+                Counters { $($name: submitted.$name.load(Relaxed) + finished.$name.load(Relaxed),)* }
             }
         }
     };
@@ -48,6 +50,8 @@ counters! {
     reruns,
     /// Items that the device fails on. Each has an error of its own.
     items_quarantined,
+    /// Items whose results took more room than their extent, and that ran again by themselves.
+    items_outgrown,
     /// Graphs that the device refused. They are tried again later.
     graphs_failed,
     /// Batches that ran in a larger bucket because their own had no graph.
@@ -94,6 +98,14 @@ pub(crate) fn add_between(counter: &AtomicU64, start: Instant, end: Instant) {
     counter.fetch_add(time.as_nanos() as u64, Relaxed);
 }
 
+/// The counters of an engine: their sums count. The threads that submit batches and those that
+/// finish them have counters of their own, so that they do not write to the same cache lines.
+#[derive(Default)]
+pub(crate) struct EngineCounters {
+    pub(crate) submitted: CachePadded<AtomicCounters>,
+    pub(crate) finished: CachePadded<AtomicCounters>,
+}
+
 impl Counters {
     /// Time that batches spent on the device for verification and measurements, in nanoseconds.
     /// Stage one waits meanwhile.
@@ -115,7 +127,7 @@ impl AtomicCounters {
         add(&self.batches_as_launches, replay.as_launches);
         add(&self.verified_batches, replay.verified);
         add(&self.tried_batches, replay.tried);
-        self.trial_ns.fetch_add(replay.trial_ns, Relaxed);
+        add(&self.trial_ns, replay.trial_ns as usize);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }
@@ -123,5 +135,8 @@ impl AtomicCounters {
 
 /// Adds `count` to `counter`.
 pub(crate) fn add(counter: &AtomicU64, count: usize) {
-    counter.fetch_add(count as u64, Relaxed);
+    // Most counts of a batch are 0, and an atomic addition takes longer than a comparison.
+    if count > 0 {
+        counter.fetch_add(count as u64, Relaxed);
+    }
 }

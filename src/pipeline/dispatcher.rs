@@ -7,15 +7,15 @@ use super::config::{SubmitOptions, TrySubmitError};
 use super::queue::{Queue, Start};
 use super::ring::Finished;
 use super::run_results::RunResults;
-use super::slot::{Free, Slot};
 use super::stages::{Given, Shared};
-use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Sender};
+use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Sender, spin_unlocked, yield_now};
 use super::ticket::{Reply, Ticket};
 use super::upload::shares_work;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use crossbeam_channel::bounded;
+use crossbeam_utils::CachePadded;
 use rayon::ThreadPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -25,19 +25,22 @@ use std::time::Instant;
 
 pub(super) struct Dispatcher<W: Workload> {
     pub(super) shared: Shared<W>,
-    queue: Mutex<Queue<W>>,
+    queue: CachePadded<Mutex<Queue<W>>>,
     /// A closed batch was given a slot.
     room: Condvar,
-    /// A batch is with its suspended device's completion thread.
-    started: Condvar,
+    /// Counts the batches that were given a slot, and the slots that are left to submissions which
+    /// wait for room. Changes while the queue is locked.
+    changes: CachePadded<AtomicU64>,
+    /// By device: batches that were given a slot and are not with the completion thread yet.
+    starting: Vec<CachePadded<AtomicU64>>,
     /// By device: to its completion thread.
-    devices: Vec<Sender<ToDevice<Batch<W>>>>,
+    devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
     /// By device: whether a [`ToDevice::Wake`] is on its way.
     wakes: Vec<AtomicBool>,
     /// Writes and reads large batches; `None` if the engine's pool has one thread.
     workers: Option<ThreadPool>,
     /// Batches whose items have their results.
-    answered: AtomicU64,
+    answered: CachePadded<AtomicU64>,
     /// Whether the engine is dropped.
     is_closing: AtomicBool,
     /// Whether a thread panicked while it had a batch.
@@ -48,18 +51,22 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn new(
         shared: Shared<W>,
         queue: Queue<W>,
-        devices: Vec<Sender<ToDevice<Batch<W>>>>,
+        devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
         workers: Option<ThreadPool>,
     ) -> Self {
         Dispatcher {
             shared,
-            queue: Mutex::new(queue),
+            queue: CachePadded::new(Mutex::new(queue)),
             room: Condvar::new(),
-            started: Condvar::new(),
+            changes: CachePadded::new(AtomicU64::new(0)),
+            starting: devices
+                .iter()
+                .map(|_| CachePadded::new(AtomicU64::new(0)))
+                .collect(),
             wakes: devices.iter().map(|_| AtomicBool::new(false)).collect(),
             devices,
             workers,
-            answered: AtomicU64::new(0),
+            answered: CachePadded::new(AtomicU64::new(0)),
             is_closing: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
         }
@@ -76,7 +83,7 @@ impl<W: Workload> Dispatcher<W> {
         let mut queue = self.queue.lock();
         while !self.is_broken() && !queue.has_room(options.urgent) {
             match waits {
-                true => self.room.wait(&mut queue),
+                true => queue = self.wait_for_room(queue),
                 false => return Err(TrySubmitError::Full(item)),
             }
         }
@@ -109,7 +116,7 @@ impl<W: Workload> Dispatcher<W> {
         let mut queue = self.queue.lock();
         for (item, extent) in items {
             while !self.is_broken() && !queue.has_room(false) {
-                self.room.wait(&mut queue);
+                queue = self.wait_for_room(queue);
             }
             if self.is_broken() {
                 drop(queue);
@@ -198,11 +205,34 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     fn next(&self, queue: &mut Queue<W>) -> Option<Start<W>> {
-        let next = queue.next(&self.shared);
-        if next.is_some() {
-            self.room.notify_all();
+        let next = queue.next(&self.shared)?;
+        self.starting[next.slot.device()].fetch_add(1, SeqCst);
+        self.changes.fetch_add(1, SeqCst);
+        self.room.notify_all();
+        Some(next)
+    }
+
+    /// Waits until a batch is given a slot, or until the engine breaks: spins for some microseconds,
+    /// then sleeps. If a slot becomes free meanwhile, this thread fills it: it has nothing else to
+    /// do, and the thread that freed it reads results.
+    fn wait_for_room<'a>(
+        self: &'a Arc<Self>,
+        mut queue: Guard<'a, Queue<W>>,
+    ) -> Guard<'a, Queue<W>> {
+        let changes = self.changes.load(SeqCst);
+        let has_changed = || self.changes.load(SeqCst) != changes || self.is_broken();
+        queue.spinning += 1;
+        spin_unlocked(&mut queue, has_changed);
+        queue.spinning -= 1;
+        if let Some(next) = self.next(&mut queue) {
+            drop(queue);
+            self.start_all(Some(next));
+            return self.queue.lock();
         }
-        next
+        if !has_changed() {
+            self.room.wait(&mut queue);
+        }
+        queue
     }
 
     fn go_on(self: &Arc<Self>, mut queue: Guard<'_, Queue<W>>) {
@@ -213,13 +243,19 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Starts batches while there are some with a slot.
     fn start_all(self: &Arc<Self>, mut next: Option<Start<W>>) {
-        while let Some((slot, batch)) = next {
-            next = match self.workers_for(self.shared.program.uploads.bytes(batch.total)) {
+        while let Some(start) = next {
+            let more = start.more;
+            let bytes = self.shared.program.uploads.bytes(start.batch.total);
+            let after = match self.workers_for(bytes) {
                 Some(workers) => {
-                    self.hand_over(workers, |dispatcher| dispatcher.start(slot, batch));
-                    self.next(&mut self.queue.lock())
+                    self.hand_over(workers, |dispatcher| dispatcher.start(start));
+                    None
                 }
-                None => self.start(slot, batch),
+                None => self.start(start),
+            };
+            next = match after {
+                None if more => self.next(&mut self.queue.lock()),
+                after => after,
             };
         }
     }
@@ -257,9 +293,10 @@ impl<W: Workload> Dispatcher<W> {
         while receive_helping(&tasks, &self.shared.pool).is_ok() {}
     }
 
-    /// Writes and submits a batch. Returns the next one that can start.
-    fn start(self: &Arc<Self>, slot: Slot<Free>, batch: Batch<W>) -> Option<Start<W>> {
+    /// Writes and submits a batch. Returns the next one that can start, if this frees the slot.
+    fn start(self: &Arc<Self>, start: Start<W>) -> Option<Start<W>> {
         let _breaks = BreaksOnPanic::new(self);
+        let Start { slot, batch, .. } = start;
         let device = slot.device();
         let pool = self.workers.as_ref().unwrap_or(&self.shared.pool);
         let finished = match self.shared.give(slot, batch, pool) {
@@ -270,21 +307,12 @@ impl<W: Workload> Dispatcher<W> {
             }
             Given::Finished(finished) => Some(finished),
         };
-        let mut queue = self.queue.lock();
-        if queue.has_started(device) {
-            self.started.notify_all();
-        }
-        match finished {
-            None => self.next(&mut queue),
-            Some(finished) => {
-                drop(queue);
-                self.deliver(self.shared.seen(finished))
-            }
-        }
+        self.starting[device].fetch_sub(1, SeqCst);
+        self.deliver(self.shared.seen(finished?))
     }
 
     /// Reads the results of a batch that has finished, and answers it.
-    pub(super) fn finish(self: &Arc<Self>, finished: Finished<Batch<W>>) {
+    pub(super) fn finish(self: &Arc<Self>, finished: Finished<Box<Batch<W>>>) {
         let batch = match &finished {
             Ok(slot) => slot.batch(),
             Err(failed) => &failed.batch,
@@ -299,14 +327,19 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Reads the results of a batch, frees its slot, and answers it. Returns the next batch that can
     /// start.
-    fn deliver(&self, finished: Finished<Batch<W>>) -> Option<Start<W>> {
+    fn deliver(&self, finished: Finished<Box<Batch<W>>>) -> Option<Start<W>> {
         let _breaks = BreaksOnPanic::new(self);
-        let mut outputs = self.shared.outputs.take();
+        let mut outputs = self.shared.outputs.take().unwrap_or_default();
         let taken = self.shared.take_back(finished, &mut outputs);
         let next = {
             let mut queue = self.queue.lock();
-            queue.put_free(taken.slot);
-            self.next(&mut queue)
+            match queue.put_free(taken.slot) {
+                true => {
+                    self.changes.fetch_add(1, SeqCst);
+                    None
+                }
+                false => self.next(&mut queue),
+            }
         };
         self.answer(taken.batch, taken.failure, &mut outputs);
         self.shared.outputs.give_back(outputs);
@@ -321,27 +354,27 @@ impl<W: Workload> Dispatcher<W> {
 
     fn answer(
         &self,
-        batch: Batch<W>,
+        mut batch: Box<Batch<W>>,
         failure: Option<Error>,
         outputs: &mut Vec<Result<W::Output>>,
     ) {
-        let mut entries = batch.entries;
-        let through = entries.drain(..).zip(outputs.drain(..));
+        let (reply, ordered) = (batch.reply.take(), batch.ordered.take());
+        let through = batch.entries.drain(..).zip(outputs.drain(..));
         let completions = through.map(|(entry, result)| Completion {
             item: entry.item,
             result,
         });
-        match (batch.reply, batch.ordered) {
+        match (reply, ordered) {
             (Some(reply), _) => reply.complete(completions.map(Some)),
             (None, Some(Ordered { number, results })) => {
-                let mut of_run = self.shared.completions.take();
+                let mut of_run = self.shared.completions.take().unwrap_or_default();
                 of_run.extend(completions.rev());
                 let of_run = RunBatch(of_run);
                 results.send(number, failure.map_or(Ok(of_run), Err));
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),
         }
-        self.shared.entries.give_back(entries);
+        self.shared.batches.give_back(batch);
     }
 
     /// Runs `work` while no batch is given to `device`, and all earlier ones are with its completion
@@ -351,11 +384,11 @@ impl<W: Workload> Dispatcher<W> {
         device: usize,
         work: impl FnOnce() -> T,
     ) -> T {
-        let mut queue = self.queue.lock();
-        while queue.suspend(device) && !self.is_broken() {
-            self.started.wait(&mut queue);
+        self.queue.lock().suspend(device);
+        // For as long as it takes to write and submit a batch.
+        while self.starting[device].load(SeqCst) > 0 && !self.is_broken() {
+            yield_now();
         }
-        drop(queue);
         let result = work();
         let mut queue = self.queue.lock();
         queue.resume(device);
@@ -368,7 +401,6 @@ impl<W: Workload> Dispatcher<W> {
         self.is_broken.store(true, SeqCst);
         let lost = self.queue.lock().clear();
         self.room.notify_all();
-        self.started.notify_all();
         self.wake_all();
         for batch in lost {
             unwinding(|| drop(batch));

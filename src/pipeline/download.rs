@@ -4,7 +4,7 @@ use super::batch::{Batch, Entry};
 use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Done, Slot};
 use super::upload::shares_work;
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
 use crate::record::BUFFERS_MAX;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload};
 use arrayvec::ArrayVec;
@@ -20,21 +20,10 @@ pub(crate) fn unpack<W: Workload, B>(
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
 ) {
-    let buffers: ArrayVec<&[u8], BUFFERS_MAX> = program
-        .download_ids
-        .iter()
-        .map(|&id| slot.host(id))
-        .collect();
+    let buffers = downloaded(program, slot);
     let parallel = shares_work(pool, program.downloads.bytes(batch.total));
     let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
-    let mut located = batch.entries.iter().filter_map(|entry| {
-        let location = entry.location.as_ref().ok()?;
-        Some(BatchItem {
-            item: &entry.item,
-            at: location.at,
-            extent: location.extent,
-        })
-    });
+    let mut located = located(batch);
     let read_batch = || -> Result<Option<Vec<W::Output>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
         let read = workload.read_batch(buffers, &mut located, &views, parallel.then_some(pool));
@@ -75,4 +64,54 @@ pub(crate) fn unpack<W: Workload, B>(
     } else {
         outputs.extend(batch.entries.iter().map(read));
     }
+}
+
+/// The items of a batch whose results took more room than their extents: each with its index among
+/// the batch's entries and the extent that it needs.
+pub(crate) fn outgrown<W: Workload, B>(
+    program: &RecordedWorkload<W>,
+    slot: &Slot<Done<B>>,
+    batch: &Batch<W>,
+) -> Result<Vec<(usize, Extent)>> {
+    let buffers = downloaded(program, slot);
+    let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
+    let _inside = program.inside();
+    let found = guarded(|| {
+        let (workload, buffers) = (&program.workload, &program.buffers);
+        workload.outgrown(buffers, &mut located(batch), &views)
+    });
+    let found = found.within(|| "outgrown")?;
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let entries = batch.entries.iter().enumerate();
+    let indices: Vec<usize> = entries
+        .filter(|(_, entry)| entry.location.is_ok())
+        .map(|(index, _)| index)
+        .collect();
+    let of_entry = |(index, extent): (usize, Extent)| {
+        let entry = indices.get(index).copied();
+        let error = || Error::usage(format!("item {index} of {} has outgrown", indices.len()));
+        Ok((entry.ok_or_else(error)?, extent))
+    };
+    found.into_iter().map(of_entry).collect()
+}
+
+fn downloaded<'a, W: Workload, B>(
+    program: &RecordedWorkload<W>,
+    slot: &'a Slot<Done<B>>,
+) -> ArrayVec<&'a [u8], BUFFERS_MAX> {
+    let buffers = program.download_ids.iter();
+    buffers.map(|&id| slot.host(id)).collect()
+}
+
+fn located<W: Workload>(batch: &Batch<W>) -> impl Iterator<Item = BatchItem<'_, W::Item>> {
+    batch.entries.iter().filter_map(|entry| {
+        let location = entry.location.as_ref().ok()?;
+        Some(BatchItem {
+            item: &entry.item,
+            at: location.at,
+            extent: location.extent,
+        })
+    })
 }

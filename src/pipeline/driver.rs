@@ -91,7 +91,7 @@ fn workers(threads: usize, engine: EngineId) -> Result<Option<ThreadPool>> {
 fn complete<W: Workload>(
     dispatcher: &Arc<Dispatcher<W>>,
     device: usize,
-    mut completions: Completions<Batch<W>>,
+    mut completions: Completions<Box<Batch<W>>>,
 ) {
     let _breaks = BreaksOnPanic::new(dispatcher);
     let shared = &dispatcher.shared;

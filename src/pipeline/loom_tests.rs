@@ -197,6 +197,17 @@ fn loom_two_producers_share_an_engine() {
     });
 }
 
+/// One batch is in the slot and two wait for it, so the fourth has no room at first.
+#[test]
+fn loom_a_submission_that_waits_for_room_fills_the_slot_that_becomes_free() {
+    check(1, 2, |engine| {
+        let tickets: Vec<_> = [1, 2, 3, 4].map(|item| engine.submit(item).unwrap()).into();
+        for (ticket, expected) in tickets.into_iter().zip([2, 4, 6, 8]) {
+            assert_eq!(value(ticket).unwrap(), expected);
+        }
+    });
+}
+
 #[test]
 fn loom_a_batch_that_fails_answers_its_tickets_and_the_next_one_runs() {
     check(1, 3, |engine| {

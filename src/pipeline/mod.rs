@@ -28,9 +28,12 @@ mod exclusive;
 mod fit_buckets;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod meter;
 mod ordered_map;
+mod outgrown;
 mod packer;
 mod plan;
+mod pool;
 mod queue;
 mod recorded;
 mod recover;
@@ -44,7 +47,6 @@ mod sync;
 mod ticket;
 mod timeline;
 mod upload;
-mod vec_pool;
 
 pub use build::Shrunk;
 pub use caller_driven::{Delivery, Pipeline, Refused};

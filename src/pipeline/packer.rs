@@ -1,13 +1,13 @@
 //! [`Packer`]: batches of a workload's items for a ring.
 
 use super::batch::{Batch, Batcher};
-use super::download::unpack;
+use super::download::{outgrown, unpack};
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
 use super::upload::write;
 use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
@@ -23,7 +23,7 @@ pub struct Packer<W: Workload> {
 }
 
 /// The items of a packed batch. The ring carries them with the slot.
-pub struct Packed<W: Workload>(Batch<W>);
+pub struct Packed<W: Workload>(Box<Batch<W>>);
 
 impl<W: Workload> Packed<W> {
     /// The extent of the batch.
@@ -90,7 +90,7 @@ impl<W: Workload> Packer<W> {
         let axes = self.program.workload.axes();
         let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
         let now = Instant::now();
-        let mut batches: Vec<Batch<W>> = Vec::new();
+        let mut batches: Vec<Box<Batch<W>>> = Vec::new();
         for item in items {
             let extent = self.program.extent(&item);
             batches.extend(batcher.push(item, extent, now, None));
@@ -122,6 +122,19 @@ impl<W: Workload> Packer<W> {
             &slot.batch().0,
             &mut outputs,
         );
+        match outgrown(&self.program, slot, &slot.batch().0) {
+            Ok(items) => {
+                for (item, extent) in items {
+                    let message = format!("the results need a batch of {extent}");
+                    let error = Error::new(ErrorKind::Capacity, message);
+                    outputs[item] = Err(error.fix("give the item a larger extent"));
+                }
+            }
+            Err(error) => {
+                let all = outputs.iter_mut();
+                all.for_each(|output| *output = Err(error.clone()));
+            }
+        }
         outputs
     }
 }

@@ -21,33 +21,32 @@ const CLOSED_MAX: usize = 2;
 /// The largest number of urgent batches in a row that start while another batch waits.
 const URGENT_MAX: u32 = 8;
 
-/// A batch, and the slot that it starts in.
-pub(super) type Start<W> = (Slot<Free>, Batch<W>);
+/// A batch that can start.
+pub(super) struct Start<W: Workload> {
+    pub(super) slot: Slot<Free>,
+    pub(super) batch: Box<Batch<W>>,
+    /// Whether another batch may be able to start too.
+    pub(super) more: bool,
+}
 
 pub(super) struct Queue<W: Workload> {
     batcher: Batcher<W>,
     answers: AnswersPool<W>,
     close: Close,
     /// Closed batches without a slot.
-    urgent: VecDeque<Batch<W>>,
-    normal: VecDeque<Batch<W>>,
+    urgent: VecDeque<Box<Batch<W>>>,
+    normal: VecDeque<Box<Batch<W>>>,
     urgent_in_a_row: u32,
     /// The number of batches that were closed.
     closed: u64,
     /// Since when a batch of a run waits for the run's consumer while a slot is free.
     held_since: Option<Instant>,
     free: VecDeque<Slot<Free>>,
-    devices: Vec<DeviceUse>,
+    /// Submissions that wait for room without sleeping. Each calls [`Queue::next`] when it ends.
+    pub(super) spinning: usize,
+    /// By device: whether it is given no batch for now.
+    suspended: Vec<bool>,
     run: Option<Run<W>>,
-}
-
-/// The use of a device by the threads that submit batches.
-#[derive(Clone, Default)]
-struct DeviceUse {
-    /// Batches that are being written or submitted.
-    starting: usize,
-    /// While it is suspended, no batch is given to it.
-    is_suspended: bool,
 }
 
 /// The run whose items are added.
@@ -77,7 +76,8 @@ impl<W: Workload> Queue<W> {
             closed: 0,
             held_since: None,
             free: slots.into(),
-            devices: vec![DeviceUse::default(); shared.devices.len()],
+            spinning: 0,
+            suspended: vec![false; shared.devices.len()],
             run: None,
         }
     }
@@ -98,6 +98,7 @@ impl<W: Workload> Queue<W> {
 
     /// Adds an item to the open batch, and closes it if the item is urgent. Outside of a run,
     /// `added` gets the batch's reply and the item's index.
+    #[inline]
     pub(super) fn add(
         &mut self,
         shared: &Shared<W>,
@@ -106,8 +107,8 @@ impl<W: Workload> Queue<W> {
         options: SubmitOptions,
         added: impl FnOnce(&Reply<W>, u32),
     ) -> Added {
-        let (before, extent) = self.batcher.make_room(extent);
-        let closed_before = self.enqueue(shared, before, false);
+        let extent = self.batcher.admit(extent);
+        let closed_before = !self.batcher.has_room(&extent) && self.close(shared, false);
         let is_first = !self.batcher.is_open();
         if self.run.is_none() {
             let open = self.batcher.open();
@@ -115,11 +116,8 @@ impl<W: Workload> Queue<W> {
             added(reply, open.entries.len() as u32);
         }
         let SubmitOptions { urgent, deadline } = options;
-        let mut closed = self.batcher.add(item, extent, Instant::now, deadline);
-        if urgent {
-            closed = closed.or_else(|| self.batcher.flush());
-        }
-        let has_closed = self.enqueue(shared, closed, urgent);
+        let is_full = self.batcher.add(item, extent, Instant::now, deadline);
+        let has_closed = (is_full || urgent) && self.close(shared, urgent);
         Added {
             closed: closed_before || has_closed,
             timed: (is_first || deadline.is_some()) && !has_closed && self.closes_by_time(),
@@ -128,8 +126,7 @@ impl<W: Workload> Queue<W> {
 
     /// Closes the open batch.
     pub(super) fn flush(&mut self, shared: &Shared<W>) {
-        let open = self.batcher.flush();
-        self.enqueue(shared, open, false);
+        self.close(shared, false);
     }
 
     /// Closes the open batch. The next items belong to a run with these results, or to none.
@@ -159,15 +156,18 @@ impl<W: Workload> Queue<W> {
     }
 
     fn can_start_on(&self, slot: &Slot<Free>) -> bool {
-        !self.devices[slot.device()].is_suspended
+        !self.suspended[slot.device()]
     }
 
-    /// Returns whether there was a batch.
-    fn enqueue(&mut self, shared: &Shared<W>, batch: Option<Batch<W>>, is_urgent: bool) -> bool {
-        let Some(mut batch) = batch else { return false };
+    /// Closes the open batch. Returns whether there was one.
+    fn close(&mut self, shared: &Shared<W>, is_urgent: bool) -> bool {
+        let Some(mut batch) = self.batcher.flush() else {
+            return false;
+        };
         self.closed += 1;
-        self.batcher.recycle(shared.entries.take());
-        batch.closed_at = Some(Instant::now());
+        if let Some(used) = shared.batches.take() {
+            self.batcher.recycle(used);
+        }
         if let Some(run) = &mut self.run {
             batch.ordered = Some(Ordered {
                 number: run.batches,
@@ -182,12 +182,19 @@ impl<W: Workload> Queue<W> {
         true
     }
 
-    /// The next batch and its slot, if there are both. Call [`Queue::has_started`] once the batch is
-    /// on the device.
+    /// The next batch and its slot, if there are both.
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
-        if self.urgent.is_empty() && self.normal.is_empty() && self.closes_when_idle() {
+        if self.is_empty() && self.closes_when_idle() {
             self.flush(shared);
         }
+        let start = self.take_next(shared);
+        if !self.is_empty() {
+            self.note_waiting();
+        }
+        start
+    }
+
+    fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
         let is_urgent = match (self.urgent.is_empty(), self.normal.is_empty()) {
             (true, true) => return None,
             (false, false) => self.urgent_in_a_row < URGENT_MAX,
@@ -210,7 +217,7 @@ impl<W: Workload> Queue<W> {
                 return None;
             }
             if let Some(since) = self.held_since.take() {
-                add_since(&shared.counters.output_ns, since);
+                add_since(&shared.counters.submitted.output_ns, since);
             }
         }
         let batch = queue.pop_front()?;
@@ -219,39 +226,49 @@ impl<W: Workload> Queue<W> {
             true => self.urgent_in_a_row + 1,
             false => 0,
         };
-        self.devices[slot.device()].starting += 1;
-        Some((slot, batch))
+        let more = !self.free.is_empty() && (!self.is_empty() || self.batcher.is_open());
+        Some(Start { slot, batch, more })
     }
 
-    /// Notes that a batch of [`Queue::next`] is with the completion thread of its device, or has
-    /// ended. Returns whether a thread waits for that.
-    pub(super) fn has_started(&mut self, device: usize) -> bool {
-        self.devices[device].starting -= 1;
-        self.devices[device].is_suspended
+    /// Whether no closed batch waits for a slot.
+    fn is_empty(&self) -> bool {
+        self.urgent.is_empty() && self.normal.is_empty()
+    }
+
+    /// Notes when batches begin to wait for a slot. The latest are last.
+    fn note_waiting(&mut self) {
+        let mut now = None;
+        for queue in [&mut self.urgent, &mut self.normal] {
+            let latest = queue.iter_mut().rev();
+            for batch in latest.take_while(|batch| batch.closed_at.is_none()) {
+                batch.closed_at = Some(*now.get_or_insert_with(Instant::now));
+            }
+        }
     }
 
     /// Takes all batches out, to be dropped.
-    pub(super) fn clear(&mut self) -> Vec<Batch<W>> {
+    pub(super) fn clear(&mut self) -> Vec<Box<Batch<W>>> {
         self.run = None;
         let open = self.batcher.flush();
         let closed = self.urgent.drain(..).chain(self.normal.drain(..));
         closed.chain(open).collect()
     }
 
-    /// Gives a slot back.
-    pub(super) fn put_free(&mut self, slot: Slot<Free>) {
+    /// Gives a slot back. Returns whether a submission that waits for room will use it, so that the
+    /// thread that freed the slot need not fill it. One slot at most is left to submissions, since
+    /// their threads may have lost their cores.
+    pub(super) fn put_free(&mut self, slot: Slot<Free>) -> bool {
         self.free.push_back(slot);
+        self.spinning > 0 && self.free.len() == 1
     }
 
-    /// Gives no batch to a device, whose slots stay here meanwhile. Returns whether some are still
-    /// being written or submitted.
-    pub(super) fn suspend(&mut self, device: usize) -> bool {
-        self.devices[device].is_suspended = true;
-        self.devices[device].starting > 0
+    /// Gives no batch to a device from now on. Its slots stay here meanwhile.
+    pub(super) fn suspend(&mut self, device: usize) {
+        self.suspended[device] = true;
     }
 
     /// Ends [`Queue::suspend`].
     pub(super) fn resume(&mut self, device: usize) {
-        self.devices[device].is_suspended = false;
+        self.suspended[device] = false;
     }
 }

@@ -7,13 +7,16 @@ use crate::replay::{Bucket, Buckets, check_ladder};
 use crate::workload::{Extent, ViewLayout, Workload};
 use parking_lot::RwLock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU32};
 
 /// A workload with its recordings and the layout of its buffers. All stages share it.
 pub(crate) struct RecordedWorkload<W: Workload> {
     pub(crate) workload: W,
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
+    /// The address of the buckets.
+    latest: AtomicPtr<Buckets>,
     pub(crate) device: DeviceInfo,
     /// The id of all its recordings.
     pub(crate) id: RecordingId,
@@ -55,6 +58,7 @@ impl<W: Workload> RecordedWorkload<W> {
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
+            latest: AtomicPtr::new(Arc::as_ptr(&buckets).cast_mut()),
             buckets: RwLock::new(buckets),
             device: device.clone(),
             buffers,
@@ -70,6 +74,7 @@ impl<W: Workload> RecordedWorkload<W> {
     }
 
     /// The extent of an item. A panic of the workload becomes the item's error.
+    #[inline]
     pub(crate) fn extent(&self, item: &W::Item) -> Result<Extent> {
         guarded(|| self.workload.extent(item))
     }
@@ -118,8 +123,19 @@ impl<W: Workload> RecordedWorkload<W> {
         }
         let (buckets, _) = record_as(self.id, &self.workload, capacities, &self.device)?;
         self.buckets().check_successor(&buckets)?;
-        *self.buckets.write() = Arc::new(buckets);
+        let buckets = Arc::new(buckets);
+        let latest = Arc::as_ptr(&buckets).cast_mut();
+        *self.buckets.write() = buckets;
+        self.latest.store(latest, Release);
         Ok(())
+    }
+
+    /// The current buckets; `None` if they are those that the caller has. Takes no lock then, as
+    /// this runs for each batch.
+    pub(crate) fn newer_buckets(&self, known: &Arc<Buckets>) -> Option<Arc<Buckets>> {
+        // The caller keeps its buckets alive, so no others have their address.
+        let is_latest = std::ptr::eq(self.latest.load(Acquire), Arc::as_ptr(known));
+        (!is_latest).then(|| self.buckets())
     }
 
     /// The current buckets.
@@ -129,6 +145,7 @@ impl<W: Workload> RecordedWorkload<W> {
 }
 
 /// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
+#[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
         let message = format!("the workload panicked: {panic}");

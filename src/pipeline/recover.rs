@@ -12,7 +12,7 @@
 
 use super::batch::{Batch, Entry, Location};
 use super::counters::add;
-use super::download::unpack;
+use super::download::{outgrown, unpack};
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
@@ -36,7 +36,7 @@ enum Known {
 
 impl<W: Workload> Shared<W> {
     /// Whether a batch failed because its device was lost, and the device can be restarted.
-    pub(super) fn comes_back(&self, failed: &Failed<Batch<W>>) -> bool {
+    pub(super) fn comes_back(&self, failed: &Failed<Box<Batch<W>>>) -> bool {
         is_loss(&failed.error)
             && failed.slot.backend().is_supervised()
             && !self.is_over(failed.slot.device())
@@ -47,9 +47,9 @@ impl<W: Workload> Shared<W> {
     /// submitted to the device meanwhile.
     pub(super) fn bring_back(
         &self,
-        mut first: Box<Failed<Batch<W>>>,
-        more: impl FnOnce() -> Vec<Finished<Batch<W>>>,
-    ) -> Vec<Finished<Batch<W>>> {
+        mut first: Box<Failed<Box<Batch<W>>>>,
+        more: impl FnOnce() -> Vec<Finished<Box<Batch<W>>>>,
+    ) -> Vec<Finished<Box<Batch<W>>>> {
         // All lost batches report the loss once the old process has ended.
         if let Err(error) = self.revive(&mut first.slot) {
             first.error = error;
@@ -76,7 +76,7 @@ impl<W: Workload> Shared<W> {
 
     /// Fails a batch for good. If it was lost with a device that cannot be restarted, its error is
     /// the reason for that.
-    fn end_lost(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
+    fn end_lost(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
         let over = self.over(failed.slot.device());
         if let Some(reason) = over.filter(|_| is_loss(&failed.error)) {
             // Without the places of the batch that met it.
@@ -85,7 +85,7 @@ impl<W: Workload> Shared<W> {
         self.end(failed)
     }
 
-    fn run_again(&self, failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
+    fn run_again(&self, failed: Failed<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
         let (error, number) = (&failed.error, failed.batch.number);
         tracing::warn!(%error, batch = number, "the device was lost; the batch runs again");
         let finished = self.hunt(failed);
@@ -139,7 +139,7 @@ impl<W: Workload> Shared<W> {
                     return Err(Error::new(ErrorKind::Unavailable, message));
                 }
             };
-            let restarts = &self.counters.restarts;
+            let restarts = &self.counters.finished.restarts;
             if restarts.load(Relaxed) >= self.restarts_max {
                 let message = format!("the device was started again {} times", self.restarts_max);
                 return Err(Error::new(ErrorKind::Unavailable, message)
@@ -156,13 +156,13 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Runs a batch that was written into its slot, and waits for it.
-    fn run(&self, slot: Slot<Free>, batch: Batch<W>) -> Finished<Batch<W>> {
-        add(&self.counters.reruns, 1);
+    pub(super) fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
         let live = batch.total;
-        let filled = slot.begin().filled(batch, live, self.program.buckets());
+        let newer = self.program.newer_buckets(slot.buckets());
+        let filled = slot.begin().filled(batch, live, newer);
         let slot = match filled.submit(false) {
             Ok((slot, replay)) => {
-                self.counters.add_replay(&replay);
+                self.counters.finished.add_replay(&replay);
                 slot
             }
             Err(failed) if failed.error.scope() < ErrorScope::Device => failed.wait_out(),
@@ -176,7 +176,7 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Runs a batch again, and quarantines the items that lose the device.
-    fn hunt(&self, mut failed: Failed<Batch<W>>) -> Finished<Batch<W>> {
+    fn hunt(&self, mut failed: Failed<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
         if let Err(error) = self.revive(&mut failed.slot) {
             return Err(Box::new(Failed { error, ..failed }));
         }
@@ -224,7 +224,7 @@ fn is_of_worker(error: &Error) -> bool {
 struct Hunt<'a, W: Workload> {
     shared: &'a Shared<W>,
     /// The batch without its entries.
-    batch: Batch<W>,
+    batch: Box<Batch<W>>,
     /// The entries; `None` while they are in flight.
     entries: Vec<Option<Entry<W>>>,
     /// The indices of entries with a location.
@@ -236,7 +236,7 @@ struct Hunt<'a, W: Workload> {
 }
 
 impl<'a, W: Workload> Hunt<'a, W> {
-    fn new(shared: &'a Shared<W>, mut batch: Batch<W>, slot: Slot<Free>) -> Self {
+    fn new(shared: &'a Shared<W>, mut batch: Box<Batch<W>>, slot: Slot<Free>) -> Self {
         let entries: Vec<_> = batch.entries.drain(..).map(Some).collect();
         let is_placed =
             |entry: &Option<Entry<W>>| entry.as_ref().is_some_and(|e| e.location.is_ok());
@@ -270,8 +270,8 @@ impl<'a, W: Workload> Hunt<'a, W> {
     fn run(&mut self, range: Range<usize>) -> Result<()> {
         let slot = self.slot.as_mut().expect("no entries are in flight");
         self.shared.revive(slot)?;
-        let mut part = Batch::new(self.batch.first, Vec::new());
-        part.number = self.batch.number;
+        let mut part: Box<Batch<W>> = Box::default();
+        (part.first, part.number) = (self.batch.first, self.batch.number);
         let mut indices = Vec::with_capacity(range.len());
         for &index in &self.placed[range] {
             let entry = &mut self.entries[index];
@@ -294,12 +294,21 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let (program, pool) = (&self.shared.program, &self.shared.pool);
         let uniforms = self.uniforms.iter().copied();
         write(program, pool, &mut slot, &mut part, uniforms);
+        add(&self.shared.counters.finished.reruns, 1);
         let (slot, part, outcome) = match self.shared.run(slot.cancel(), part) {
             Ok(done) => {
                 let mut outputs = Vec::new();
                 unpack(program, pool, &done, done.batch(), &mut outputs);
-                let (slot, part) = done.release();
-                (slot, part, Ok(outputs))
+                let more = outgrown(program, &done, done.batch());
+                let (slot, mut part) = done.release();
+                match more {
+                    Ok(items) => {
+                        let shared = self.shared;
+                        let slot = shared.run_outgrown(slot, &mut part, items, &mut outputs);
+                        (slot, part, Ok(outputs))
+                    }
+                    Err(error) => (slot, part, Err(error)),
+                }
             }
             Err(failed) => {
                 let Failed { error, batch, slot } = *failed;
@@ -323,7 +332,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         let index = self.placed[placed];
         let item = self.batch.first + index as u64;
         tracing::warn!(item, %error, "an item loses the device, and is left out");
-        add(&self.shared.counters.items_quarantined, 1);
+        add(&self.shared.counters.finished.items_quarantined, 1);
         let code = error.code();
         let mut left_out = Error::new(
             ErrorKind::Quarantined,
@@ -336,7 +345,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         self.batch.settled[index] = Some(Err(left_out));
     }
 
-    fn into_parts(mut self) -> (Slot<Free>, Batch<W>) {
+    fn into_parts(mut self) -> (Slot<Free>, Box<Batch<W>>) {
         let entries = self.entries.into_iter();
         self.batch.entries = entries
             .map(|entry| entry.expect("no entries are in flight"))
@@ -344,13 +353,13 @@ impl<'a, W: Workload> Hunt<'a, W> {
         (self.slot.expect("no entries are in flight"), self.batch)
     }
 
-    fn finish(self) -> Finished<Batch<W>> {
+    fn finish(self) -> Finished<Box<Batch<W>>> {
         let (slot, batch) = self.into_parts();
         Ok(slot.pass(batch))
     }
 
     /// Fails the batch. Items that have a result keep it.
-    fn give_up(self, error: Error) -> Box<Failed<Batch<W>>> {
+    fn give_up(self, error: Error) -> Box<Failed<Box<Batch<W>>>> {
         let (slot, batch) = self.into_parts();
         Box::new(Failed { error, batch, slot })
     }

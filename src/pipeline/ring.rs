@@ -31,7 +31,6 @@ pub type Finished<B> = Result<Slot<Done<B>>, Box<Failed<B>>>;
 pub struct Ring<B> {
     free: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
-    buckets: Arc<Buckets>,
     /// By device.
     choices: Vec<Choices>,
     wait: Wait,
@@ -54,20 +53,14 @@ impl<B> Ring<B> {
     ) -> Result<Self> {
         let mut free = Vec::with_capacity(slots);
         let choices = open_slots(backend, buckets, slots, policy, 0, &mut free)?;
-        Ok(Ring::of(free, buckets, vec![choices], wait))
+        Ok(Ring::of(free, vec![choices], wait))
     }
 
     /// A ring of slots that are open.
-    pub(crate) fn of(
-        free: Vec<Slot<Free>>,
-        buckets: &Arc<Buckets>,
-        choices: Vec<Choices>,
-        wait: Wait,
-    ) -> Self {
+    pub(crate) fn of(free: Vec<Slot<Free>>, choices: Vec<Choices>, wait: Wait) -> Self {
         Ring {
             in_flight: InFlightSet::with_capacity(free.len()),
             free,
-            buckets: Arc::clone(buckets),
             choices,
             wait,
         }
@@ -113,7 +106,7 @@ impl<B> Ring<B> {
         batch: B,
         timed: bool,
     ) -> Result<Replay, Box<Failed<B>>> {
-        let filled = slot.filled(batch, live, Arc::clone(&self.buckets));
+        let filled = slot.filled(batch, live, None);
         let (slot, replay) = filled.submit(timed)?;
         self.in_flight.insert(slot);
         Ok(replay)

@@ -41,11 +41,12 @@ struct Core {
 pub struct Free(());
 /// The host may write the slot's memory.
 pub struct Filling(());
-/// The slot is ready to submit: a batch, its extent, and the buckets that it may run in.
+/// The slot is ready to submit: a batch, its extent, and the buckets that it may run in if they are
+/// not those of the slot.
 pub(crate) struct Filled<B> {
     batch: B,
     live: Extent,
-    buckets: Arc<Buckets>,
+    buckets: Option<Arc<Buckets>>,
 }
 /// The slot is in flight.
 pub(crate) struct InFlight<B> {
@@ -143,12 +144,15 @@ impl Core {
         deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
-    fn replay(&mut self, live: Extent, buckets: &Arc<Buckets>, timed: bool) -> Result<Replay> {
+    fn replay(
+        &mut self,
+        live: Extent,
+        newer: Option<&Arc<Buckets>>,
+        timed: bool,
+    ) -> Result<Replay> {
         let mut taken = Replay::default();
-        if !Arc::ptr_eq(self.executor.buckets(), buckets) {
-            taken = self
-                .executor
-                .take_buckets(&mut *self.device_slot, buckets)?;
+        if let Some(newer) = newer {
+            taken = self.executor.take_buckets(&mut *self.device_slot, newer)?;
         }
         if !self.header_live.fits(live) {
             let written = self.header_live;
@@ -157,7 +161,7 @@ impl Core {
             ))
             .fix("submit an extent that holds the header's"));
         }
-        let bucket = buckets.find(live);
+        let bucket = self.executor.buckets().find(live);
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
         let replay = match timed {
@@ -201,6 +205,11 @@ impl<S> Slot<S> {
     /// The backend of its device.
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         self.core.executor.backend()
+    }
+
+    /// The buckets that it is ready for.
+    pub(crate) fn buckets(&self) -> &Arc<Buckets> {
+        self.core.executor.buckets()
     }
 
     /// The largest extent of a batch.
@@ -370,7 +379,7 @@ impl Slot<Filling> {
         self,
         batch: B,
         live: Extent,
-        buckets: Arc<Buckets>,
+        buckets: Option<Arc<Buckets>>,
     ) -> Slot<Filled<B>> {
         self.with(|_| Filled {
             batch,
@@ -388,8 +397,8 @@ impl<B> Slot<Filled<B>> {
     /// Submits the batch to the device, in the smallest bucket that holds it. If `timed`, and if
     /// the device supports it, the slot has timestamps when it is done.
     pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
-        let (live, buckets) = (self.state.live, &self.state.buckets);
-        match self.core.replay(live, buckets, timed) {
+        let (live, newer) = (self.state.live, self.state.buckets.as_ref());
+        match self.core.replay(live, newer, timed) {
             Ok(replay) => {
                 let due = self.core.due();
                 let slot = self.with(|Filled { batch, .. }| InFlight::new(batch, due, None));

@@ -2,19 +2,20 @@
 //! No threads.
 
 use super::batch::{Batch, Batcher, Entry};
-use super::counters::{AtomicCounters, add, add_between, add_since};
-use super::download::unpack;
+use super::counters::{EngineCounters, add, add_between, add_since};
+use super::download::{outgrown, unpack};
 use super::exclusive::ExclusiveUse;
 use super::fit_buckets::{RecentSizes, fit_buckets};
+use super::meter::{Meter, Start};
+use super::pool::Pool;
 use super::recorded::RecordedWorkload;
 use super::reentrancy::EngineId;
 use super::ring::Finished;
 use super::slot::{Done, Failed, Flight, Free, Slot};
-use super::statistics::{Meter, Statistics, Threads};
+use super::statistics::{Statistics, Threads};
 use super::sync::Mutex;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
-use super::vec_pool::VecPool;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
@@ -31,19 +32,19 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batch_target: Extent,
     pub(super) batch_max: Extent,
     pub(super) batch_wait: Duration,
-    pub(super) counters: AtomicCounters,
+    pub(super) counters: EngineCounters,
     pub(super) meter: Meter,
     /// The number of batches that were submitted to a device.
     pub(super) batches_given: AtomicU64,
     /// `None` without a timeline.
     pub(super) sampler: Option<Sampler>,
     pub(super) sizes: RecentSizes,
-    /// Vectors of finished batches.
-    pub(super) entries: VecPool<Entry<W>>,
+    /// Batches whose items were answered, to be filled again.
+    pub(super) batches: Pool<Box<Batch<W>>>,
     /// Vectors of a run's batches whose results were taken.
-    pub(super) completions: VecPool<Completion<W>>,
+    pub(super) completions: Pool<Vec<Completion<W>>>,
     /// Vectors of results that were read.
-    pub(super) outputs: VecPool<Result<W::Output>>,
+    pub(super) outputs: Pool<Vec<Result<W::Output>>>,
     /// By [`Slot::device`]: the error that ended the device's use.
     pub(super) devices: Vec<OnceLock<Error>>,
     /// Held while a device is taken out of use, so that of devices which are lost at the same time
@@ -63,15 +64,15 @@ pub(super) struct Shared<W: Workload> {
 pub(super) enum Given<W: Workload> {
     /// The batch is on the device, or in part if it failed; or it was lost with a device that will
     /// be restarted.
-    Submitted(Flight<Batch<W>>),
+    Submitted(Flight<Box<Batch<W>>>),
     /// The batch has no device work, or the device is lost for good.
-    Finished(Finished<Batch<W>>),
+    Finished(Finished<Box<Batch<W>>>),
 }
 
 /// A free slot, and the batch that was in it.
 pub(super) struct Taken<W: Workload> {
     pub(super) slot: Slot<Free>,
-    pub(super) batch: Batch<W>,
+    pub(super) batch: Box<Batch<W>>,
     /// The error that ended the engine, if the batch failed and the engine has ended.
     pub(super) failure: Option<Error>,
 }
@@ -118,12 +119,13 @@ impl<W: Workload> Shared<W> {
     pub(super) fn give(
         &self,
         slot: Slot<Free>,
-        mut batch: Batch<W>,
+        mut batch: Box<Batch<W>>,
         pool: &ThreadPool,
     ) -> Given<W> {
-        let start = Instant::now();
-        let closed_at = batch.closed_at.unwrap_or(start);
-        add_between(&self.counters.stall_ns, closed_at, start);
+        let started_at = Instant::now();
+        let closed_at = batch.closed_at.unwrap_or(started_at);
+        let counters = &self.counters.submitted;
+        add_between(&counters.stall_ns, closed_at, started_at);
         if let Some(error) = self.ended.get() {
             let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
@@ -136,21 +138,24 @@ impl<W: Workload> Shared<W> {
         let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
         (batch.number, batch.sampled) = (number, sampler.is_some());
         let (index, items) = (slot.index(), batch.items);
-        self.meter.starts(closed_at, start);
         let span = trace_span!("fill", batch = number, slot = index, items).entered();
         let mut filled = fill(&self.program, pool, slot, batch);
         drop(span);
-        let filled_at = add_since(&self.counters.fill_ns, start);
+        let filled_at = add_since(&counters.fill_ns, started_at);
         filled.batch_mut().submitted_at = Some(filled_at);
-        self.meter.submits(filled_at);
+        let start = Start {
+            closed_at,
+            started_at,
+            filled_at,
+        };
         let span = trace_span!("submit", batch = number, slot = index, items).entered();
         let submitted = filled.submit(sampler.is_some());
         drop(span);
         match submitted {
             Ok((mut slot, replay)) => {
                 let spent = match replay.verified {
-                    0 => &self.counters.submit_ns,
-                    _ => &self.counters.verify_ns,
+                    0 => &counters.submit_ns,
+                    _ => &counters.verify_ns,
                 };
                 // The batch starts after the measurements of mode auto.
                 let begun = filled_at + Duration::from_nanos(replay.trial_ns);
@@ -159,12 +164,12 @@ impl<W: Workload> Shared<W> {
                 if measured_until.is_some() {
                     slot.batch_mut().submitted_at = measured_until;
                 }
-                self.meter.submitted(measured_until, end);
-                self.counters.add_replay(&replay);
+                self.meter.submitted(index, &start, measured_until, end);
+                counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let of = (number, index);
-                    sampler.add(of, SpanKind::Stall, closed_at, start);
-                    sampler.add(of, SpanKind::Fill, start, filled_at);
+                    sampler.add(of, SpanKind::Stall, closed_at, started_at);
+                    sampler.add(of, SpanKind::Fill, started_at, filled_at);
                     sampler.add(of, SpanKind::Submit, begun, end);
                     slot.batch_mut().timed = replay.timed;
                 }
@@ -173,7 +178,7 @@ impl<W: Workload> Shared<W> {
             Err(mut failed) => {
                 // The batch was not submitted.
                 failed.batch.submitted_at = None;
-                self.meter.refused();
+                self.meter.refused(&start, Instant::now());
                 match failed.error.scope() < ErrorScope::Device {
                     true => Given::Submitted(Ok(failed.wait_out())),
                     false if self.comes_back(&failed) => Given::Submitted(Err(failed)),
@@ -185,10 +190,10 @@ impl<W: Workload> Shared<W> {
 
     /// Counts a batch that failed for good. If the error concerns the device, takes the device out
     /// of use.
-    pub(super) fn end(&self, mut failed: Box<Failed<Batch<W>>>) -> Box<Failed<Batch<W>>> {
+    pub(super) fn end(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
         let batch = format!("batch {}", failed.batch.number);
         failed.error = failed.error.clone().within(batch);
-        add(&self.counters.batches_failed, 1);
+        add(&self.counters.finished.batches_failed, 1);
         match failed.error.scope() < ErrorScope::Device {
             true => tracing::warn!(error = %failed.error, "a batch failed"),
             false => self.lose_device(failed.slot.device(), &failed.error),
@@ -197,22 +202,22 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Stage two: notes that a batch has finished or failed.
-    pub(super) fn seen(&self, mut outcome: Finished<Batch<W>>) -> Finished<Batch<W>> {
+    pub(super) fn seen(&self, mut outcome: Finished<Box<Batch<W>>>) -> Finished<Box<Batch<W>>> {
         self.back(&mut outcome);
         outcome.map_err(|failed| self.end(failed))
     }
 
     /// Notes that a batch is no longer on the device, if it was.
-    pub(super) fn back(&self, outcome: &mut Finished<Batch<W>>) {
+    pub(super) fn back(&self, outcome: &mut Finished<Box<Batch<W>>>) {
         let (slot, batch) = match outcome {
             Ok(slot) => (slot.index(), slot.batch()),
             Err(failed) => (failed.slot.index(), &failed.batch),
         };
-        let Batch { number, items, .. } = *batch;
+        let Batch { number, items, .. } = **batch;
         let _span = trace_span!("complete", batch = number, slot, items).entered();
         if let Some(submitted_at) = batch.submitted_at {
-            let now = add_since(&self.counters.compute_ns, submitted_at);
-            self.meter.seen(submitted_at, now);
+            let now = add_since(&self.counters.finished.compute_ns, submitted_at);
+            self.meter.seen(slot, submitted_at, now);
             match outcome {
                 Ok(slot) => self.sample_flight(slot, submitted_at, now),
                 Err(failed) => failed.batch.submitted_at = None,
@@ -220,7 +225,7 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    fn sample_flight(&self, slot: &Slot<Done<Batch<W>>>, submitted_at: Instant, now: Instant) {
+    fn sample_flight(&self, slot: &Slot<Done<Box<Batch<W>>>>, submitted_at: Instant, now: Instant) {
         let batch = slot.batch();
         let Some(sampler) = self.sampler.as_ref().filter(|_| batch.sampled) else {
             return;
@@ -239,21 +244,29 @@ impl<W: Workload> Shared<W> {
     /// Stage three: reads the results, one for each entry, into `outputs`, and frees the slot.
     pub(super) fn take_back(
         &self,
-        outcome: Finished<Batch<W>>,
+        outcome: Finished<Box<Batch<W>>>,
         outputs: &mut Vec<Result<W::Output>>,
     ) -> Taken<W> {
         let start = Instant::now();
-        self.meter.unpacks(start);
         outputs.clear();
         let taken = match outcome {
             Ok(slot) => {
-                let Batch { number, items, .. } = *slot.batch();
+                let Batch { number, items, .. } = **slot.batch();
                 let index = slot.index();
                 let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
+                let mut more = Ok(Vec::new());
                 if slot.batch().settled.is_empty() {
                     unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
+                    more = outgrown(&self.program, &slot, slot.batch());
                 }
-                let (slot, mut batch) = slot.release();
+                let (mut slot, mut batch) = slot.release();
+                match more {
+                    Ok(items) => slot = self.run_outgrown(slot, &mut batch, items, outputs),
+                    Err(error) => {
+                        let all = outputs.iter_mut();
+                        all.for_each(|output| *output = Err(error.clone()));
+                    }
+                }
                 let settled = batch.settled.drain(..);
                 outputs.extend(settled.map(|output| output.expect("every entry is settled")));
                 Taken {
@@ -281,15 +294,16 @@ impl<W: Workload> Shared<W> {
                 }
             }
         };
-        let now = add_since(&self.counters.unpack_ns, start);
-        self.meter.unpacked(&taken.batch, now);
+        let counters = &self.counters.finished;
+        let now = add_since(&counters.unpack_ns, start);
+        self.meter.unpacked(&taken.batch, start, now);
         if let Some(sampler) = self.sampler.as_ref().filter(|_| taken.batch.sampled) {
             let of = (taken.batch.number, taken.slot.index());
             sampler.add(of, SpanKind::Unpack, start, now);
         }
         let done = outputs.iter().filter(|output| output.is_ok()).count();
-        add(&self.counters.items_done, done);
-        add(&self.counters.items_rejected, outputs.len() - done);
+        add(&counters.items_done, done);
+        add(&counters.items_rejected, outputs.len() - done);
         taken
     }
 

@@ -6,13 +6,11 @@
 //! the bound. If that is the stall, a later stage bounds the run: the device, unpacking, or the
 //! consumer of results.
 
-use super::batch::Batch;
 use super::counters::Counters;
-use crate::workload::Workload;
+use super::meter::{Finished, Submitted, ns};
 use hdrhistogram::Histogram;
-use parking_lot::Mutex;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest latency that the histograms resolve: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
@@ -70,7 +68,7 @@ impl Latencies {
     }
 
     /// Never allocates: the histogram has a count for every latency up to the longest.
-    fn add(&mut self, latency: Duration) {
+    pub(super) fn add(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.0.saturating_record(ns.max(1));
     }
@@ -228,166 +226,6 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share.min(1.0) * 100.0)
 }
 
-/// Collects times from the stages while they run.
-pub(super) struct Meter {
-    times: Mutex<Times>,
-    items: Mutex<Items>,
-    slots: usize,
-}
-
-/// Items that have their results.
-#[derive(Clone, Default)]
-struct Items {
-    latencies: Latencies,
-    batches: u64,
-    last: Option<Instant>,
-}
-
-/// Batches on their way, summed over time.
-#[derive(Clone, Default)]
-struct Times {
-    /// When the first batch closed.
-    first: Option<Instant>,
-    last_submitted: Option<Instant>,
-    /// Batches that are closed and not submitted.
-    closed: Activity,
-    /// Those that are being written or submitted.
-    starting: Activity,
-    flight: Activity,
-    unpacking: Activity,
-    latencies: Latencies,
-}
-
-/// Batches in one stage, summed over time.
-#[derive(Clone, Default)]
-struct Activity {
-    batches: u32,
-    /// The last change.
-    last: Option<Instant>,
-    /// Time with at least one batch.
-    busy: Duration,
-    /// Time summed over batches.
-    slot_time: Duration,
-}
-
-impl Activity {
-    /// Adds the time since the last change.
-    fn sum(&mut self, now: Instant) {
-        let last = self.last.unwrap_or(now);
-        if self.batches > 0 {
-            let since = now.saturating_duration_since(last);
-            self.busy += since;
-            self.slot_time += since * self.batches;
-        }
-        self.last = Some(last.max(now));
-    }
-
-    fn begin(&mut self, now: Instant) {
-        self.sum(now);
-        self.batches += 1;
-    }
-
-    fn end(&mut self, now: Instant) {
-        self.sum(now);
-        self.batches -= 1;
-    }
-}
-
-impl Meter {
-    pub(super) fn new(slots: usize) -> Self {
-        Meter {
-            times: Mutex::default(),
-            items: Mutex::default(),
-            slots,
-        }
-    }
-
-    /// Slots of all devices.
-    pub(super) fn slots(&self) -> usize {
-        self.slots
-    }
-
-    /// Notes that a batch which closed at `closed_at` is being written.
-    pub(super) fn starts(&self, closed_at: Instant, now: Instant) {
-        let mut times = self.times.lock();
-        times.first.get_or_insert(closed_at);
-        times.closed.begin(closed_at);
-        times.starting.begin(now);
-    }
-
-    /// Notes that the batch is given to the device, which may take a while.
-    pub(super) fn submits(&self, now: Instant) {
-        let mut times = self.times.lock();
-        times.last_submitted = Some(now);
-        times.flight.begin(now);
-    }
-
-    /// Notes that the call that gave the batch to the device has returned. Mode auto measured the
-    /// batch until `begun`.
-    pub(super) fn submitted(&self, begun: Option<Instant>, now: Instant) {
-        let mut times = self.times.lock();
-        times.closed.end(now);
-        times.starting.end(now);
-        if begun.is_some() {
-            times.last_submitted = begun;
-        }
-    }
-
-    /// Notes that the device refused the batch.
-    pub(super) fn refused(&self) {
-        let mut times = self.times.lock();
-        let now = Instant::now();
-        times.closed.end(now);
-        times.starting.end(now);
-        times.flight.end(now);
-    }
-
-    /// Notes that a batch has finished or failed.
-    pub(super) fn seen(&self, submitted_at: Instant, now: Instant) {
-        let mut times = self.times.lock();
-        times.flight.end(now);
-        let latency = now.saturating_duration_since(submitted_at);
-        times.latencies.add(latency);
-    }
-
-    /// Notes that the results of a batch are being read since `start`.
-    pub(super) fn unpacks(&self, start: Instant) {
-        self.times.lock().unpacking.begin(start);
-    }
-
-    /// Notes that the items of a batch have their results.
-    pub(super) fn unpacked<W: Workload>(&self, batch: &Batch<W>, now: Instant) {
-        self.times.lock().unpacking.end(now);
-        let mut items = self.items.lock();
-        items.batches += 1;
-        items.last = items.last.max(Some(now));
-        let measured = batch.entries.iter().filter_map(|entry| entry.accepted_at);
-        for accepted_at in measured {
-            let latency = now.saturating_duration_since(accepted_at);
-            items.latencies.add(latency);
-        }
-    }
-
-    /// The statistics so far.
-    pub(super) fn statistics(&self, counters: &Counters, threads: Threads) -> Statistics {
-        let mut times = self.times.lock().clone();
-        let Times {
-            closed,
-            starting,
-            flight,
-            unpacking,
-            ..
-        } = &mut times;
-        for activity in [closed, starting, flight, unpacking] {
-            if activity.batches > 0 {
-                activity.sum(Instant::now());
-            }
-        }
-        let items = self.items.lock().clone();
-        statistics(times, items, counters, self.slots, threads)
-    }
-}
-
 /// The threads that run the stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
@@ -397,22 +235,22 @@ pub(super) enum Threads {
     Own,
 }
 
-fn statistics(
-    times: Times,
-    items: Items,
+pub(super) fn statistics(
+    submitted: Submitted,
+    finished: Finished,
     counters: &Counters,
     slots: usize,
     threads: Threads,
 ) -> Statistics {
-    let last = times.flight.last.max(items.last);
-    let wall = match (times.first, last) {
+    let last = finished.flight.until().max(finished.last);
+    let wall = match (submitted.first, last) {
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };
     // Stage one waits meanwhile, and the batch counts as in flight, so both are reduced by this.
     let aside = Duration::from_nanos(counters.aside_ns());
     let wall_ns = ns(wall.saturating_sub(aside));
-    let drained = match (times.last_submitted, last) {
+    let drained = match (submitted.last, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),
         _ => Duration::ZERO,
     };
@@ -425,10 +263,11 @@ fn statistics(
         share: share(busy_ns.min(wall_ns)),
         batches,
     };
-    let closed_ns = without_aside(times.closed.busy);
-    let fill = time(without_aside(times.starting.busy), counters.batches);
-    let device = time(without_aside(times.flight.busy), times.latencies.count());
-    let unpack = time(ns(times.unpacking.busy), items.batches);
+    let closed_ns = without_aside(submitted.closed.busy());
+    let fill = time(without_aside(submitted.starting.busy()), counters.batches);
+    let flights = finished.batch_latency.count();
+    let device = time(without_aside(finished.flight.busy()), flights);
+    let unpack = time(ns(finished.unpacking.busy()), finished.batches);
     let stall = time(closed_ns.saturating_sub(fill.busy_ns), counters.batches);
     let own = match threads {
         Threads::Own => 0,
@@ -442,22 +281,18 @@ fn statistics(
         unpack,
         stall,
         input: time(wall_ns.saturating_sub(busy), counters.batches),
-        output: time(counters.output_ns, items.batches),
+        output: time(counters.output_ns, finished.batches),
         slots,
-        slots_in_flight: share(without_aside(times.flight.slot_time)),
+        slots_in_flight: share(without_aside(finished.flight.summed)),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
         on_cpu: false,
         bound: None,
-        batch_latency: times.latencies,
-        item_latency: items.latencies,
+        batch_latency: finished.batch_latency,
+        item_latency: finished.item_latency,
     };
     statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns));
     statistics
-}
-
-fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -18,4 +18,23 @@ mod real {
     pub(in crate::pipeline) use std::sync::atomic::{AtomicBool, AtomicU64};
     pub(in crate::pipeline) use std::thread::{Builder, JoinHandle, yield_now};
     pub(in crate::pipeline) use std::thread_local;
+
+    use crossbeam_utils::Backoff;
+
+    /// Spins for some microseconds at most, until `is_over`. A thread that sleeps takes longer to
+    /// wake up.
+    pub(in crate::pipeline) fn spin(is_over: impl Fn() -> bool) {
+        let backoff = Backoff::new();
+        while !is_over() && !backoff.is_completed() {
+            backoff.snooze();
+        }
+    }
+
+    /// [`spin`] while the lock of `guard` is free.
+    pub(in crate::pipeline) fn spin_unlocked<T>(
+        guard: &mut Guard<'_, T>,
+        is_over: impl Fn() -> bool,
+    ) {
+        Guard::unlocked(guard, || spin(is_over));
+    }
 }

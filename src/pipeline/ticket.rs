@@ -2,12 +2,13 @@
 
 use super::batch::unwinding;
 use super::reentrancy::{EngineId, check_outside};
-use super::sync::{Condvar, Mutex};
+use super::sync::{AtomicBool, Condvar, Mutex, spin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// The largest number of answers that are kept for reuse.
 const ANSWERS_MAX: usize = 4096;
@@ -16,6 +17,8 @@ const ANSWERS_MAX: usize = 4096;
 pub(crate) struct Answers<W: Workload> {
     state: Mutex<State<W>>,
     changed: Condvar,
+    /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
+    is_over: AtomicBool,
     engine: EngineId,
 }
 
@@ -44,21 +47,23 @@ impl<W: Workload> Answers<W> {
                 unwanted: Vec::new(),
             }),
             changed: Condvar::new(),
+            is_over: AtomicBool::new(false),
             engine,
         })
     }
 
     fn is_done(&self) -> bool {
-        self.state.lock().phase != Phase::Pending
+        self.is_over.load(SeqCst)
     }
 
     /// Waits for the batch, and passes the completions of `items` on, in order.
     fn wait(&self, items: Range<u32>, mut take: impl FnMut(Completion<W>)) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.phase == Phase::Pending {
+        if !self.is_done() {
             let fix = "wait on another thread";
             check_outside(self.engine, "to wait for a ticket", fix)?;
+            spin(|| self.is_done());
         }
+        let mut state = self.state.lock();
         while state.phase == Phase::Pending {
             self.changed.wait(&mut state);
         }
@@ -96,6 +101,7 @@ impl<W: Workload> Answers<W> {
         let mut state = self.state.lock();
         if state.phase == Phase::Pending {
             state.phase = phase;
+            self.is_over.store(true, SeqCst);
         }
         drop(state);
         self.changed.notify_all();
@@ -111,6 +117,7 @@ pub(crate) struct Reply<W: Workload>(Arc<Answers<W>>);
 
 impl<W: Workload> Reply<W> {
     /// A ticket for `items` of the batch.
+    #[inline]
     pub(crate) fn ticket(&self, items: Range<u32>) -> Part<W> {
         Part {
             answers: Arc::clone(&self.0),
@@ -125,6 +132,7 @@ impl<W: Workload> Reply<W> {
         // Neither runs the embedder's code: the items and results are only moved.
         state.completions.extend(completions);
         state.phase = Phase::Done;
+        self.0.is_over.store(true, SeqCst);
         let unwanted = std::mem::take(&mut state.unwanted);
         drop(state);
         self.0.changed.notify_all();
@@ -169,6 +177,7 @@ impl<W: Workload> AnswersPool<W> {
             Some(_) => {
                 let mut state = answers.state.lock();
                 state.phase = Phase::Pending;
+                answers.is_over.store(false, SeqCst);
                 state.completions.clear();
                 state.unwanted.clear();
             }
@@ -249,6 +258,7 @@ impl<W: Workload> Tickets<W> {
     }
 
     /// Adds the next item, which is the batch's item `index`.
+    #[inline]
     pub(super) fn add(&mut self, batch: &Reply<W>, index: u32) {
         match self.parts.last_mut() {
             Some(last) if Arc::ptr_eq(&last.answers, &batch.0) && last.items.end == index => {

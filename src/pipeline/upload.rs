@@ -16,12 +16,13 @@ pub(crate) fn fill<W: Workload>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: Slot<Free>,
-    mut batch: Batch<W>,
-) -> Slot<Filled<Batch<W>>> {
+    mut batch: Box<Batch<W>>,
+) -> Slot<Filled<Box<Batch<W>>>> {
     let mut slot = slot.begin();
     write(program, pool, &mut slot, &mut batch, program.uniforms());
     let total = batch.total;
-    slot.filled(batch, total, program.buckets())
+    let newer = program.newer_buckets(slot.buckets());
+    slot.filled(batch, total, newer)
 }
 
 /// Writes the batch and its header, with these values of the uniforms, into the slot's memory.
@@ -39,7 +40,7 @@ pub(super) fn write<W: Workload>(
         let header = bytemuck::cast_slice_mut(bytes);
         write_header(header, batch.total, batch.items, uniforms);
     }
-    let parts = WriteParts::new(&program.uploads, views);
+    let parts = WriteParts::new(&program.uploads, &mut views);
     let entries = &mut batch.entries[..];
     match shares_work(pool, program.uploads.bytes(batch.total)) {
         true => pool.install(|| write_entries(program, entries, parts)),
@@ -55,7 +56,7 @@ pub(super) fn shares_work(pool: &ThreadPool, bytes: usize) -> bool {
 fn write_in_turn<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
-    mut parts: WriteParts<'_>,
+    mut parts: WriteParts<'_, '_>,
 ) {
     let (workload, buffers) = (&program.workload, &program.buffers);
     let _inside = program.inside();
@@ -76,14 +77,15 @@ fn write_in_turn<W: Workload>(
 fn write_entries<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
-    mut parts: WriteParts<'_>,
+    mut parts: WriteParts<'_, '_>,
 ) {
     let small = program.uploads.bytes(spanned(entries)) < PARALLEL_BYTES_MIN;
     if small || entries.len() == 1 {
         return write_in_turn(program, entries, parts);
     }
     let (front, back) = entries.split_at_mut(entries.len() / 2);
-    let front_parts = parts.split_off(spanned(front));
+    let mut front_parts = parts.split_off(spanned(front));
+    let front_parts = WriteParts::new(&program.uploads, &mut front_parts);
     rayon::join(
         || write_entries(program, front, front_parts),
         || write_entries(program, back, parts),

@@ -8,6 +8,7 @@ use std::fmt;
 pub struct Extent([u32; AXES_MAX]);
 
 impl<const N: usize> From<[u32; N]> for Extent {
+    #[inline]
     fn from(lengths: [u32; N]) -> Self {
         const { assert!(N <= AXES_MAX) };
         let mut extent = [0; AXES_MAX];
@@ -36,17 +37,31 @@ impl Extent {
     #[inline]
     #[must_use]
     pub fn checked_add(self, other: Extent) -> Option<Extent> {
-        let sums: [_; AXES_MAX] =
-            std::array::from_fn(|axis| self.0[axis].overflowing_add(other.0[axis]));
-        // Without branches, as this runs for each item.
-        let overflows = sums.iter().fold(false, |any, &(_, is_over)| any | is_over);
-        (!overflows).then(|| Extent(sums.map(|(sum, _)| sum)))
+        // A loop without branches, as this runs for each item: the compiler makes vector
+        // instructions of it, but calls for each axis of `array::from_fn`.
+        let (mut sums, mut overflows) = ([0; AXES_MAX], false);
+        for ((sum, one), other) in sums.iter_mut().zip(self.0).zip(other.0) {
+            let is_over;
+            (*sum, is_over) = one.overflowing_add(other);
+            overflows |= is_over;
+        }
+        (!overflows).then_some(Extent(sums))
     }
 
     /// The larger length along each axis.
     #[must_use]
     pub fn max(self, other: Extent) -> Extent {
         Extent(std::array::from_fn(|axis| self.0[axis].max(other.0[axis])))
+    }
+
+    /// The same lengths but for one axis.
+    ///
+    /// # Panics
+    /// If `axis` is not below [`AXES_MAX`].
+    #[must_use]
+    pub fn with(mut self, axis: usize, length: u32) -> Extent {
+        self.0[axis] = length;
+        self
     }
 
     /// Half of each length, rounded down.

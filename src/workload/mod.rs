@@ -94,6 +94,32 @@ pub trait Workload: Send + Sync + 'static {
         let _ = (buffers, items, views, pool);
         None
     }
+
+    /// The items of a batch whose results took more room than their extents gave them: each with its
+    /// index among `items` and the extent that it needs. The default returns none, without looking
+    /// at the items.
+    ///
+    /// This is for results whose size follows from the data, such as lists. Let an item's extent
+    /// have room for a usual list, let the kernels write no more than fits and store the number that
+    /// there would be, and return the extent that holds it here. The engine then runs the item again
+    /// by itself, in a batch of that extent, and the result of that run counts. The first run's
+    /// results are read and dropped. A [`Packer`](crate::pipeline::Packer) does not run items again:
+    /// they fail with [`ErrorKind::Capacity`](crate::ErrorKind::Capacity).
+    ///
+    /// An item fails with [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if no batch holds the
+    /// extent, or if it needs more again in its second run. `views` span all items.
+    ///
+    /// # Errors
+    /// An error or a panic rejects all items of the batch.
+    fn outgrown(
+        &self,
+        buffers: &Self::Buffers,
+        items: &mut dyn Iterator<Item = BatchItem<'_, Self::Item>>,
+        views: &ReadViews<'_>,
+    ) -> Result<Vec<(usize, Extent)>> {
+        let _ = (buffers, items, views);
+        Ok(Vec::new())
+    }
 }
 
 /// An item of a batch, and its part of it.

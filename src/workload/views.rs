@@ -68,34 +68,28 @@ impl ViewLayout {
 }
 
 /// The upload buffers' parts of consecutive items that are not written yet.
-pub(crate) struct WriteParts<'a> {
+pub(crate) struct WriteParts<'v, 'a> {
     layout: &'a ViewLayout,
-    parts: ArrayVec<&'a mut [u8], BUFFERS_MAX>,
+    // Borrowed, as the list is large to move.
+    parts: &'v mut [&'a mut [u8]],
 }
 
-impl<'a> WriteParts<'a> {
-    /// Whole buffers, given in the order of the layout.
-    pub(crate) fn new(
-        layout: &'a ViewLayout,
-        buffers: impl IntoIterator<Item = &'a mut [u8]>,
-    ) -> Self {
-        let parts: ArrayVec<_, BUFFERS_MAX> = buffers.into_iter().collect();
+impl<'v, 'a> WriteParts<'v, 'a> {
+    /// Buffers, or the rest of each, in the order of the layout.
+    pub(crate) fn new(layout: &'a ViewLayout, parts: &'v mut [&'a mut [u8]]) -> Self {
         assert_eq!(parts.len(), layout.buffers.len(), "one for each buffer");
         WriteParts { layout, parts }
     }
 
-    /// Splits off the first part, which spans `extent`.
-    pub(crate) fn split_off(&mut self, extent: Extent) -> WriteParts<'a> {
+    /// Splits off the first part of each buffer, which spans `extent`.
+    pub(crate) fn split_off(&mut self, extent: Extent) -> ArrayVec<&'a mut [u8], BUFFERS_MAX> {
         let parts = self.parts.iter_mut().zip(&self.layout.buffers);
         let fronts = parts.map(|(part, buffer)| {
             let (front, rest) = std::mem::take(part).split_at_mut(buffer.bytes(extent));
             *part = rest;
             front
         });
-        WriteParts {
-            layout: self.layout,
-            parts: fronts.collect(),
-        }
+        fronts.collect()
     }
 
     /// Calls `write` with the views of the first item, which spans `extent`, and goes on to the next
@@ -107,16 +101,18 @@ impl<'a> WriteParts<'a> {
         extent: Extent,
         write: impl FnOnce(&mut WriteViews<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut views = WriteViews {
-            layout: self.layout,
-            slices: ArrayVec::new(),
+        let written = {
+            let mut views = WriteViews {
+                layout: self.layout,
+                extent,
+                slices: ArrayVec::new(),
+            };
+            for (part, buffer) in self.parts.iter_mut().zip(&self.layout.buffers) {
+                let (front, _) = part.split_at_mut(buffer.bytes(extent));
+                views.slices.push(Some(front));
+            }
+            write(&mut views)
         };
-        for (part, buffer) in self.parts.iter_mut().zip(&self.layout.buffers) {
-            let (front, _) = part.split_at_mut(buffer.bytes(extent));
-            views.slices.push(Some(front));
-        }
-        let written = write(&mut views);
-        drop(views);
         for (part, buffer) in self.parts.iter_mut().zip(&self.layout.buffers) {
             let (front, rest) = std::mem::take(part).split_at_mut(buffer.bytes(extent));
             if written.is_err() {
@@ -131,15 +127,22 @@ impl<'a> WriteParts<'a> {
 /// Mutable parts of the upload buffers, of one item.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
+    extent: Extent,
     // `None` after it was taken.
     slices: ArrayVec<Option<&'a mut [u8]>, BUFFERS_MAX>,
 }
 
 impl<'a> WriteViews<'a> {
+    /// The length of the item's part along each axis.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
     /// The item's part of `buffer`. Each part can be taken once.
     ///
     /// # Panics
     /// If it was taken before, or is not an upload buffer of the recording.
+    #[inline]
     pub fn take<T: Element>(&mut self, buffer: Buffer<T>) -> &'a mut [T] {
         let slice = self.slices[self.layout.position(buffer.id())].take();
         bytemuck::cast_slice_mut(slice.expect("the view was taken before"))
@@ -172,10 +175,16 @@ impl<'a> ReadViews<'a> {
         }
     }
 
+    /// The length of what they span along each axis.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
     /// The item's part of `buffer`.
     ///
     /// # Panics
     /// If it is not a download buffer of the recording.
+    #[inline]
     pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
         let position = self.layout.position(buffer.id());
         let part = self.layout.buffers[position];

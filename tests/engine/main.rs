@@ -22,6 +22,7 @@ mod cpu;
 mod dot;
 mod errors;
 mod executor;
+mod outgrown;
 mod pipeline;
 mod soundness;
 mod statistics;

@@ -3,6 +3,7 @@
 
 mod interfaces;
 mod network;
+mod pairs;
 
 use crate::definitions::{assert_close, c_alphas, distance2, wcn};
 use crate::made_up::structure;

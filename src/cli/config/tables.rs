@@ -15,6 +15,8 @@ pub(in crate::cli) enum RowKind {
     Residue,
     Chain,
     Structure,
+    /// A pair of residues that are in contact.
+    Contact,
     /// A row of the annotations' tables of variants, with the residue that it names.
     Variant,
 }
@@ -26,15 +28,17 @@ impl RowKind {
             RowKind::Residue | RowKind::Variant => TableName::Residues,
             RowKind::Chain => TableName::Chains,
             RowKind::Structure => TableName::Structures,
+            RowKind::Contact => TableName::Contacts,
         }
     }
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 4] = [
+pub(in crate::cli) const TABLES: [(RowKind, &str); 5] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
+    (RowKind::Contact, "contacts"),
     (RowKind::Variant, "variants"),
 ];
 
@@ -55,7 +59,7 @@ impl Wanted {
 pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) format: TableFormat,
     /// Which of [`TABLES`] are written.
-    pub(in crate::cli) written: [bool; 4],
+    pub(in crate::cli) written: [bool; TABLES.len()],
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub(in crate::cli) inputs_per_part: u64,
     /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
@@ -154,7 +158,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
 }
 
 /// The tables that are written.
-fn resolve_written(keys: &mut Resolver) -> [bool; 4] {
+fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
     const KEY: &str = "tables.written";
     let all = TABLES.map(|(_, folder)| folder);
     let set = keys.texts(KEY).map(|(names, _)| names);
@@ -165,7 +169,7 @@ fn resolve_written(keys: &mut Resolver) -> [bool; 4] {
         keys.problem(KEY, format!("{found}; take some of {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));
-    let mut written = [false; 4];
+    let mut written = [false; TABLES.len()];
     for (written, name) in written.iter_mut().zip(all) {
         *written = names.iter().any(|it| it == name);
     }

@@ -269,7 +269,7 @@ impl FeatureColumn {
         for RowRange { of: record, rows } in group {
             let own = typed(record.features.column(self.rows.features(), self.index));
             match self.rows {
-                RowKind::Residue | RowKind::Structure => {
+                RowKind::Residue | RowKind::Structure | RowKind::Contact => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {

@@ -67,11 +67,12 @@ pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bo
         RowKind::Residue => of_residues(),
         RowKind::Chain => of_chains(),
         RowKind::Structure => of_structures(),
+        RowKind::Contact => of_contacts(),
         RowKind::Variant => of_variants(),
     });
     let level = match kind {
         RowKind::Residue => Some(Level::Residues),
-        RowKind::Chain => None,
+        RowKind::Chain | RowKind::Contact => None,
         RowKind::Structure => Some(Level::Structures),
         RowKind::Variant => Some(Level::Variants),
     };
@@ -83,7 +84,7 @@ pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bo
     let own = features(kind.features());
     let own = own.iter().enumerate();
     columns.extend(own.map(|(index, decl)| Column::feature(decl, index, kind)));
-    if kind.features() != TableName::Residues {
+    if matches!(kind, RowKind::Chain | RowKind::Structure) {
         let of_residues = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
             let mut all = of_residues.iter().enumerate();
@@ -225,6 +226,34 @@ fn of_variants() -> Vec<Column> {
             "uniprot_pos",
             "The position in the UniProt sequence, from 1.",
             |r, row| Some(residue(r, row)?.uniprot?.position),
+        )
+        .nullable(),
+    ]
+}
+
+/// The residues of the pair and their distances are columns of the feature.
+fn of_contacts() -> Vec<Column> {
+    vec![
+        entry_id(),
+        Column::flag(
+            "same_chain",
+            "Whether both residues are of one chain.",
+            |r, row| {
+                let [one, other] = r.pair(row).map(|residue| r.residue(residue).chain);
+                one == other
+            },
+        ),
+        Column::integer(
+            "separation",
+            "How much farther in the chain's sequence the second residue is: by label_seq_id, or by \
+             res_index where the file has none. Null for residues of different chains.",
+            |r, row| {
+                let [i, j] = r.pair(row);
+                let [one, other] = [i, j].map(|residue| r.residue(residue));
+                let positions = one.label_seq_id.zip(other.label_seq_id);
+                let (from, to) = positions.unwrap_or((i as i32, j as i32));
+                (one.chain == other.chain).then_some(to - from)
+            },
         )
         .nullable(),
     ]

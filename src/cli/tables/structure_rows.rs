@@ -3,7 +3,7 @@
 use super::super::annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use super::super::config::RowKind;
 use super::super::inputs::structure_name;
-use crate::features::FeatureTable;
+use crate::features::{Column, FeatureTable, TableName};
 use crate::structure::{Chain, Ligand, Residue, Structure};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
@@ -139,8 +139,31 @@ impl StructureRows {
             (RowKind::Residue, None) => self.structure.residues.len(),
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
+            (RowKind::Contact, None) => self.features.rows(TableName::Contacts),
+            (RowKind::Contact, Some(selected)) => return self.selected_pairs(selected),
         };
         std::iter::once(0..count).collect()
+    }
+
+    /// The pairs of residues that both have rows.
+    fn selected_pairs(&self, selected: &BooleanBuffer) -> Vec<Range<usize>> {
+        let pairs = self.features.rows(TableName::Contacts);
+        let both = BooleanBuffer::collect_bool(pairs, |row| {
+            self.pair(row)
+                .iter()
+                .all(|&residue| selected.value(residue))
+        });
+        both.set_slices().map(|(start, end)| start..end).collect()
+    }
+
+    /// The residues of a contact's row.
+    pub(super) fn pair(&self, row: usize) -> [usize; 2] {
+        [0, 1].map(
+            |index| match self.features.column(TableName::Contacts, index) {
+                Column::Count(residues) => residues[row] as usize,
+                Column::Real(_) => unreachable!("the residues of pairs are counts"),
+            },
+        )
     }
 
     /// Whether a residue has a row.
@@ -180,6 +203,7 @@ impl StructureRows {
         let each_row = match kind {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
             RowKind::Chain => of_chain,
+            RowKind::Contact => 0,
             RowKind::Structure => {
                 let header = optional(&self.structure.method) + optional(&self.structure.title);
                 header + text_bytes_max(&joined.structures)

@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs;
 
 const SETTINGS: TableSettings = TableSettings {
-    written: [true, true, true, false],
+    written: [true, true, true, false, false],
     inputs_per_part: 4,
     residues_per_part: 1000,
     rows_per_group: 7,
@@ -120,6 +120,7 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         ],
         TableName::Chains => vec![decl("density", ColumnKind::Real)],
         TableName::Structures => vec![decl("rg", ColumnKind::Real)],
+        TableName::Contacts => Vec::new(),
     }
 }
 
@@ -142,7 +143,7 @@ fn columns_of(rows: usize) -> SharedColumns {
     ];
     let chains = vec![Values::Real(vec![0.5, 1.5, 2.5])];
     let structure = vec![Values::Real(vec![3.5])];
-    SharedColumns([residues, chains, structure])
+    SharedColumns([residues, chains, structure, Vec::new()])
 }
 
 /// [`write_all`], without the statistics.

@@ -1,4 +1,6 @@
+use super::super::meter::{BusyTime, Meter, Start};
 use super::*;
+use std::time::Instant;
 
 /// Statistics of a second with these shares, in percent: filling, stalled, device, unpacking,
 /// output.
@@ -6,34 +8,42 @@ fn of(shares: [u64; 5], threads: Threads) -> Statistics {
     let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
         shares.map(|share| share * 10_000_000);
     let start = Instant::now();
-    let busy = |ns: u64| Activity {
-        busy: Duration::from_nanos(ns),
-        slot_time: 2 * Duration::from_nanos(ns),
-        ..Activity::default()
-    };
-    let times = Times {
+    // Two batches at a time.
+    let busy = |ns: u64| busy(start, Duration::from_nanos(ns), 2);
+    let submitted = Submitted {
         first: Some(start),
         closed: busy(fill_ns + stall_ns),
         starting: busy(fill_ns),
-        flight: Activity {
-            last: Some(start + Duration::from_secs(1)),
-            ..busy(device_ns)
-        },
+        ..Submitted::default()
+    };
+    let finished = Finished {
+        flight: busy(device_ns),
         unpacking: busy(unpack_ns),
-        ..Times::default()
+        last: Some(start + Duration::from_secs(1)),
+        ..Finished::default()
     };
     let counters = Counters {
         output_ns,
         ..Counters::default()
     };
-    statistics(times, Items::default(), &counters, 3, threads)
+    statistics(submitted, finished, &counters, 3, threads)
 }
 
-/// A batch that closed, was written from `start` on, and was submitted at once.
-fn give(meter: &Meter, closed_at: Instant, start: Instant, submitted_at: Instant) {
-    meter.starts(closed_at, start);
-    meter.submits(submitted_at);
-    meter.submitted(None, submitted_at);
+/// The time of `batches` at once.
+fn busy(start: Instant, time: Duration, batches: usize) -> BusyTime {
+    let mut busy = BusyTime::default();
+    (0..batches).for_each(|_| busy.add(start, start + time));
+    busy
+}
+
+/// A batch that closed, was written from `started_at` on, and was submitted at once.
+fn give(meter: &Meter, slot: usize, closed_at: Instant, started_at: Instant, filled_at: Instant) {
+    let start = Start {
+        closed_at,
+        started_at,
+        filled_at,
+    };
+    meter.submitted(slot, &start, None, filled_at);
 }
 
 #[test]
@@ -41,12 +51,10 @@ fn a_batch_waits_for_a_slot_only_while_no_other_is_written() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
     // The second closes at 5 ms, and is written by another thread from 30 ms on.
-    meter.starts(at(0), at(0));
-    meter.submits(at(20));
-    meter.submitted(None, at(20));
-    give(&meter, at(5), at(30), at(50));
-    meter.seen(at(20), at(60));
-    meter.seen(at(50), at(100));
+    give(&meter, 0, at(0), at(0), at(20));
+    give(&meter, 1, at(5), at(30), at(50));
+    meter.seen(0, at(20), at(60));
+    meter.seen(1, at(50), at(100));
     let statistics = meter.statistics(&Counters::default(), Threads::Own);
     let ms = |time: StageTime| time.busy_ns / 1_000_000;
     assert_eq!((ms(statistics.fill), ms(statistics.stall)), (40, 10));
@@ -77,28 +85,25 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 #[test]
 fn batches_that_are_verified_or_tried_are_nobodys_time() {
     let start = Instant::now();
-    let busy = |ms: u64| Activity {
-        busy: Duration::from_millis(ms),
-        slot_time: Duration::from_millis(ms),
-        ..Activity::default()
-    };
+    let busy = |ms: u64| busy(start, Duration::from_millis(ms), 1);
     // Both happen while a batch is submitted.
-    let times = Times {
+    let submitted = Submitted {
         first: Some(start),
         closed: busy(4_980),
         starting: busy(4_230),
-        flight: Activity {
-            last: Some(start + Duration::from_secs(5)),
-            ..busy(4_970)
-        },
-        ..Times::default()
+        ..Submitted::default()
+    };
+    let finished = Finished {
+        flight: busy(4_970),
+        last: Some(start + Duration::from_secs(5)),
+        ..Finished::default()
     };
     let counters = Counters {
         verify_ns: 3_000_000_000,
         trial_ns: 1_000_000_000,
         ..Counters::default()
     };
-    let found = statistics(times, Items::default(), &counters, 3, Threads::Own);
+    let found = statistics(submitted, finished, &counters, 3, Threads::Own);
     assert_eq!(found.wall_ns, 1_000_000_000);
     assert_eq!((found.fill.share, found.device.share), (0.23, 0.97));
     assert_eq!(found.bound, Some(Stage::Device));
@@ -141,8 +146,8 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
 fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    give(&meter, at(0), at(0), at(1));
-    meter.seen(at(1), at(100));
+    give(&meter, 0, at(0), at(0), at(1));
+    meter.seen(0, at(1), at(100));
     let statistics = meter.statistics(&Counters::default(), Threads::Own);
     assert_eq!(statistics.bound, Some(Stage::Device));
     assert_eq!(statistics.input.busy_ns, 0);
@@ -152,10 +157,13 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
 fn a_trial_is_no_end_of_a_run() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    meter.starts(at(0), at(0));
-    meter.submits(at(60));
-    meter.submitted(Some(at(1060)), at(1060));
-    meter.seen(at(1060), at(1070));
+    let trial = Start {
+        closed_at: at(0),
+        started_at: at(0),
+        filled_at: at(60),
+    };
+    meter.submitted(0, &trial, Some(at(1060)), at(1060));
+    meter.seen(0, at(1060), at(1070));
     let counters = Counters {
         trial_ns: 1_000_000_000,
         ..Counters::default()
@@ -177,12 +185,12 @@ fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
 fn batches_in_flight_are_summed_by_slot_and_as_busy_time_once() {
     let (meter, start) = (Meter::new(2), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    give(&meter, at(0), at(0), at(10));
-    give(&meter, at(10), at(10), at(30));
-    meter.seen(at(10), at(40));
-    meter.seen(at(30), at(50));
-    give(&meter, at(60), at(60), at(60));
-    meter.seen(at(60), at(100));
+    give(&meter, 0, at(0), at(0), at(10));
+    give(&meter, 1, at(10), at(10), at(30));
+    meter.seen(0, at(10), at(40));
+    meter.seen(1, at(30), at(50));
+    give(&meter, 0, at(60), at(60), at(60));
+    meter.seen(0, at(60), at(100));
     let statistics = meter.statistics(&Counters::default(), Threads::Own);
     let ms = |ns: u64| ns / 1_000_000;
     assert_eq!(
@@ -206,4 +214,16 @@ fn a_latency_beyond_the_longest_counts_as_the_longest() {
     latencies.add(Duration::MAX);
     assert_eq!((latencies.count(), latencies.quantile_ns(0.5)), (2, 1));
     assert!(latencies.max_ns().abs_diff(LATENCY_NS_MAX) < LATENCY_NS_MAX / 100);
+}
+
+#[test]
+fn a_batch_in_flight_counts_up_to_now() {
+    let meter = Meter::new(2);
+    let start = Instant::now();
+    give(&meter, 1, start, start, start);
+    let so_far = meter.statistics(&Counters::default(), Threads::Own);
+    assert!(so_far.device.busy_ns > 0);
+    assert_eq!(so_far.device.batches, 0);
+    let later = meter.statistics(&Counters::default(), Threads::Own);
+    assert!(later.device.busy_ns > so_far.device.busy_ns);
 }

@@ -9,6 +9,15 @@ pub(in crate::pipeline) use loom::sync::atomic::{AtomicBool, AtomicU64};
 pub(in crate::pipeline) use loom::thread::{Builder, JoinHandle, yield_now};
 pub(in crate::pipeline) use loom_thread_local as thread_local;
 
+/// A model has no time in which to spin.
+pub(in crate::pipeline) fn spin(_: impl Fn() -> bool) {}
+
+/// Lets other threads have the lock once.
+pub(in crate::pipeline) fn spin_unlocked<T>(guard: &mut Guard<'_, T>, _: impl Fn() -> bool) {
+    guard.held = None;
+    guard.held = Some(guard.mutex.lock().unwrap());
+}
+
 /// `std::thread_local` for one variable, by loom's threads.
 macro_rules! loom_thread_local {
     ($(#[$doc:meta])* static $name:ident: $type:ty = const { $init:expr };) => {
@@ -174,7 +183,10 @@ impl<T> Drop for Receiver<T> {
 /// `parking_lot::Mutex`.
 pub(in crate::pipeline) struct Mutex<T>(loom::sync::Mutex<T>);
 /// `parking_lot::MutexGuard`; taken while its thread waits.
-pub(in crate::pipeline) struct Guard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+pub(in crate::pipeline) struct Guard<'a, T> {
+    mutex: &'a loom::sync::Mutex<T>,
+    held: Option<loom::sync::MutexGuard<'a, T>>,
+}
 /// `parking_lot::Condvar`.
 #[derive(Default)]
 pub(in crate::pipeline) struct Condvar(loom::sync::Condvar);
@@ -185,7 +197,10 @@ impl<T> Mutex<T> {
     }
 
     pub(in crate::pipeline) fn lock(&self) -> Guard<'_, T> {
-        Guard(Some(self.0.lock().unwrap()))
+        Guard {
+            mutex: &self.0,
+            held: Some(self.0.lock().unwrap()),
+        }
     }
 }
 
@@ -195,8 +210,8 @@ impl Condvar {
     }
 
     pub(in crate::pipeline) fn wait<T>(&self, guard: &mut Guard<'_, T>) {
-        let held = guard.0.take().expect("held outside of wait");
-        guard.0 = Some(self.0.wait(held).unwrap());
+        let held = guard.held.take().expect("held outside of wait");
+        guard.held = Some(self.0.wait(held).unwrap());
     }
 
     pub(in crate::pipeline) fn notify_all(&self) {
@@ -208,12 +223,12 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_deref().expect("held outside of wait")
+        self.held.as_deref().expect("held outside of wait")
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_deref_mut().expect("held outside of wait")
+        self.held.as_deref_mut().expect("held outside of wait")
     }
 }

@@ -1,0 +1,257 @@
+//! [`Meter`]: collects the times of the stages while they run.
+//!
+//! A thread that submits batches and a thread that finishes them write to parts of their own, so
+//! that they do not wait for each other.
+
+use super::batch::Batch;
+use super::counters::Counters;
+use super::statistics::{Latencies, Statistics, Threads, statistics};
+use crate::workload::Workload;
+use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The number of latest intervals that a [`BusyTime`] keeps apart.
+const RECENT_MAX: usize = 32;
+
+/// The time during which at least one of several batches was in a stage.
+///
+/// Intervals are added when they end, and several threads add them, so one may begin before the
+/// latest that were added. The latest are kept apart for that.
+#[derive(Clone)]
+pub(super) struct BusyTime {
+    /// Disjoint intervals, in order.
+    recent: Vec<(Instant, Instant)>,
+    /// The length of all earlier ones, and the end of the last of them.
+    before: Duration,
+    before_until: Option<Instant>,
+    /// The lengths of all intervals that were added, summed.
+    pub(super) summed: Duration,
+}
+
+impl Default for BusyTime {
+    /// Allocates for [`RECENT_MAX`] intervals, so that [`BusyTime::add`] never does.
+    fn default() -> Self {
+        BusyTime {
+            recent: Vec::with_capacity(RECENT_MAX),
+            before: Duration::ZERO,
+            before_until: None,
+            summed: Duration::ZERO,
+        }
+    }
+}
+
+impl BusyTime {
+    pub(super) fn add(&mut self, start: Instant, end: Instant) {
+        self.summed += end.saturating_duration_since(start);
+        if self.recent.len() == RECENT_MAX {
+            for (from, until) in self.recent.drain(..RECENT_MAX / 2) {
+                self.before += until - from;
+                self.before_until = Some(until);
+            }
+        }
+        let mut start = self.before_until.map_or(start, |until| until.max(start));
+        let mut end = end.max(start);
+        let mut position = self.recent.len();
+        while position > 0 && self.recent[position - 1].1 >= start {
+            position -= 1;
+            let (from, until) = self.recent[position];
+            if from <= end {
+                (start, end) = (start.min(from), end.max(until));
+                self.recent.remove(position);
+            }
+        }
+        self.recent.insert(position, (start, end));
+    }
+
+    /// The length of the union of all intervals.
+    pub(super) fn busy(&self) -> Duration {
+        let recent = self.recent.iter();
+        self.before + recent.map(|&(from, until)| until - from).sum::<Duration>()
+    }
+
+    /// When the last interval ended.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.recent.last().map(|&(_, until)| until)
+    }
+}
+
+/// Stage one's times.
+#[derive(Clone, Default)]
+pub(super) struct Submitted {
+    /// When the first batch closed.
+    pub(super) first: Option<Instant>,
+    pub(super) last: Option<Instant>,
+    /// Batches that are closed and not submitted.
+    pub(super) closed: BusyTime,
+    /// Those among them that are being written or submitted.
+    pub(super) starting: BusyTime,
+}
+
+/// The times of the other stages.
+#[derive(Clone, Default)]
+pub(super) struct Finished {
+    pub(super) flight: BusyTime,
+    pub(super) batch_latency: Latencies,
+    pub(super) unpacking: BusyTime,
+    pub(super) item_latency: Latencies,
+    /// Batches whose items have their results.
+    pub(super) batches: u64,
+    /// When the last items had their results.
+    pub(super) last: Option<Instant>,
+}
+
+/// A batch on its way to the device.
+pub(super) struct Start {
+    pub(super) closed_at: Instant,
+    /// When the batch began to be written.
+    pub(super) started_at: Instant,
+    /// When it was written.
+    pub(super) filled_at: Instant,
+}
+
+pub(super) struct Meter {
+    submitted: CachePadded<Mutex<Submitted>>,
+    finished: CachePadded<Mutex<Finished>>,
+    epoch: Instant,
+    /// By slot: when its batch was submitted, in nanoseconds after the epoch; 0 without one.
+    in_flight: Vec<CachePadded<AtomicU64>>,
+}
+
+impl Meter {
+    pub(super) fn new(slots: usize) -> Self {
+        Meter {
+            submitted: CachePadded::default(),
+            finished: CachePadded::default(),
+            epoch: Instant::now(),
+            in_flight: (0..slots).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// Slots of all devices.
+    pub(super) fn slots(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Notes that a batch was submitted to the device in `slot`. Mode auto measured the batch until
+    /// `measured_until`, and the call that submitted it returned at `end`.
+    pub(super) fn submitted(
+        &self,
+        slot: usize,
+        start: &Start,
+        measured_until: Option<Instant>,
+        end: Instant,
+    ) {
+        let submitted_at = measured_until.unwrap_or(start.filled_at);
+        let since = submitted_at.saturating_duration_since(self.epoch);
+        self.in_flight[slot].store(ns(since).max(1), Relaxed);
+        self.add_start(start, submitted_at, end);
+        if measured_until.is_some() {
+            // The device was busy with the measurements.
+            let flight = &mut self.finished.lock().flight;
+            flight.add(start.filled_at, submitted_at);
+        }
+    }
+
+    /// Notes that the device refused a batch at `end`.
+    pub(super) fn refused(&self, start: &Start, end: Instant) {
+        self.add_start(start, start.filled_at, end);
+        self.finished.lock().flight.add(start.filled_at, end);
+    }
+
+    fn add_start(&self, start: &Start, submitted_at: Instant, end: Instant) {
+        let mut submitted = self.submitted.lock();
+        let first = submitted.first.unwrap_or(start.closed_at);
+        submitted.first = Some(first.min(start.closed_at));
+        submitted.last = submitted.last.max(Some(submitted_at));
+        submitted.closed.add(start.closed_at, end);
+        submitted.starting.add(start.started_at, end);
+    }
+
+    /// Notes that the batch in `slot` has finished or failed.
+    pub(super) fn seen(&self, slot: usize, submitted_at: Instant, now: Instant) {
+        self.in_flight[slot].store(0, Relaxed);
+        let mut finished = self.finished.lock();
+        finished.flight.add(submitted_at, now);
+        let latency = now.saturating_duration_since(submitted_at);
+        finished.batch_latency.add(latency);
+    }
+
+    /// Notes that the results of a batch were read from `start` on, and that its items have them.
+    pub(super) fn unpacked<W: Workload>(&self, batch: &Batch<W>, start: Instant, now: Instant) {
+        let mut finished = self.finished.lock();
+        finished.unpacking.add(start, now);
+        finished.batches += 1;
+        finished.last = finished.last.max(Some(now));
+        for accepted_at in &batch.accepted_at {
+            let latency = now.saturating_duration_since(*accepted_at);
+            finished.item_latency.add(latency);
+        }
+    }
+
+    /// The statistics so far. Batches in flight count up to now.
+    pub(super) fn statistics(&self, counters: &Counters, threads: Threads) -> Statistics {
+        let submitted = self.submitted.lock().clone();
+        let mut finished = self.finished.lock().clone();
+        let now = Instant::now();
+        for since in &self.in_flight {
+            let since = since.load(Relaxed);
+            if since > 0 {
+                let submitted_at = self.epoch + Duration::from_nanos(since);
+                finished.flight.add(submitted_at, now);
+            }
+        }
+        statistics(submitted, finished, counters, self.slots(), threads)
+    }
+}
+
+pub(super) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_intervals_count_once_in_any_order_of_their_ends() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut busy = BusyTime::default();
+        for (from, until, union, summed) in [
+            (10, 20, 10, 10),
+            (15, 30, 20, 25),
+            (40, 50, 30, 35),
+            // Before the latest.
+            (0, 5, 35, 40),
+            (60, 61, 36, 41),
+            // Over all but the first.
+            (12, 62, 57, 91),
+            // Within another.
+            (20, 30, 57, 101),
+            (5, 10, 62, 106),
+        ] {
+            busy.add(at(from), at(until));
+            let ms = (busy.busy().as_millis(), busy.summed.as_millis());
+            assert_eq!(ms, (union, summed), "after {from} to {until}");
+        }
+        assert_eq!((busy.recent.len(), busy.until()), (1, Some(at(62))));
+    }
+
+    #[test]
+    fn any_number_of_intervals_adds_up() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut busy = BusyTime::default();
+        for interval in 0..1000 {
+            busy.add(at(10 * interval), at(10 * interval + 4));
+        }
+        assert_eq!(busy.busy(), Duration::from_secs(4));
+        // What was folded into a sum is not counted again.
+        busy.add(at(0), at(9_994));
+        assert_eq!(busy.until(), Some(at(9_994)));
+        assert!(busy.busy() < Duration::from_millis(9_994));
+        assert!(busy.busy() > Duration::from_secs(4));
+    }
+}

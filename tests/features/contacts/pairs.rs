@@ -1,0 +1,160 @@
+//! The table of contacts.
+
+use super::{Computed, asking_for, made_up};
+use crate::definitions::{c_alphas, distance2};
+use crate::made_up::structure;
+use crate::tables;
+use rayon::ThreadPoolBuilder;
+use std::sync::Arc;
+use tapeloop::ErrorKind;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::features::{
+    Cutoff, FeatureConfig, FeatureName, Features, Setting, TableName, virtual_c_beta,
+};
+use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::structure::Structure;
+
+const ATOMS: &[&str] = &["none", "ca", "cb"];
+const CHAINS: &[&str] = &["all", "own"];
+
+fn config(atom: &'static str, cutoff: f64, chains: &'static str) -> FeatureConfig {
+    let mut config = asking_for(&[FeatureName::Contacts]);
+    let cutoff = Cutoff::from_angstrom(cutoff).unwrap();
+    for (key, value) in [
+        ("contacts.atom", Setting::Choice(atom, ATOMS)),
+        ("contacts.cutoff", Setting::Length(cutoff)),
+        ("contacts.chains", Setting::Choice(chains, CHAINS)),
+    ] {
+        config.set(FeatureName::Contacts, key, &value).unwrap();
+        let settings = config.settings(FeatureName::Contacts);
+        assert!(settings.contains(&(key, value)));
+    }
+    config
+}
+
+/// Both residues of each pair, their distance and the least distance of their atoms.
+type Rows = Vec<(i32, i32, f32, f32)>;
+
+fn expected(s: &Structure, points: &[Option<[i32; 3]>], cutoff: i64, own: bool) -> Rows {
+    let angstrom = |d2: i64| ((d2 as f64).sqrt() / 1000.0) as f32;
+    let atoms = |i: usize| &s.xyz[s.atom_start[i] as usize..s.atom_start[i + 1] as usize];
+    let mut rows = Rows::new();
+    for i in 0..points.len() {
+        for j in i + 1..points.len() {
+            let (Some(a), Some(b)) = (points[i], points[j]) else {
+                continue;
+            };
+            let d2 = distance2(a, b);
+            if d2 >= cutoff.pow(2) || own && s.residues[i].chain != s.residues[j].chain {
+                continue;
+            }
+            let least = atoms(i)
+                .iter()
+                .flat_map(|a| atoms(j).iter().map(move |b| distance2(*a, *b)))
+                .min();
+            let least = angstrom(least.unwrap());
+            rows.push((i as i32, j as i32, angstrom(d2), least));
+        }
+    }
+    rows
+}
+
+fn found(computed: &Computed, n: usize) -> Rows {
+    let table = TableName::Contacts;
+    let [i, j] = ["res_index_i", "res_index_j"].map(|name| computed.counts(n, table, name));
+    let [d, least] = ["distance", "min_distance"].map(|name| computed.reals(n, table, name));
+    assert_eq!(computed.tables[n].rows(table), i.len());
+    let pairs = i.iter().zip(j).zip(d.iter().zip(least));
+    pairs
+        .map(|((&i, &j), (&d, &least))| (i, j, d, least))
+        .collect()
+}
+
+fn c_betas(s: &Structure) -> Vec<Option<[i32; 3]>> {
+    let of = |residue: &tapeloop::structure::Residue| {
+        let [n, ca, c] = [residue.n, residue.ca, residue.c].map(|atom| s.position(atom));
+        let own = s.position(residue.cb).filter(|_| ca.is_some());
+        let own = own.filter(|_| &residue.parent_comp_id != b"GLY     ");
+        own.or_else(|| Some(virtual_c_beta(n?, ca?, c?)))
+    };
+    s.residues.iter().map(of).collect()
+}
+
+#[test]
+fn pairs_are_those_of_the_definition_in_order() {
+    let structures = made_up();
+    for (atom, cutoff, chains) in [
+        ("ca", 10.0, "all"),
+        ("ca", 6.5, "own"),
+        ("ca", 30.0, "all"),
+        ("cb", 8.0, "all"),
+    ] {
+        let computed = Computed::new(config(atom, cutoff, chains), &structures);
+        let mut pairs = 0;
+        for (n, s) in structures.iter().enumerate() {
+            let points = match atom {
+                "ca" => c_alphas(s),
+                _ => c_betas(s),
+            };
+            let cutoff = (cutoff * 1000.0) as i64;
+            let expected = expected(s, &points, cutoff, chains == "own");
+            pairs += expected.len();
+            // Too many to print.
+            let are_equal = found(&computed, n) == expected;
+            assert!(are_equal, "{atom} {cutoff} {chains}, {n}");
+        }
+        assert!(pairs > 300, "{pairs}");
+    }
+}
+
+/// A structure in whose small room its pairs do not fit, between two others.
+#[test]
+fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
+    let dense = structure(300, 5);
+    let mut structures = [structure(40, 1), dense, structure(129, 2)];
+    for n in [0, 2] {
+        for position in &mut structures[n].xyz {
+            *position = position.map(|coordinate| 3 * coordinate);
+        }
+    }
+    let config = config("ca", 10.0, "all");
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    let run = |residues_max: u32| {
+        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+        let workload = Features::new(config.clone()).unwrap();
+        let mut engine_config = EngineConfig::new(Features::capacity(512));
+        engine_config.buckets.push(Features::capacity(residues_max));
+        let pool = Arc::clone(&pool);
+        let mut engine = Engine::new(workload, &[backend], pool, &engine_config).unwrap();
+        let outcomes = tables::outcomes(&mut engine, structures.iter());
+        (outcomes, engine.counters().items_outgrown)
+    };
+    let (outcomes, outgrown) = run(8192);
+    assert_eq!(outgrown, 1);
+    let tables = outcomes.into_iter().map(Result::unwrap).collect();
+    let computed = Computed {
+        config: config.clone(),
+        tables,
+    };
+    for (n, s) in structures.iter().enumerate() {
+        let expected = expected(s, &c_alphas(s), 10_000, false);
+        assert!(found(&computed, n) == expected, "{n}");
+    }
+    // No bucket holds the pairs of the dense one; the others have their results.
+    let (outcomes, outgrown) = run(512);
+    assert_eq!(outgrown, 1);
+    let error = outcomes[1].as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    assert!(error.to_string().contains("contact_room"), "{error}");
+    assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
+}
+
+#[test]
+fn a_cutoff_beyond_the_limit_is_refused() {
+    let error = Features::new(config("ca", 31.0, "all")).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let text = "contacts.cutoff of 31 A is above 30 A";
+    assert!(error.to_string().contains(text), "{error}");
+    let error = Features::new(config("none", 10.0, "all")).err().unwrap();
+    assert!(error.to_string().contains("nothing to compute"), "{error}");
+}
