@@ -9,7 +9,6 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::assembly::Generators;
-use super::components::{self, Component};
 use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
 use super::entry_header::EntryHeader;
@@ -115,12 +114,10 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Adds a component to the sequence of a chain.
-    pub(super) fn add(&mut self, chain: NameId, comp: Text8) {
-        if self.components.insert((chain, comp))
-            && let Some(Component { kind, .. }) = components::lookup(comp)
-            && kind != Kind::Cap
-        {
+    /// Adds a component to the sequence of a chain; `kind` is what the component table says of it.
+    pub(super) fn add(&mut self, chain: NameId, comp: Text8, kind: Option<Kind>) {
+        self.components.insert((chain, comp));
+        if let Some(kind) = kind.filter(|kind| *kind != Kind::Cap) {
             self.kinds.entry(chain).or_insert(kind);
         }
     }

@@ -310,7 +310,9 @@ impl<'a> PdbReader<'a> {
         let chain = self.table.names.intern(columns[10..12].trim_ascii());
         let comps = columns[18..70].split(u8::is_ascii_whitespace);
         for comp in comps.filter(|comp| !comp.is_empty()) {
-            self.table.sequences.add(chain, text8(comp));
+            let comp = text8(comp);
+            let kind = components::lookup(comp).map(|known| known.kind);
+            self.table.sequences.add(chain, comp, kind);
         }
     }
 
