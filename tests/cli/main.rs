@@ -13,6 +13,7 @@ mod annotations;
 mod archives;
 mod bench;
 mod conditions;
+mod contacts;
 mod devices;
 mod entry_headers;
 #[cfg(target_os = "linux")]
@@ -89,8 +90,9 @@ fn str_of(path: &Path) -> &str {
 /// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();
-    let variants = Some("variants").filter(|table| folder.join(table).is_dir());
-    for table in TABLES.into_iter().chain(variants) {
+    let others = ["contacts", "variants"].into_iter();
+    let others = others.filter(|table| folder.join(table).is_dir());
+    for table in TABLES.into_iter().chain(others) {
         for entry in fs::read_dir(folder.join(table)).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(folder).unwrap().to_owned();

@@ -12,8 +12,9 @@ use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Centrality, Cluster, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable,
-    Features, Fusion, Input, Ligands, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
+    Centrality, Cluster, Column, ContactNumber, ContactPoint, Contacts, Cutoff, FeatureConfig,
+    FeatureName, FeatureTable, Features, Fusion, Input, Ligands, NULL_COUNT, Reals, Sasa,
+    TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -396,6 +397,10 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
                 fusion,
                 cluster: Cluster {
                     select: vec!["H".to_owned()],
+                },
+                contacts: Contacts {
+                    point: ContactPoint::Ca,
+                    ..Contacts::default()
                 },
                 ligands: Ligands {
                     keep: true,

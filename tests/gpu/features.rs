@@ -65,8 +65,20 @@ fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     features.ligands.keep = true;
-    features.contacts.point = ContactPoint::Ca;
     features
+}
+
+/// Contacts of C-alphas, and of C-betas of one chain.
+fn contacts() -> [FeatureConfig; 2] {
+    [ContactPoint::Ca, ContactPoint::Cb].map(|point| {
+        let mut config = FeatureConfig {
+            features: vec![FeatureName::Contacts, FeatureName::ContactNumber],
+            ..FeatureConfig::default()
+        };
+        config.contacts.point = point;
+        config.contacts.own_chain = point == ContactPoint::Cb;
+        config
+    })
 }
 
 /// Every column of every table, with its name.
@@ -239,6 +251,23 @@ fn a_small_batch_agrees() {
     let Some(gpu) = gpu() else { return };
     let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
+    for features in contacts() {
+        assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+    }
+}
+
+/// Some of them outgrow the room for their contacts.
+#[test]
+fn contacts_agree() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let mut structures: Vec<_> = (0..60).map(|n| structure(n * 7 % 130, n as u64)).collect();
+    structures.push(structure(0, 1));
+    for features in contacts() {
+        assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        assert_agree_fused_or_not(&features, &gpu, &pool, &read_all(&samples));
+    }
 }
 
 /// A made-up structure with more atoms in some residues: 9, 70 up to 40 A away, and

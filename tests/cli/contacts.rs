@@ -1,0 +1,135 @@
+//! The table of contacts.
+
+use super::*;
+use std::collections::HashMap;
+
+/// The rows of a CSV file by their columns.
+fn rows(part: &Path) -> Vec<HashMap<String, String>> {
+    let text = fs::read_to_string(part).unwrap();
+    let mut lines = text.lines().map(|line| line.split(','));
+    let header: Vec<&str> = lines.next().unwrap().collect();
+    let row = |line: std::str::Split<'_, char>| {
+        let fields = header.iter().zip(line);
+        fields
+            .map(|(name, field)| ((*name).into(), field.into()))
+            .collect()
+    };
+    lines.map(row).collect()
+}
+
+fn integer(row: &HashMap<String, String>, name: &str) -> i64 {
+    row[name].parse().unwrap()
+}
+
+fn run_into(out: &Path, more: &[&str]) {
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let complex = format!("{SAMPLES}/1hvr.pdb.gz");
+    let start = [&complex, &input, "-o", str_of(out), "--format", "csv"];
+    let features = r#"features=["contact_number","contacts"]"#;
+    let start = [&start[..], &["--set", features]].concat();
+    run_well(&[&start[..], more].concat());
+}
+
+const CA: [&str; 2] = ["--set", r#"contacts.atom="ca""#];
+
+#[test]
+fn pairs_add_up_to_the_contact_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run_into(&out, &CA);
+    let pairs = rows(&out.join("contacts/part-00000.csv"));
+    let residues = rows(&out.join("residues/part-00000.csv"));
+    let mut near: HashMap<(String, i64), i64> = HashMap::new();
+    let mut order = Vec::new();
+    for pair in &pairs {
+        let [i, j] = ["res_index_i", "res_index_j"].map(|name| integer(pair, name));
+        order.push((pair["structure"].clone(), i, j));
+        for residue in [i, j] {
+            *near
+                .entry((pair["structure"].clone(), residue))
+                .or_default() += 1;
+        }
+        let [distance, least] =
+            ["distance", "min_distance"].map(|name| pair[name].parse::<f64>().unwrap());
+        assert!(
+            least <= distance && distance < 10.0 && least > 0.5,
+            "{pair:?}"
+        );
+        let separation = pair["separation"].as_str();
+        match pair["same_chain"].as_str() {
+            "true" => assert_eq!(separation, (j - i).to_string()),
+            _ => assert_eq!(separation, ""),
+        }
+    }
+    assert!(order.is_sorted(), "by structure, i and j");
+    assert!(pairs.iter().any(|pair| pair["same_chain"] == "false"));
+    for residue in residues {
+        let key = (residue["structure"].clone(), integer(&residue, "res_index"));
+        let expected = integer(&residue, "cn_ca_10");
+        assert_eq!(near.get(&key).copied().unwrap_or(0), expected, "{key:?}");
+    }
+}
+
+#[test]
+fn the_table_does_not_depend_on_batches_and_is_there_only_if_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [large, small, none, chosen] =
+        ["large", "small", "none", "chosen"].map(|name| folder.path().join(name));
+    run_into(&large, &CA);
+    // All structures run alone.
+    let few = [
+        &CA[..],
+        &[
+            "--set",
+            "batch.residues=16",
+            "--set",
+            "batch.residues_max=16",
+        ],
+    ];
+    run_into(&small, &few.concat());
+    let [one, other] =
+        [&large, &small].map(|out| fs::read(out.join("contacts/part-00000.csv")).unwrap());
+    assert!(one == other);
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    run_well(&[&input, "-o", str_of(&none), "--set", r#"features=["rg"]"#]);
+    assert!(!none.join("contacts").exists());
+    // Pairs of residues that both have rows.
+    run_into(
+        &chosen,
+        &[&CA[..], &["--where", "aa in ('L', 'I')"]].concat(),
+    );
+    let residues = rows(&chosen.join("residues/part-00000.csv"));
+    let has_row: Vec<_> = residues
+        .iter()
+        .map(|row| (row["structure"].clone(), row["res_index"].clone()))
+        .collect();
+    let all = rows(&large.join("contacts/part-00000.csv"));
+    let both = |row: &&HashMap<String, String>| {
+        ["res_index_i", "res_index_j"]
+            .iter()
+            .all(|name| has_row.contains(&(row["structure"].clone(), row[*name].clone())))
+    };
+    let expected: Vec<_> = all.iter().filter(both).cloned().collect();
+    assert!(!expected.is_empty());
+    assert_eq!(rows(&chosen.join("contacts/part-00000.csv")), expected);
+}
+
+#[test]
+fn contacts_by_name_without_an_atom_say_what_to_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (format!("{SAMPLES}/1ubi.pdb"), folder.path().join("out"));
+    let start = [&input, "-o", str_of(&out), "--set"];
+    for (more, expected) in [
+        (r#"features=["contacts"]"#, "set contacts.atom"),
+        (
+            r#"tables.written=["contacts"]"#,
+            "there are contacts if contacts.atom is set",
+        ),
+    ] {
+        let (output, code) = run(&[&start[..], &[more]].concat());
+        assert_eq!(code, 2);
+        let said = text(&output.stderr);
+        assert!(said.contains(expected), "{said}");
+        assert!(!out.exists());
+    }
+}
