@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use super::atom_class::AtomClass;
 use super::atom_table::{Entity, Run};
 use super::conformer::Conformers;
+use super::element::is_metal;
 
 use super::model::{Ligand, LigandAtom, LigandKind, Structure};
 use super::residue_runs::{ModelRuns, ResidueRuns};
@@ -126,11 +127,6 @@ fn is_saccharide(comp: Text8) -> bool {
     IDS.get_or_init(ids).contains(&comp)
 }
 
-/// Whether an element is a metal. B, Si, Ge, As, Sb and Te are none.
-pub(crate) fn is_metal(element: u8) -> bool {
-    !matches!(element, 0..=2 | 5..=10 | 14..=18 | 32..=36 | 51..=54 | 85 | 86 | 119..)
-}
-
 /// The saccharides of a model.
 #[derive(Default)]
 struct Sugars {
@@ -214,7 +210,6 @@ fn linked(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::element;
 
     #[test]
     fn the_lists_have_the_components_that_they_should() {
@@ -230,21 +225,5 @@ mod tests {
         for comp in ["HEM", "ALA", "GOL", ""] {
             assert!(!is_saccharide(text8(comp.as_bytes())), "{comp}");
         }
-    }
-
-    #[test]
-    fn metals_are_the_metals() {
-        let number = |symbol: &[u8; 2]| element::from_symbol(*symbol);
-        for metal in [
-            b"Na", b"MG", b"K ", b"CA", b"FE", b"Zn", b"HG", b"CD", b"U ", b"AL",
-        ] {
-            assert!(is_metal(number(metal)), "{metal:?}");
-        }
-        for other in [
-            b"C ", b"N ", b"O ", b"S ", b"P ", b"CL", b"BR", b"I ", b"SE", b"B ", b"AS",
-        ] {
-            assert!(!is_metal(number(other)), "{other:?}");
-        }
-        assert!(!is_metal(0) && !is_metal(u8::MAX));
     }
 }

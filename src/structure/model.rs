@@ -121,7 +121,7 @@ pub struct LigandAtom {
 impl LigandAtom {
     /// Whether the element is a metal. B, Si, Ge, As, Sb and Te are none.
     pub fn is_metal(&self) -> bool {
-        super::ligands::is_metal(self.element)
+        super::element::is_metal(self.element)
     }
 }
 
