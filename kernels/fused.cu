@@ -9,7 +9,7 @@ enum Number {
 };
 
 // The number of values: buffer addresses and numbers that steps take as arguments.
-constexpr unsigned VALUES = 128;
+constexpr unsigned VALUES = 160;
 // The longest program in bytes.
 constexpr unsigned PROGRAM_MAX = 2048;
 
@@ -56,7 +56,8 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
 extern "C" __global__ void __launch_bounds__(BLOCK)
 fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
-      EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n), EIGHT(o), EIGHT(p))
+      EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n), EIGHT(o), EIGHT(p),
+      EIGHT(q), EIGHT(r), EIGHT(s), EIGHT(t))
 {
     if (blockIdx.x >= header[STRUCTURES])
         return;
@@ -71,14 +72,14 @@ fused(const unsigned* header, const StructureSpan* structures, unsigned program,
             ends[axis] = begin + count;
         };
         range(RESIDUES, own.residue_start, own.residue_count);
-        range(ATOMS, own.atom_start, own.atom_count);
+        range(ATOMS, own.atom_start, own.atom_count + own.ligand_atom_count);
         range(STRUCTURES, blockIdx.x, 1);
         range(TILES, own.tile_start, (own.residue_count + TILE - 1) / TILE);
         range(CHAINS, own.chain_start, own.chain_count);
         KEEP(a, 0); KEEP(b, 8); KEEP(c, 16); KEEP(d, 24); KEEP(e, 32);
         KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
-        KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104);
-        KEEP(o, 112); KEEP(p, 120);
+        KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);
+        KEEP(p, 120); KEEP(q, 128); KEEP(r, 136); KEEP(s, 144); KEEP(t, 152);
     }
     __syncthreads();
     const unsigned char* bytes = (const unsigned char*)code;

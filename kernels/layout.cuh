@@ -70,9 +70,11 @@ static_assert(sizeof(Grid) == 32, "eight words");
 struct alignas(16) StructureSpan {
     unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
     unsigned predicted, tile_start;
+    // Atoms of ligands, which follow the others along the axis of atoms; atom_grid includes them.
+    unsigned ligand_atom_count, unused[3];
     Grid atom_grid, residue_grid;
 };
-static_assert(sizeof(StructureSpan) == 96, "six 16-byte loads");
+static_assert(sizeof(StructureSpan) == 112, "seven 16-byte loads");
 
 // Up to TILE residues of one structure: `first` counts from `residue_start`.
 constexpr unsigned TILE = 128;

@@ -34,7 +34,7 @@ from tables import Run, config_of
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "networks", "summaries",
+    "interfaces", "networks", "ligands", "summaries",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)
@@ -47,7 +47,8 @@ DEFAULTS = {"points": 100, "dssp": 2, "select": []}
 ASSUMED = {
     "contact_number.chains": "all", "contact_order.cutoff": 6.0,
     "contact_order.separation": "sequence",
-    "hse_a.radius": 12.0, "hse_b.radius": 12.0, "iface.cutoff": 5.0, "protrusion.radius": 10.0,
+    "hse_a.radius": 12.0, "hse_b.radius": 12.0, "iface.cutoff": 5.0, "ligand.cutoff": 4.5,
+    "protrusion.radius": 10.0,
     "sasa.probe": 1.4, "smooth.radius": 10.0, "smooth.weighted": False,
 }  # fmt: skip
 

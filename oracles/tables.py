@@ -24,6 +24,10 @@ atoms.tsv, one row a selected heavy atom, those outside the rows included:
   source, model, atom (from 0 in each model), chain, res_index (empty without a
   row), name (of atoms of standard amino acids, else empty), x, y, z, element (atomic number), radius (0.001 A), side, polar (0 or 1),
   b (as in the file)
+
+ligands.tsv, one row a heavy atom of what is no polymer, only if the run keeps ligands:
+  source, model, ligand (from 0 in each model), kind (ligand, ion or glycan), comp,
+  seq (the author's number), x, y, z, element, radius
 """
 
 import hashlib
@@ -48,6 +52,18 @@ RESIDUE_NUMBERS = [
 ATOM_NUMBERS = [
     "model", "atom", "chain", "res_index", "x", "y", "z", "element", "radius", "side", "polar",
 ]  # fmt: skip
+
+
+@dataclass
+class Ligands:
+    """The heavy atoms of what is no polymer, one row an atom; `kind`, `comp` and `seq` repeat."""
+
+    kind: np.ndarray
+    comp: np.ndarray
+    seq: np.ndarray
+    xyz: np.ndarray
+    element: np.ndarray
+    radius: np.ndarray
 
 
 @dataclass
@@ -79,6 +95,7 @@ class Model:
     atom_side: np.ndarray
     atom_polar: np.ndarray
     atom_b: np.ndarray
+    ligands: "Ligands | None" = None
     memo: dict = field(default_factory=dict)
 
     def __len__(self):
@@ -195,6 +212,25 @@ def points(table, columns):
     return np.stack([numbers(table, c) for c in columns], axis=1), there
 
 
+def read_ligands(folder):
+    """Return a function from (source, model) to its ligands; None without ligands.tsv."""
+    if not (folder / "ligands.tsv").exists():
+        return lambda key: None
+    counts = ["model", "ligand", "x", "y", "z", "element", "radius"]
+    table = read_table(folder, "ligands", ["source", "kind", "comp"], counts, ["seq"])
+    columns = {name: texts(table, name) for name in ["kind", "comp"]}
+    columns["seq"] = numbers(table, "seq", np.nan)
+    columns["xyz"] = points(table, list("xyz"))[0]
+    columns |= {name: numbers(table, name) for name in ["element", "radius"]}
+    rows_of = runs_of_models(table)
+
+    def of_model(key):
+        rows = rows_of.get(key, slice(0, 0))
+        return Ligands(**{name: values[rows] for name, values in columns.items()})
+
+    return of_model
+
+
 def read_dump(folder):
     """Yield the models of a dump, one by one."""
     folder = Path(folder)
@@ -219,6 +255,7 @@ def read_dump(folder):
         "atom_b": numbers(atoms, "b", np.nan),
     }
     rows_of = runs_of_models(residues)
+    ligands_of = read_ligands(folder)
     for key, its_atoms in runs_of_models(atoms).items():
         rows = rows_of.pop(key, slice(0, 0))
         yield Model(
@@ -226,6 +263,7 @@ def read_dump(folder):
             xyz={name: xyz[rows] for name, (xyz, _) in backbone.items()},
             has={name: there[rows] for name, (_, there) in backbone.items()},
             predicted=bool(predicted[rows].any()),
+            ligands=ligands_of(key),
             **{name: values[rows] for name, values in of_rows.items()},
             **{name: values[its_atoms] for name, values in of_atoms.items()},
         )

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Make src/structure/components.tsv, the table of polymer components.
+"""Make src/structure/components.tsv, the table of polymer components, and saccharides.txt.
 
-The rows come from two lists:
+saccharides.txt lists the components of a saccharide type of the dictionary, one a line. The rows
+of components.tsv come from two lists:
 
 1. the wwPDB chemical component dictionary (CC0), as the PyPI package biotite carries
    it (every component of a peptide- or nucleotide-linking type, obsolete ones
@@ -180,6 +181,11 @@ def simulation_rows():
     return rows
 
 
+def saccharides(components):
+    """Return the ids of saccharides, sorted."""
+    return sorted(c for c, (comp_type, _, _) in components.items() if "SACCHARIDE" in comp_type)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
@@ -208,6 +214,14 @@ def main():
         lines.append(f"{comp_id}\t{kind}\t{parent}\t{aa}\n")
     args.out.write_text("".join(lines), encoding="ascii")
     print(f"{args.out}: {len(rows)} components, {args.out.stat().st_size} bytes")
+    ids = saccharides(components)
+    out = args.out.with_name("saccharides.txt")
+    heading = (
+        f"# wwPDB chemical component dictionary (newest change {newest}) in PyPI biotite {version};"
+        " scripts/make_components.py\n"
+    )
+    out.write_text(heading + "".join(f"{comp_id}\n" for comp_id in ids), encoding="ascii")
+    print(f"{out}: {len(ids)} components")
 
 
 if __name__ == "__main__":

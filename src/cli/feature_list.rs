@@ -164,11 +164,11 @@ fn folder(table: TableName) -> &'static str {
 
 fn type_name(kind: ColumnKind) -> &'static str {
     match kind {
-        ColumnKind::Count => "int32",
+        ColumnKind::Count | ColumnKind::LigandNumber => "int32",
         ColumnKind::Real => "float32",
         ColumnKind::Half => "float16",
         ColumnKind::Flag => "bool",
-        ColumnKind::Chain | ColumnKind::Text(_) => "string",
+        ColumnKind::Chain | ColumnKind::LigandComponent | ColumnKind::Text(_) => "string",
     }
 }
 

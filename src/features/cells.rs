@@ -17,6 +17,8 @@ struct AtomCells(CellBuffers);
 struct CaCells(CellBuffers);
 #[derive(Clone, Copy)]
 struct CbCells(CellBuffers);
+#[derive(Clone, Copy)]
+struct BoundCells(CellBuffers);
 
 impl FeatureRecorder<'_> {
     /// All atoms, by cell of their structure's `atom_grid`.
@@ -27,6 +29,16 @@ impl FeatureRecorder<'_> {
         let atoms = self.atoms();
         let cells = self.sort("atom", atoms, ATOMS);
         self.share(AtomCells(cells)).0
+    }
+
+    /// All atoms and those of ligands, by cell of their structure's `atom_grid`.
+    pub(super) fn bound_cells(&mut self) -> CellBuffers {
+        if let Some(BoundCells(cells)) = self.shared() {
+            return cells;
+        }
+        let atoms = self.bound_atoms();
+        let cells = self.sort("bound", atoms, ATOMS);
+        self.share(BoundCells(cells)).0
     }
 
     /// C-alphas, by cell of their structure's `residue_grid`.

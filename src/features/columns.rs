@@ -29,6 +29,11 @@ pub enum ColumnKind {
     Flag,
     /// An index into the structure's chains, [`NULL_COUNT`] for null.
     Chain,
+    /// The component of a ligand: an index into the structure's ligands, [`NULL_COUNT`] for null.
+    LigandComponent,
+    /// The author's number of a ligand: an index into the structure's ligands, [`NULL_COUNT`] for
+    /// null.
+    LigandNumber,
     /// An index into these texts, [`NULL_COUNT`] for null.
     Text(&'static [&'static str]),
 }

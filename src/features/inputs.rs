@@ -22,8 +22,13 @@ pub(super) struct Inputs {
     pub(super) chains: Option<Buffer<ChainSpan>>,
     /// The residues sorted by chain, `[residues]`.
     pub(super) members: Option<Buffer<u32>>,
-    /// All atoms, `[atoms]`.
+    /// All atoms but those of ligands, `[atoms]`.
     pub(super) atoms: Option<Buffer<Atom>>,
+    /// All atoms and those of ligands, `[atoms]`.
+    pub(super) bound_atoms: Option<Buffer<Atom>>,
+    /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`; all bits
+    /// set for other atoms.
+    pub(super) ligand_of: Option<Buffer<u32>>,
     /// The C-alpha of each residue, `[residues]`.
     pub(super) ca: Option<Buffer<Atom>>,
     /// The C-beta of each residue, `[residues]`, built from the backbone if it is missing. Only the

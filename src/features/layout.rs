@@ -261,10 +261,15 @@ pub(super) struct StructureSpan {
     /// Not 0 if the B factors are pLDDT.
     pub(super) predicted: u32,
     pub(super) tile_start: u32,
+    /// Atoms of ligands, which follow the others along the axis of atoms. Only the buffer of bound
+    /// atoms has them; in other buffers they are absent.
+    pub(super) ligand_atom_count: u32,
+    pub(super) unused: [u32; 3],
+    /// Includes the atoms of ligands.
     pub(super) atom_grid: Grid,
     pub(super) residue_grid: Grid,
 }
-const _: () = assert!(size_of::<StructureSpan>() == 96);
+const _: () = assert!(size_of::<StructureSpan>() == 112);
 
 impl StructureSpan {
     /// The structures in the batch; the buffer may be longer.
@@ -280,10 +285,11 @@ impl StructureSpan {
         }
     }
 
-    /// Its atoms or its residues in the batch, by axis.
+    /// Its part of the batch along the axis of atoms, which includes those of ligands, or along
+    /// that of residues.
     pub(super) fn along(&self, axis: u32) -> std::ops::Range<usize> {
         match axis as usize {
-            ATOMS => self.atoms(),
+            ATOMS => self.atoms().start..self.atoms().end + self.ligand_atom_count as usize,
             _ => self.residues(),
         }
     }
@@ -294,7 +300,7 @@ impl StructureSpan {
         start..start + self.residue_count as usize
     }
 
-    /// Its atoms in the batch.
+    /// Its atoms in the batch, without those of ligands.
     pub(super) fn atoms(&self) -> std::ops::Range<usize> {
         let start = self.atom_start as usize;
         start..start + self.atom_count as usize

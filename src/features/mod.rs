@@ -28,6 +28,7 @@ mod inputs;
 mod interface;
 mod kernels;
 mod layout;
+mod ligands;
 mod pack;
 mod protrusion;
 mod radius_of_gyration;

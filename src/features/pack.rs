@@ -10,7 +10,7 @@ use super::layout::{
 };
 use super::side_chain_atoms::side_chain;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{BFactorKind, Channel, Residue, Structure};
+use crate::structure::{BFactorKind, Channel, LigandAtom, LigandKind, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// The extent of a structure.
@@ -18,7 +18,8 @@ use crate::workload::{Extent, WriteViews};
 /// Kernels rely on coordinates within bounds and on parts that fit each other. The readers
 /// guarantee both, but a caller may build any [`Structure`], so they are checked here.
 pub(super) fn extent(structure: &Structure) -> Result<Extent> {
-    if !structure.xyz.iter().all(is_within_bounds) {
+    let of_ligands = ligand_atoms(structure).map(|(_, atom)| &atom.xyz);
+    if !structure.xyz.iter().chain(of_ligands).all(is_within_bounds) {
         return Err(Error::input(
             "an atom is farther than 100000 A from the origin",
         ));
@@ -34,11 +35,11 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     };
     let mut lengths = [0; AXES.len()];
     lengths[RESIDUES] = length(structure.residues.len(), RESIDUES)?;
-    lengths[ATOMS] = length(structure.xyz.len(), ATOMS)?;
+    lengths[ATOMS] = length(structure.xyz.len() + ligand_atoms(structure).count(), ATOMS)?;
     lengths[STRUCTURES] = 1;
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
-    lengths[CELLS] = Grid::cells_max(structure.xyz.len()).saturating_add(1);
+    lengths[CELLS] = Grid::cells_max(lengths[ATOMS] as usize).saturating_add(1);
     lengths[CONTACT_ROOM] = lengths[RESIDUES];
     Ok(Extent::from(lengths))
 }
@@ -64,8 +65,13 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "its atoms have columns of different lengths"
     } else if ![0, atoms].contains(&structure.atom_name.len()) {
         "its atoms have names of another number"
-    } else if (structure.class.iter()).any(|class| class.radius_milli_angstrom() == 0) {
+    } else if (structure.class.iter())
+        .chain(ligand_atoms(structure).map(|(_, atom)| &atom.class))
+        .any(|class| class.radius_milli_angstrom() == 0)
+    {
         "an atom has no class"
+    } else if chains == 0 && !structure.ligands.is_empty() {
+        "it has ligands, but no chain"
     } else if chains >= CHAINS_MAX as usize {
         "it has more than 524287 chains"
     } else if of_rows
@@ -130,6 +136,20 @@ pub(super) fn write(
         write_atoms(views.take(buffer), structure, at);
         density::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
     }
+    if let Some(buffer) = inputs.bound_atoms {
+        let atoms = views.take(buffer);
+        write_atoms(atoms, structure, at);
+        write_ligand_atoms(&mut atoms[structure.xyz.len()..], structure, at);
+        let points = atoms.iter().map(|atom| atom.position.into());
+        density::check(&span.atom_grid, points, "atoms")?;
+    }
+    if let Some(buffer) = inputs.ligand_of {
+        let (of_atoms, of_ligands) = views.take(buffer).split_at_mut(structure.xyz.len());
+        of_atoms.fill(u32::MAX);
+        let ligands = ligand_atoms(structure).map(|(ligand, _)| ligand);
+        let of_ligands = of_ligands.iter_mut().zip(ligands);
+        of_ligands.for_each(|(of, ligand)| *of = ligand);
+    }
     let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
             *atom = of(residue).map_or(Atom::NONE, |(position, is_side)| Atom {
@@ -176,7 +196,9 @@ pub(super) fn write(
         });
     }
     if let Some(buffer) = inputs.atom_b {
-        views.take(buffer).copy_from_slice(&structure.b_factor);
+        let (of_atoms, of_ligands) = views.take(buffer).split_at_mut(structure.xyz.len());
+        of_atoms.copy_from_slice(&structure.b_factor);
+        of_ligands.fill(f32::NAN);
     }
     if let Some(buffer) = inputs.sequence {
         let first = structure.first_positions();
@@ -217,6 +239,8 @@ pub(super) fn write(
 
 fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
+    let of_ligands = ligand_atoms(structure).map(|(_, atom)| atom.xyz);
+    let ligand_atom_count = ligand_atoms(structure).count();
     let of_residues = structure.residues.iter().flat_map(|residue| {
         let ca = structure.position(residue.ca);
         let cb = c_beta(structure, residue).map(|(position, _)| position);
@@ -232,9 +256,15 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
         chain_count: structure.chains.len() as u32,
         predicted: u32::from(structure.b_factor_kind == BFactorKind::Plddt),
         tile_start: at[TILES],
+        ligand_atom_count: ligand_atom_count as u32,
+        unused: [0; 3],
         atom_grid: Grid {
             first,
-            ..Grid::over(structure.xyz.iter().copied(), atom_count, ATOM_CELL_SHIFT)
+            ..Grid::over(
+                structure.xyz.iter().copied().chain(of_ligands),
+                atom_count + ligand_atom_count,
+                ATOM_CELL_SHIFT,
+            )
         },
         residue_grid: Grid {
             first,
@@ -281,7 +311,32 @@ fn is_standard_letter(aa: u8) -> bool {
     LETTERS[aa as usize]
 }
 
+/// The atoms of ligands, each with the index of its ligand.
+fn ligand_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &LigandAtom)> {
+    let ligands = (0..).zip(&structure.ligands);
+    ligands.flat_map(|(at, ligand)| ligand.atoms.iter().map(move |atom| (at, atom)))
+}
+
+/// Writes the atoms of ligands. Of their tags, "side chain" stands for an atom of a ligand, which
+/// those of ions and glycans are not, and "polar" for a metal; the chain is the structure's first.
+fn write_ligand_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
+    for (to, (ligand, atom)) in atoms.iter_mut().zip(ligand_atoms(structure)) {
+        let kind = structure.ligands[ligand as usize].kind;
+        *to = Atom {
+            position: atom.xyz.into(),
+            tag: AtomTag::new(
+                atom.class.radius_milli_angstrom(),
+                kind == LigandKind::Ligand,
+                atom.is_metal(),
+                at[CHAINS],
+            ),
+        };
+    }
+}
+
+/// Writes the atoms of the polymer; those of ligands become absent.
 fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
+    atoms[structure.xyz.len()..].fill(Atom::NONE);
     let starts = structure.atom_start.windows(2);
     let of_rows = structure.residues.iter().zip(starts);
     let of_rows = of_rows.map(|(residue, starts)| (residue.chain, starts[1] - starts[0]));

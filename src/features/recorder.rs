@@ -315,9 +315,19 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.members, "members", RESIDUES, 1)
     }
 
-    /// All atoms, `[atoms]`.
+    /// All atoms but those of ligands, `[atoms]`.
     pub(super) fn atoms(&mut self) -> Buffer<Atom> {
         self.input(|inputs| &mut inputs.atoms, "atoms", ATOMS, 1)
+    }
+
+    /// All atoms and those of ligands, `[atoms]`.
+    pub(super) fn bound_atoms(&mut self) -> Buffer<Atom> {
+        self.input(|inputs| &mut inputs.bound_atoms, "bound_atoms", ATOMS, 1)
+    }
+
+    /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`.
+    pub(super) fn ligand_of(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.ligand_of, "ligand_of", ATOMS, 1)
     }
 
     /// The C-alpha of each residue, `[residues]`.

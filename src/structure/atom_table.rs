@@ -4,7 +4,7 @@
 //! into structures. Atoms come in *runs*: a run is a stretch of atom lines that name the same
 //! residue. What all atoms of a run share is stored, and decoded, once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -67,6 +67,8 @@ pub(super) struct Run {
     /// Whether the atoms are HETATM and nothing else in the file marks the residue as part of
     /// a polymer.
     pub hetero: bool,
+    /// How often the chain had ended before the run, in this model: TER records of a PDB file.
+    pub segment: u32,
     /// The UniProt residue that the atom lines themselves name: an index into
     /// [`AtomTable::accessions`] and the position in the sequence.
     pub uniprot: Option<(u32, i32)>,
@@ -98,8 +100,39 @@ pub(super) enum Entity {
     Unknown,
     /// A polymer; the kind of those of its components that the component table lacks.
     Polymer(Option<Kind>),
-    /// Water, a ligand or a sugar.
+    /// A chain of sugars.
+    Branched,
+    /// Water or a ligand.
     Other,
+}
+
+/// The components of each chain's sequence.
+#[derive(Default)]
+pub(super) struct Sequences {
+    /// Each with the author's chain id.
+    components: HashSet<(NameId, Text8)>,
+    /// The kind of the first component of a chain that the component table has.
+    kinds: HashMap<NameId, Kind>,
+}
+
+impl Sequences {
+    /// Adds a component to the sequence of a chain; `kind` is what the component table says of it.
+    pub(super) fn add(&mut self, chain: NameId, comp: Text8, kind: Option<Kind>) {
+        self.components.insert((chain, comp));
+        if let Some(kind) = kind.filter(|kind| *kind != Kind::Cap) {
+            self.kinds.entry(chain).or_insert(kind);
+        }
+    }
+
+    /// Whether a component occurs in the sequence of a chain.
+    pub(super) fn has(&self, chain: NameId, comp: Text8) -> bool {
+        !self.components.is_empty() && self.components.contains(&(chain, comp))
+    }
+
+    /// What the components of a chain are, by those that the component table has.
+    pub(super) fn kind(&self, chain: NameId) -> Option<Kind> {
+        self.kinds.get(&chain).copied()
+    }
 }
 
 /// A chain of a file: atoms that agree in all three names.
@@ -186,6 +219,8 @@ pub(super) struct AtomTable {
     pub references: Vec<Reference>,
     /// Kinds that the file itself gives to components.
     pub components: HashMap<Text8, Kind>,
+    /// The components of chains whose sequence the file states without entities (SEQRES).
+    pub sequences: Sequences,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.

@@ -10,7 +10,7 @@ const LISTED_MAX: usize = 20;
 
 impl Structure {
     /// Removes all chains but the one with this author's id, or with this label id if no author's
-    /// id is the same. Features are then those of the chain alone.
+    /// id is the same. Features are then those of the chain alone, with the ligands of the author's id.
     ///
     /// # Errors
     /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name, or if
@@ -56,7 +56,11 @@ impl Structure {
                 .collect(),
             None => vec![kept as u32],
         };
+        let mut ligands = std::mem::take(&mut self.ligands);
+        let author = std::sync::Arc::clone(&self.chains[kept[0] as usize].auth_asym_id);
+        ligands.retain(|ligand| ligand.auth_asym_id == author);
         *self = assembly::of_chains(self, kept)?;
+        self.ligands = ligands;
         Ok(())
     }
 

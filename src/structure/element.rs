@@ -31,6 +31,11 @@ static NUMBERS: [u8; 1024] = {
 /// The atomic number of hydrogen and deuterium.
 pub(super) const HYDROGEN: u8 = 1;
 
+/// Whether an element is a metal. B, Si, Ge, As, Sb and Te are none.
+pub(super) fn is_metal(element: u8) -> bool {
+    !matches!(element, 0..=2 | 5..=10 | 14..=18 | 32..=36 | 51..=54 | 85 | 86 | 119..)
+}
+
 const fn index(first: u8, second: u8) -> usize {
     (first & 31) as usize * 32 + (second & 31) as usize
 }
@@ -136,5 +141,21 @@ mod tests {
         for none in [b"    ", b" X  ", b" 1  ", b"****"] {
             assert_eq!(from_name_columns(*none), 0);
         }
+    }
+
+    #[test]
+    fn metals_are_the_metals() {
+        let number = |symbol: &[u8; 2]| from_symbol(*symbol);
+        for metal in [
+            b"Na", b"MG", b"K ", b"CA", b"FE", b"Zn", b"HG", b"CD", b"U ", b"AL",
+        ] {
+            assert!(is_metal(number(metal)), "{metal:?}");
+        }
+        for other in [
+            b"C ", b"N ", b"O ", b"S ", b"P ", b"CL", b"BR", b"I ", b"SE", b"B ", b"AS",
+        ] {
+            assert!(!is_metal(number(other)), "{other:?}");
+        }
+        assert!(!is_metal(0) && !is_metal(u8::MAX));
     }
 }

@@ -28,6 +28,8 @@ mod element;
 mod entry_header;
 mod formats;
 mod gzip;
+mod ligands;
+mod membership;
 mod model;
 mod polymer;
 mod read_budget;
@@ -52,8 +54,8 @@ pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub(crate) use entry_header::header_text;
 pub use formats::Format;
 pub use model::{
-    Assembly, BFactorKind, Chain, Channel, Frame, LooseSpan, MISSING, Residue, Structure,
-    Truncation, Uniprot,
+    Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
+    MISSING, Residue, Structure, Truncation, Uniprot,
 };
 #[cfg(feature = "cli")]
 pub(crate) use read_budget::BudgetShare;

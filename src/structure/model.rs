@@ -70,6 +70,63 @@ pub struct Structure {
     pub truncation: Option<Truncation>,
     /// Annotations of residues from other files, such as conservation. Readers add none.
     pub channels: Vec<Channel>,
+    /// The residues that are no polymer, in file order, if [`ReadOptions`](super::ReadOptions)
+    /// keeps them. No other column has their atoms.
+    pub ligands: Vec<Ligand>,
+}
+
+/// What a residue that is no polymer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LigandKind {
+    /// A molecule of several heavy atoms.
+    Ligand,
+    /// A single heavy atom.
+    Ion,
+    /// A saccharide of a branched entity, one that is linked to the polymer, or one that is linked
+    /// to such a saccharide.
+    Glycan,
+}
+
+/// A residue that is no polymer: heavy atoms of one conformer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ligand {
+    /// The author's chain id.
+    pub auth_asym_id: Arc<str>,
+    /// The author's residue number; `None` if the file has no number.
+    pub auth_seq_id: Option<i32>,
+    /// Insertion code, 0 for none.
+    pub ins_code: u8,
+    /// Component id, padded with spaces: `b"HEM     "`.
+    pub comp_id: [u8; 8],
+    /// What it is.
+    pub kind: LigandKind,
+    /// Its heavy atoms.
+    pub atoms: Arc<[LigandAtom]>,
+}
+
+impl Ligand {
+    /// The component id without the spaces at its end; empty if it is not ASCII.
+    pub fn component(&self) -> &str {
+        std::str::from_utf8(self.comp_id.trim_ascii_end()).unwrap_or_default()
+    }
+}
+
+/// A heavy atom of a residue that is no polymer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LigandAtom {
+    /// Position in 0.001 A, from -100,000 A to 100,000 A.
+    pub xyz: [i32; 3],
+    /// Atomic number; 0 if the element is unknown.
+    pub element: u8,
+    /// Radius by the element: C 1.88, N 1.64, O 1.46, S 1.77, Se 1.90, others 1.80 A.
+    pub class: AtomClass,
+}
+
+impl LigandAtom {
+    /// Whether the element is a metal. B, Si, Ge, As, Sb and Te are none.
+    pub fn is_metal(&self) -> bool {
+        super::element::is_metal(self.element)
+    }
 }
 
 /// An annotation of residues.

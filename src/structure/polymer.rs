@@ -3,9 +3,9 @@
 //! The rules, in the order in which they apply to each model:
 //!
 //! 1. *Residues.* Runs are gathered into residues; see [`super::residue_runs`].
-//! 2. *Polymer.* `_entity.type` decides if the file has it. Otherwise the component table decides,
-//!    and a HETATM residue that no MODRES record names must also be linked to its neighbour in the
-//!    file (C-N, or O3'-P for nucleotides, under 2.0 A); selenomethionine need not.
+//! 2. *Polymer.* `_entity.type` decides if the file has it. Otherwise the component table and the
+//!    chain's SEQRES decide, and HETATM residues have to belong to their chain; see
+//!    [`super::membership`].
 //! 3. *Sites.* Consecutive residues that differ only in the component, and share no altloc, are one
 //!    site: the molecule has one of them at a time (microheterogeneity).
 //! 4. *Conformer.* One for each site; see [`super::conformer`].
@@ -16,6 +16,7 @@
 //! is missing, or the same everywhere, the others still separate the chains. In PDB files all lines
 //! with one chain id are one chain, wherever they are.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
@@ -23,16 +24,14 @@ use super::atom_table::{AtomTable, Entity, Kind, Run};
 use super::components::{self, Component};
 use super::conformer::Conformers;
 use super::element::HYDROGEN;
-use super::model::Structure;
+use super::ligands::LigandSelector;
+use super::membership::{self, SITE_RESIDUES_MAX};
+use super::model::{Assembly, Structure};
 use super::references::References;
-use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
-use super::structure_builder::{LINK, StructureBuilder, is_within};
+use super::residue_runs::{ModelRuns, PerModel, ResidueRuns};
+use super::structure_builder::StructureBuilder;
 use super::text::Place;
-use super::text8::Text8;
 use crate::{Error, Result};
-
-/// The most residues in a row that are compared because they have the same number.
-const SITE_RESIDUES_MAX: usize = 8;
 
 /// Selects polymers. The memory is for reuse.
 #[derive(Default)]
@@ -42,12 +41,14 @@ pub(super) struct PolymerSelector {
     /// For each chain and each accession of the file, its index in the structure once it is used.
     indices: [PerModel<u32>; 2],
     conformers: Conformers,
+    ligands: LigandSelector,
 }
 
-struct Candidate {
+/// A residue that may be polymer.
+pub(super) struct Candidate {
     component: Component,
-    /// Whether the residue is polymer only if it is linked to a neighbour.
-    needs_link: bool,
+    /// Whether the residue is polymer only if its links make it part of a chain.
+    pub needs_link: bool,
 }
 
 impl PolymerSelector {
@@ -65,6 +66,7 @@ impl PolymerSelector {
         }
         let table = &*table;
         self.candidates.start_file(table.chains.len());
+        self.ligands.start_file(table.chains.len());
         self.indices[0].resize(table.chains.len());
         self.indices[1].resize(table.accessions.len());
         let references = References::new(&table.references);
@@ -73,14 +75,21 @@ impl PolymerSelector {
         for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
             let model = ModelRuns { table, runs };
             self.candidates.gather(model, |run| classify(table, run));
-            self.drop_unlinked(model);
+            membership::drop_others(&mut self.candidates, model);
             let residues = self.candidates.residues.iter();
             let mut heads = residues.map(|residue| &runs[residue.head as usize]);
             if let Some(run) = heads.find(|run| run.seq.is_none()) {
                 return Err(place(run.offset).error("a polymer residue has no number"));
             }
             has_polymer |= self.has_heavy_atoms(model);
-            structures.push(self.build(model, &references, options)?);
+            let mut structure = self.build(model, &references, options)?;
+            if options.ligands && options.assembly == Assembly::Deposited {
+                let residues = self.candidates.residues.iter();
+                let runs = residues.flat_map(|residue| self.candidates.runs(model, residue));
+                let polymer: HashSet<u32> = runs.map(|run| run.offset).collect();
+                self.ligands.add(model, &polymer, &mut structure);
+            }
+            structures.push(structure);
         }
         if !has_polymer {
             let message = "no polymer residues: only water, ligands or unknown components";
@@ -93,64 +102,6 @@ impl PolymerSelector {
         let residues = self.candidates.residues.iter();
         let mut atoms = residues.flat_map(|residue| self.candidates.atoms(model, residue));
         atoms.any(|atom| atom.element != HYDROGEN)
-    }
-
-    /// Drops candidates that need a link and have none.
-    fn drop_unlinked(&mut self, model: ModelRuns) {
-        let residues = &self.candidates.residues;
-        if !residues.iter().any(|residue| residue.data.needs_link) {
-            return;
-        }
-        let keep = |at: usize| !residues[at].data.needs_link || self.is_linked(model, at);
-        let kept: Vec<bool> = (0..residues.len()).map(keep).collect();
-        let mut kept = kept.into_iter();
-        let residues = &mut self.candidates.residues;
-        residues.retain(|_| kept.next().unwrap_or(false));
-    }
-
-    fn is_linked(&self, model: ModelRuns, at: usize) -> bool {
-        let before = self.neighbours(model, at, (0..at).rev());
-        let after = self.neighbours(model, at, at + 1..self.candidates.residues.len());
-        before.iter().any(|&other| self.is_bonded(model, other, at))
-            || after.iter().any(|&other| self.is_bonded(model, at, other))
-    }
-
-    /// The candidates of the same chain with the number that follows in `order`. There are several
-    /// if they differ only in the component.
-    fn neighbours(
-        &self,
-        model: ModelRuns,
-        at: usize,
-        order: impl Iterator<Item = usize>,
-    ) -> Vec<usize> {
-        let number_of = |at: usize| self.candidates.number(model, at);
-        let this = number_of(at);
-        let mut others = order
-            .take(SITE_RESIDUES_MAX)
-            .take_while(|&other| number_of(other).0 == this.0)
-            .skip_while(|&other| number_of(other) == this)
-            .peekable();
-        let next = others.peek().map(|&other| number_of(other));
-        others
-            .take_while(|&other| Some(number_of(other)) == next)
-            .collect()
-    }
-
-    /// Whether a backbone bond joins the end of one candidate to the start of another.
-    fn is_bonded(&self, model: ModelRuns, from: usize, to: usize) -> bool {
-        const BONDS: [(Text8, Text8); 3] = [
-            (*b"C       ", *b"N       "),
-            (*b"O3'     ", *b"P       "),
-            (*b"O3*     ", *b"P       "),
-        ];
-        let named = |at: usize, name: Text8| {
-            let atoms = self.candidates.atoms(model, &self.candidates.residues[at]);
-            let atoms = atoms.take(RESIDUE_ATOMS_MAX);
-            atoms.filter(move |atom| atom.name == name)
-        };
-        BONDS.iter().any(|&(end, start)| {
-            named(from, end).any(|a| named(to, start).any(|b| is_within(a.xyz, b.xyz, LINK)))
-        })
     }
 
     /// Builds the structure of a model from the candidates that are left.
@@ -253,8 +204,8 @@ impl PolymerSelector {
 fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
     let known = components::lookup(run.comp);
     let (component, needs_link) = match table.chains[run.chain as usize].entity_type {
-        Entity::Other => return None,
-        Entity::Unknown => (known?, run.hetero && run.comp != *b"MSE     "),
+        Entity::Other | Entity::Branched => return None,
+        Entity::Unknown => of_component(table, run, known)?,
         Entity::Polymer(units) => {
             let given = || table.components.get(&run.comp).copied();
             let unknown = || Component::unknown(given().or(units).unwrap_or(Kind::Cap));
@@ -265,4 +216,26 @@ fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
         component,
         needs_link,
     })
+}
+
+/// The component of a run without an entity, and whether the residue needs a link; `None` if it is
+/// not polymer. Components of the chain's SEQRES that are not standard need none before TER.
+fn of_component(
+    table: &AtomTable,
+    run: &Run,
+    known: Option<Component>,
+) -> Option<(Component, bool)> {
+    let is_standard = known.is_some_and(|known| known.parent == run.comp);
+    if is_standard || (known.is_some() && !run.hetero) {
+        return Some((known?, run.hetero));
+    }
+    let chain = table.chains[run.chain as usize].auth;
+    let is_listed = table.sequences.has(chain, run.comp);
+    let of_sequence = || Some(Component::unknown(table.sequences.kind(chain)?));
+    let component = match known {
+        None if is_listed => of_sequence()?,
+        known => known?,
+    };
+    let is_certain = run.comp == *b"MSE     " || (is_listed && run.segment == 0);
+    Some((component, run.hetero && !is_certain))
 }

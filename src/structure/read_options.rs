@@ -20,6 +20,9 @@ pub struct ReadOptions {
     pub models: Models,
     /// Whether the atoms of nucleotides are kept.
     pub nucleic: bool,
+    /// Whether [`Structure::ligands`](super::Structure::ligands) has the residues that are no
+    /// polymer. Assemblies and topologies have none.
+    pub ligands: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or a
     /// PDB file's TITLE contains ALPHAFOLD, else temperature factors.
     pub b_factor_kind: Option<BFactorKind>,
@@ -37,6 +40,7 @@ impl Default for ReadOptions {
         ReadOptions {
             models: Models::First,
             nucleic: true,
+            ligands: false,
             b_factor_kind: None,
             assembly: Assembly::Deposited,
             strict: false,

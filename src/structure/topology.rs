@@ -39,7 +39,9 @@ impl Reader {
         }
         let mut structures = self.read_path(path)?;
         let structure = structures.pop();
-        let structure = structure.ok_or_else(|| Error::input("the file has no model"))?;
+        let mut structure = structure.ok_or_else(|| Error::input("the file has no model"))?;
+        // Frames move the atoms of the polymer.
+        structure.ligands.clear();
         let (table, selector) = self.last_file();
         // B factors are copied and decide nothing. A second selection from atoms whose B factors are
         // their numbers shows which of them the first one took.

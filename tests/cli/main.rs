@@ -25,6 +25,7 @@ mod formats;
 mod guides;
 mod hostile;
 mod kills;
+mod ligands;
 mod limits;
 mod methods;
 mod mistakes;

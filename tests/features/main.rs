@@ -15,6 +15,7 @@ mod contacts;
 mod definitions;
 mod dssp;
 mod golden;
+mod ligands;
 mod properties;
 mod reals;
 mod sasa;

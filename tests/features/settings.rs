@@ -13,8 +13,8 @@ use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
     Centrality, Cluster, Column, ContactNumber, ContactPoint, Contacts, Cutoff, FeatureConfig,
-    FeatureName, FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins,
-    virtual_c_beta,
+    FeatureName, FeatureTable, Features, Fusion, Input, Ligands, NULL_COUNT, Reals, Sasa,
+    TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -259,6 +259,7 @@ fn fused_launches_compute_the_same() {
             ..FeatureConfig::default()
         };
         features.cluster.select = vec!["A".to_owned(), "L".to_owned()];
+        features.ligands.keep = true;
         compute_with(features, &structures, &config, 2)
     };
     assert_eq!(bits(&with(Fusion::On)), bits(&with(Fusion::Off)));
@@ -406,6 +407,10 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
                 contacts: Contacts {
                     point: ContactPoint::Ca,
                     ..Contacts::default()
+                },
+                ligands: Ligands {
+                    keep: true,
+                    ..Ligands::default()
                 },
                 ..FeatureConfig::default()
             };

@@ -3,8 +3,10 @@
 //!
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
+mod contacts;
+
 use crate::gpu;
-use crate::made_up::structure;
+use crate::made_up::{structure, with_ligands};
 use crate::tables::{self, bits};
 use half::{bf16, f16};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -12,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ContactPoint, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features,
-    Fusion, Reals, TableName,
+    Column, Cutoff, DsspVersion, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, Reals,
+    TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
@@ -64,20 +66,8 @@ impl Run<'_> {
 fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
+    features.ligands.keep = true;
     features
-}
-
-/// Contacts of C-alphas, and of C-betas of one chain.
-fn contacts() -> [FeatureConfig; 2] {
-    [ContactPoint::Ca, ContactPoint::Cb].map(|point| {
-        let mut config = FeatureConfig {
-            features: vec![FeatureName::Contacts, FeatureName::ContactNumber],
-            ..FeatureConfig::default()
-        };
-        config.contacts.point = point;
-        config.contacts.own_chain = point == ContactPoint::Cb;
-        config
-    })
 }
 
 /// Every column of every table, with its name.
@@ -211,7 +201,7 @@ fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     let structures: Vec<_> = sizes.iter().map(|&n| structure(n, n as u64)).collect();
     assert_modes_and_backends_agree(&gpu, &pool, &structures);
     let many: Vec<_> = (0..500)
-        .map(|n| structure(n * 37 % 400, n as u64))
+        .map(|n| with_ligands(structure(n * 37 % 400, n as u64), n as u64))
         .collect();
     assert_modes_and_backends_agree(&gpu, &pool, &many);
 }
@@ -248,24 +238,10 @@ fn assert_agree_fused_or_not(
 fn a_small_batch_agrees() {
     let pool = pool();
     let Some(gpu) = gpu() else { return };
-    let structures = [40, 1, 70].map(|n| structure(n, n as u64));
+    let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
-    for features in contacts() {
+    for features in contacts::configs() {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
-    }
-}
-
-/// Some of them outgrow the room for their contacts.
-#[test]
-fn contacts_agree() {
-    let pool = pool();
-    let Some(gpu) = gpu() else { return };
-    let mut structures: Vec<_> = (0..60).map(|n| structure(n * 7 % 130, n as u64)).collect();
-    structures.push(structure(0, 1));
-    for features in contacts() {
-        assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
-        assert_agree_fused_or_not(&features, &gpu, &pool, &read_all(&samples));
     }
 }
 

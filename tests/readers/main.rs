@@ -15,6 +15,7 @@ mod binary_cif_errors;
 mod damaged_files;
 mod entry_headers;
 mod hand_made_files;
+mod ligands;
 mod limits;
 #[cfg(unix)]
 mod linear_time;

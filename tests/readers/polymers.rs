@@ -100,11 +100,12 @@ fn links_reach_forward_across_alternatives_and_only_within_a_chain() {
 #[test]
 fn nucleotides_and_caps_are_atoms_without_rows() {
     let lines = [
-        atom(" P    DA B   1 ", 5.0),
         atom(" CH3 ACE A   0 ", 1.0),
         atom(" CA  ALA A   1 ", 2.0),
-        hetatm(" O3'  DG B   2 ", 6.0),
-        hetatm(" P   PSU B   3 ", 7.5),
+        atom(" O3'  DA B   1 ", 5.0),
+        hetatm(" P    DG B   2 ", 6.0),
+        hetatm(" O3'  DG B   2 ", 9.0),
+        hetatm(" P   PSU B   3 ", 10.5),
         atom(" N   NH2 A   2 ", 3.0),
     ];
     let structure = pdb(&lines);
@@ -115,14 +116,17 @@ fn nucleotides_and_caps_are_atoms_without_rows() {
         ),
         (&["ALA".to_string()][..], &[0, 1][..])
     );
-    assert_eq!(xs(&structure), [2_000, 5_000, 1_000, 6_000, 7_500, 3_000]);
+    assert_eq!(
+        xs(&structure),
+        [2_000, 1_000, 5_000, 6_000, 9_000, 10_500, 3_000]
+    );
     let options = ReadOptions {
         nucleic: false,
         ..ReadOptions::default()
     };
     let without = try_read(options, &lines.concat(), Format::Pdb).unwrap();
     assert_eq!(xs(&without), [2_000, 1_000, 3_000]);
-    let dna = try_read(ReadOptions::default(), &lines[0], Format::Pdb).unwrap();
+    let dna = try_read(ReadOptions::default(), &lines[2], Format::Pdb).unwrap();
     assert_eq!((dna.chains.len(), dna.row_chains().len()), (1, 0));
     assert_eq!(
         (dna.residues.len(), dna.xyz.len(), dna.atom_start),
@@ -369,4 +373,87 @@ fn chains_differ_in_either_id() {
         ),
         ("", None)
     );
+}
+
+#[test]
+fn ter_ends_the_chain_for_hetatm_residues() {
+    let chain = |ter: &str| {
+        pdb(&[
+            atom(" CA  GLY A   1 ", 0.0),
+            atom(" C   ALA A   2 ", 1.0),
+            ter.to_string(),
+            hetatm(" N   SEP A   3 ", 2.3),
+        ])
+    };
+    assert_eq!(comps(&chain("")), ["GLY", "ALA", "SEP"]);
+    for ter in ["TER\n", "TER       3      ALA A   2\n"] {
+        assert_eq!(comps(&chain(ter)), ["GLY", "ALA"], "{ter:?}");
+    }
+    let next_molecule = pdb(&[
+        atom(" CA  GLY     1 ", 0.0),
+        "TER\n".to_string(),
+        hetatm(" C   SEP     2 ", 5.0),
+        atom(" N   ALA     3 ", 6.3),
+        "TER\n".to_string(),
+        hetatm(" C   GLY     4 ", 9.0),
+        hetatm(" N   GLY     5 ", 10.3),
+        hetatm(" CA  MSE     9 ", 50.0),
+    ]);
+    assert_eq!(
+        comps(&next_molecule),
+        ["GLY", "SEP", "ALA", "MSE"],
+        "molecules may share an id; selenomethionine is no ligand"
+    );
+}
+
+#[test]
+fn links_must_lead_to_the_chain() {
+    let residues = |record: &str, x: f64| {
+        [
+            atom(" C   ALA A   1 ", 0.0),
+            line(record, " N   SEP A   2 ", x, 1.0),
+            line(record, " C   SEP A   2 ", x + 2.4, 1.0),
+            line(record, " N   TPO A   3 ", x + 3.7, 1.0),
+        ]
+    };
+    assert_eq!(comps(&pdb(&residues("HETATM", 1.3))), ["ALA", "SEP", "TPO"]);
+    assert_eq!(comps(&pdb(&residues("HETATM", 9.0))), ["ALA"]);
+    assert_eq!(comps(&pdb(&residues("ATOM", 9.0))), ["ALA", "SEP", "TPO"]);
+    let seqres = "SEQRES   1 A    3  ALA SEP TPO\n".to_string();
+    let mut listed = vec![seqres];
+    listed.extend(residues("HETATM", 9.0));
+    assert_eq!(comps(&pdb(&listed)), ["ALA", "SEP", "TPO"]);
+    let alone = &residues("HETATM", 9.0)[1..];
+    assert_eq!(
+        comps(&pdb(alone)),
+        ["SEP", "TPO"],
+        "a chain of linked amino acids without other records"
+    );
+}
+
+#[test]
+fn a_component_of_seqres_is_polymer_in_its_chain_before_ter() {
+    let structure = pdb(&[
+        "SEQRES   1 A    3  ALA XYZ ALA\n".to_string(),
+        "SEQRES   1 B    2   DA XYZ\n".to_string(),
+        atom(" CA  ALA A   1 ", 0.0),
+        hetatm(" CA  XYZ A   2 ", 9.0),
+        "TER\n".to_string(),
+        atom(" P    DA B   1 ", 20.0),
+        hetatm(" P   XYZ B   2 ", 21.0),
+        "TER\n".to_string(),
+        hetatm(" CA  XYZ A 301 ", 30.0),
+        hetatm(" CA  XYZ C   1 ", 40.0),
+    ]);
+    assert_eq!(comps(&structure), ["ALA", "XYZ"]);
+    assert_eq!(xs(&structure), [0, 9_000, 20_000, 21_000]);
+}
+
+#[test]
+fn an_entity_of_entity_poly_alone_is_polymer() {
+    let poly = "_entity_poly.entity_id 1\n_entity_poly.type 'polypeptide(L)'\n";
+    let chem_comp = "_chem_comp.id XYZ\n_chem_comp.type non-polymer\n";
+    let rows = "HETATM CA XYZ A A 1 1 1 9 0 0 0\nHETATM CA GLY B A 2 . 2 9 1 0 0\n";
+    let structure = mmcif(&format!("{poly}{chem_comp}{ATOM_SITE}{rows}"));
+    assert_eq!(comps(&structure), ["XYZ"]);
 }

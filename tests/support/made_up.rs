@@ -1,7 +1,9 @@
 //! Structures that no file holds, from a seed.
 
 use crate::random::Random;
-use tapeloop::structure::{AtomClass, Chain, LooseSpan, MISSING, Residue, Structure};
+use tapeloop::structure::{
+    AtomClass, Chain, Ligand, LigandAtom, LigandKind, LooseSpan, MISSING, Residue, Structure,
+};
 
 /// A step of at most `milli` along each axis.
 fn step(random: &mut Random, milli: usize) -> [i32; 3] {
@@ -76,6 +78,43 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
         s.element.push(7);
         s.class.push(AtomClass::of(*b"DA      ", *b"N3      ", 7));
         s.b_factor.push(f32::NAN);
+    }
+    s
+}
+
+/// The structure with ligands, ions and glycans at its atoms, and one far away. Two ligands have
+/// the same atoms.
+#[allow(dead_code, reason = "each test binary uses its part")]
+pub(crate) fn with_ligands(mut s: Structure, seed: u64) -> Structure {
+    let mut random = Random::new(seed + 1_000_000);
+    for index in 0..9 {
+        let centre = match s.xyz.len() {
+            0 => [0; 3],
+            atoms => s.xyz[random.below(atoms)],
+        };
+        let centre = moved(centre, [if index == 8 { 900_000 } else { 0 }; 3]);
+        let mut atom = || {
+            let element = [6, 7, 8, 16, 26, 30][random.below(6)];
+            LigandAtom {
+                xyz: moved(centre, step(&mut random, 6_000)),
+                element,
+                class: AtomClass::of(*b"LIG     ", *b"X       ", element),
+            }
+        };
+        let kind = [LigandKind::Ligand, LigandKind::Ion, LigandKind::Glycan][index % 3];
+        let atoms: Vec<LigandAtom> = match kind {
+            _ if index == 6 => s.ligands[3].atoms.to_vec(),
+            LigandKind::Ion => vec![atom()],
+            _ => (0..2 + index).map(|_| atom()).collect(),
+        };
+        s.ligands.push(Ligand {
+            auth_asym_id: "A".into(),
+            auth_seq_id: (index != 3).then_some(500 + index as i32),
+            ins_code: 0,
+            comp_id: *b"LIG     ",
+            kind,
+            atoms: atoms.into(),
+        });
     }
     s
 }

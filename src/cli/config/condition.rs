@@ -129,11 +129,13 @@ impl Condition {
     ) -> Result<Self> {
         let of_features = features.iter().map(|decl| {
             let value_type = match decl.kind {
-                ColumnKind::Count => ValueType::Integer,
+                ColumnKind::Count | ColumnKind::LigandNumber => ValueType::Integer,
                 ColumnKind::Real => ValueType::Real,
                 ColumnKind::Half => ValueType::Half,
                 ColumnKind::Flag => ValueType::Flag,
-                ColumnKind::Chain | ColumnKind::Text(_) => ValueType::Text,
+                ColumnKind::Chain | ColumnKind::LigandComponent | ColumnKind::Text(_) => {
+                    ValueType::Text
+                }
             };
             (&*decl.name, value_type)
         });

@@ -17,7 +17,7 @@ use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
 use crate::backend::{Choice, DeviceChoice, Residency, Streams};
 use crate::error::Result;
-use crate::features::FeatureConfig;
+use crate::features::{FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
@@ -166,9 +166,11 @@ impl Config {
         let frames = resolve_parsed(&mut keys, "frames", str::parse);
         let shard = resolve_parsed(&mut keys, "shard", str::parse);
         let output = resolve_output(&mut keys);
-        let reading = ReadOptions {
+        let mut reading = ReadOptions {
             models: keys.choice("models", &MODELS),
             nucleic: keys.flag("nucleic", true),
+            // Known once the features are.
+            ligands: false,
             assembly: keys.choice("assembly", &ASSEMBLIES),
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
             strict: keys.flag("strict", false),
@@ -184,6 +186,9 @@ impl Config {
         ) as u64;
         let annotations = resolve_annotations(&mut keys);
         let features = resolve_features(&mut keys);
+        reading.ligands =
+            features.ligands.keep && features.features.contains(&FeatureName::Ligands);
+        check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let backend = keys.choice("backend", &BACKENDS);
         let device = resolve_device(&mut keys);
@@ -372,6 +377,20 @@ fn check_trajectories(keys: &mut Resolver, has_topology: bool, reading: &ReadOpt
         let text = "trajectories have the chains of their topology; leave it out";
         keys.problem("assembly", text);
     }
+}
+
+/// Checks that what is read has ligands, if they are kept.
+fn check_ligands(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
+    let text = if !reading.ligands {
+        return;
+    } else if has_topology {
+        "\"keep\" is for files, and trajectories are read; leave it out"
+    } else if reading.assembly != Assembly::Deposited {
+        "\"keep\" is for the deposited chains; leave `assembly` or `ligands` out"
+    } else {
+        return;
+    };
+    keys.problem("ligands", text);
 }
 
 fn resolve_threads(keys: &mut Resolver) -> usize {

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 /// The keys that decide what is read from a structure file.
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
+/// The key of ligands, which sets do not hold.
+const LIGANDS_KEY: &str = "ligands";
+
 /// What the files of a packed set state of how it was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::cli) struct SetSettings {
@@ -18,7 +21,9 @@ pub(in crate::cli) struct SetSettings {
 
 /// The settings of a config that decide what is read from a structure file.
 pub(in crate::cli) fn reader_settings(settings: &[(&'static str, Json)]) -> Map<String, Json> {
-    let is_of_reader = |(key, _): &&(&'static str, Json)| READER_KEYS.contains(key);
+    let is_of_reader = |(key, value): &&(&'static str, Json)| {
+        READER_KEYS.contains(key) || (*key == LIGANDS_KEY && value == "keep")
+    };
     let of_reader = settings.iter().filter(is_of_reader);
     of_reader
         .map(|(key, value)| ((*key).to_owned(), value.clone()))
@@ -26,7 +31,7 @@ pub(in crate::cli) fn reader_settings(settings: &[(&'static str, Json)]) -> Map<
 }
 
 impl SetSettings {
-    /// The settings of a run or of `tapeloop pack`.
+    /// The settings of `tapeloop pack`.
     pub(in crate::cli) fn of(
         settings: &[(&'static str, Json)],
         annotations: Option<String>,
@@ -76,6 +81,12 @@ impl SetSettings {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config): a setting differs, with both values.
     pub(in crate::cli) fn check_run(&self, run: &Map<String, Json>) -> Result<()> {
+        if run.contains_key(LIGANDS_KEY) {
+            return Err(
+                Error::config("`ligands` is \"keep\", and packed sets have no ligands")
+                    .fix("run over the structure files, or leave `ligands` out"),
+            );
+        }
         let set = self.reader.iter().flatten();
         for (key, packed) in set {
             if let Some(own) = run.get(key)

@@ -263,7 +263,11 @@ impl Painter {
                 .position(|(_, column)| column.name == *name);
             let at = at.expect("the column is one of the computed ones");
             let values = |(structure, table): (Structure, FeatureTable)| Model {
-                values: values::numbers(table.column(TableName::Residues, at)),
+                values: values::numbers_of(
+                    &self.columns[at].1,
+                    table.column(TableName::Residues, at),
+                    &structure,
+                ),
                 structure,
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();

@@ -7,7 +7,7 @@
 
 mod style;
 
-use super::values::{numbers, range, words};
+use super::values::{numbers_of, range, words};
 use crate::features::{Column, ColumnDecl, ColumnKind, FeatureName};
 use crate::structure::Structure;
 use crate::svg::{Ink, Svg};
@@ -66,9 +66,15 @@ impl Track {
                 let chains = structure.chains.iter();
                 chains.map(|chain| chain.auth_asym_id.to_string()).collect()
             }
+            ColumnKind::LigandComponent => {
+                let ligands = structure.ligands.iter();
+                ligands
+                    .map(|ligand| ligand.component().to_owned())
+                    .collect()
+            }
             kind => words(kind).iter().map(|word| (*word).to_owned()).collect(),
         };
-        let values = numbers(column);
+        let values = numbers_of(decl, column, structure);
         Track {
             name: decl.name.clone(),
             group: group(feature, &decl.name),

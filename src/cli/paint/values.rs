@@ -1,7 +1,7 @@
 //! The values of a column as numbers, and their text in a structure file.
 
-use crate::features::{Column, ColumnKind, NULL_COUNT};
-use crate::structure::Format;
+use crate::features::{Column, ColumnDecl, ColumnKind, NULL_COUNT};
+use crate::structure::{Format, Structure};
 
 /// A column's values as numbers: flags are 0 and 1, words and chains their index.
 pub(super) fn numbers(column: Column<'_>) -> Vec<Option<f64>> {
@@ -15,6 +15,22 @@ pub(super) fn numbers(column: Column<'_>) -> Vec<Option<f64>> {
             .map(|&value| (!value.is_nan()).then_some(f64::from(value)))
             .collect(),
     }
+}
+
+/// The numbers of a residue column of `structure`: for ligands' numbers those, not their indices.
+pub(super) fn numbers_of(
+    decl: &ColumnDecl,
+    column: Column<'_>,
+    structure: &Structure,
+) -> Vec<Option<f64>> {
+    let mut values = numbers(column);
+    if decl.kind == ColumnKind::LigandNumber {
+        let number = |index: f64| structure.ligands.get(index as usize)?.auth_seq_id;
+        for value in &mut values {
+            *value = value.and_then(number).map(f64::from);
+        }
+    }
+    values
 }
 
 /// The smallest and the largest of the values that are not null.
@@ -113,6 +129,7 @@ pub(super) fn words(kind: ColumnKind) -> &'static [&'static str] {
         ColumnKind::Flag => &["no", "yes"],
         ColumnKind::Text(words) => words,
         ColumnKind::Count | ColumnKind::Real | ColumnKind::Half | ColumnKind::Chain => &[],
+        ColumnKind::LigandComponent | ColumnKind::LigandNumber => &[],
     }
 }
 

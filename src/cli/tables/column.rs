@@ -105,8 +105,9 @@ impl Column {
             ColumnKind::Real => Kind::Real,
             ColumnKind::Half => Kind::Half,
             ColumnKind::Flag => Kind::Flag,
+            ColumnKind::LigandNumber => Kind::Integer,
             ColumnKind::Chain => Kind::Text,
-            ColumnKind::Text(_) => Kind::Word,
+            ColumnKind::Text(_) | ColumnKind::LigandComponent => Kind::Word,
         };
         let source = Source::Feature(FeatureColumn {
             rows,
@@ -244,6 +245,20 @@ impl FeatureColumn {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| &*chains[index].auth_asym_id);
             }),
+            ColumnKind::LigandComponent => Dictionary::of(group, |keys, range| {
+                let ligands = &range.of.structure.ligands;
+                let counts = self.counts(std::slice::from_ref(range));
+                keys.extend_indices(&counts, |index| ligands[index].component());
+            }),
+            ColumnKind::LigandNumber => {
+                let numbers = group.iter().flat_map(|range| {
+                    let ligands = &range.of.structure.ligands;
+                    let counts = self.counts(std::slice::from_ref(range));
+                    let number = |count| ligands[usize::try_from(count).ok()?].auth_seq_id;
+                    counts.into_iter().map(number)
+                });
+                Arc::new(numbers.collect::<PrimitiveArray<Int32Type>>())
+            }
             ColumnKind::Text(texts) => Dictionary::of(group, |keys, range| {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| texts[index]);

@@ -4,7 +4,7 @@ use super::super::annotations::{Joined, JoinedVariants, VariantKey, text_bytes_m
 use super::super::config::RowKind;
 use super::super::inputs::structure_name;
 use crate::features::{Column, FeatureTable, TableName};
-use crate::structure::{Chain, Residue, Structure};
+use crate::structure::{Chain, Ligand, Residue, Structure};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,7 +62,13 @@ impl StructureRows {
     /// The rows of a structure, which was read from `source`.
     pub(crate) fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
         let atoms = structure.xyz.len() as u32;
+        let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
+            atoms: Arc::default(),
+            ..ligand
+        });
+        let ligands = ligands.collect();
         let structure = Structure {
+            ligands,
             xyz: Vec::new(),
             element: Vec::new(),
             class: Vec::new(),

@@ -5,14 +5,15 @@
 
 use super::super::path_text::shown;
 use crate::error::{Context, Result};
-use crate::structure::{BFactorKind, Structure};
+use crate::structure::{BFactorKind, LigandKind, Structure};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tposition\tins\tcomp\tparent\taa\t\
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\
                         atom_start\tatom_count\tpredicted";
+const LIGANDS: &str = "source\tmodel\tligand\tkind\tcomp\tseq\tx\ty\tz\telement\tradius";
 const ATOMS: &str =
     "source\tmodel\tatom\tchain\tres_index\tname\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
@@ -20,6 +21,9 @@ const ATOMS: &str =
 pub(super) struct Dump {
     residues: BufWriter<File>,
     atoms: BufWriter<File>,
+    /// The atoms of ligands; created with the first one.
+    ligands: Option<BufWriter<File>>,
+    folder: PathBuf,
 }
 
 impl Dump {
@@ -30,14 +34,11 @@ impl Dump {
     pub(super) fn create(folder: &Path) -> Result<Self> {
         let place = || shown(folder);
         std::fs::create_dir_all(folder).within(place)?;
-        let create = |name: &str, header: &str| -> io::Result<BufWriter<File>> {
-            let mut file = BufWriter::new(File::create(folder.join(name))?);
-            writeln!(file, "{header}")?;
-            Ok(file)
-        };
         Ok(Dump {
-            residues: create("residues.tsv", RESIDUES).within(place)?,
-            atoms: create("atoms.tsv", ATOMS).within(place)?,
+            residues: create(folder, "residues.tsv", RESIDUES).within(place)?,
+            atoms: create(folder, "atoms.tsv", ATOMS).within(place)?,
+            ligands: None,
+            folder: folder.to_owned(),
         })
     }
 
@@ -48,6 +49,13 @@ impl Dump {
     pub(super) fn append(&mut self, source: &str, structure: &Structure) -> Result<()> {
         append_residues(source, structure, &mut self.residues)?;
         append_atoms(source, structure, &mut self.atoms)?;
+        if !structure.ligands.is_empty() {
+            let file = match &mut self.ligands {
+                Some(file) => file,
+                none => none.insert(create(&self.folder, "ligands.tsv", LIGANDS)?),
+            };
+            append_ligands(source, structure, file)?;
+        }
         Ok(())
     }
 
@@ -58,8 +66,16 @@ impl Dump {
     pub(super) fn finish(mut self) -> Result<()> {
         self.residues.flush()?;
         self.atoms.flush()?;
+        self.ligands.as_mut().map_or(Ok(()), Write::flush)?;
         Ok(())
     }
+}
+
+/// Creates a table with its header.
+fn create(folder: &Path, name: &str, header: &str) -> io::Result<BufWriter<File>> {
+    let mut file = BufWriter::new(File::create(folder.join(name))?);
+    writeln!(file, "{header}")?;
+    Ok(file)
 }
 
 fn append_residues(source: &str, s: &Structure, out: &mut impl Write) -> io::Result<()> {
@@ -104,6 +120,29 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
             u8::from(class.is_polar()),
             field(b_factor),
         )?;
+    }
+    Ok(())
+}
+
+fn append_ligands(source: &str, s: &Structure, out: &mut impl Write) -> io::Result<()> {
+    for (index, ligand) in s.ligands.iter().enumerate() {
+        let kind = match ligand.kind {
+            LigandKind::Ligand => "ligand",
+            LigandKind::Ion => "ion",
+            LigandKind::Glycan => "glycan",
+        };
+        for atom in ligand.atoms.iter() {
+            let [x, y, z] = atom.xyz;
+            writeln!(
+                out,
+                "{source}\t{}\t{index}\t{kind}\t{}\t{}\t{x}\t{y}\t{z}\t{}\t{}",
+                s.model,
+                ligand.component(),
+                field(ligand.auth_seq_id),
+                atom.element,
+                atom.class.radius_milli_angstrom(),
+            )?;
+        }
     }
     Ok(())
 }

@@ -20,8 +20,8 @@ macro_rules! scripts {
 
 scripts! {
     "make_tables.py" "agreement.py" "b_factors.py" "contacts.py" "golden.py" "half_spheres.py"
-    "interfaces.py" "networks.py" "reference.py" "secondary.py" "side_chains.py" "summaries.py"
-    "surface.py" "tables.py" "torsions.py"
+    "interfaces.py" "ligands.py" "networks.py" "reference.py" "secondary.py" "side_chains.py"
+    "summaries.py" "surface.py" "tables.py" "torsions.py"
 }
 
 /// Packages that every script needs. The scripts skip, and list, comparisons whose package is

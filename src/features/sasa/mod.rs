@@ -181,6 +181,28 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     delta
 }
 
+/// Areas in the model with the atoms of ligands, ions and glycans, `[residues, 3]` in A^2, of which
+/// the first is that of all atoms of the residue; NaN for a residue without atoms.
+pub(super) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
+    let points = shared_areas(r).points;
+    let settings: &Sasa = r.settings();
+    let cells = r.bound_cells();
+    let areas = r.results(TableName::Residues, "bound_areas", 3);
+    let args = sasa::Args {
+        header: r.header(),
+        structures: r.structures(),
+        residues: r.residues(),
+        atoms: r.bound_atoms(),
+        cells,
+        areas: areas.buffer,
+        first: points as u32,
+        points: settings.points,
+        probe: settings.probe.milli_angstrom(),
+    };
+    r.launch_warps(RESIDUES, args);
+    areas
+}
+
 fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
     if let Some(areas) = r.shared() {
         return areas;

@@ -65,6 +65,8 @@ fn packed(atom_count: usize) -> Packed {
             chain_count: 3,
             predicted: 0,
             tile_start: 0,
+            ligand_atom_count: 0,
+            unused: [0; 3],
             atom_grid: grid,
             residue_grid: grid,
         }],

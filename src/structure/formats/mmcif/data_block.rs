@@ -254,13 +254,15 @@ impl<'a> DataBlock<'a> {
             let entity = match kind {
                 b"" => continue,
                 _ if kind.eq_ignore_ascii_case(b"polymer") => Entity::Polymer(None),
+                _ if kind.eq_ignore_ascii_case(b"branched") => Entity::Branched,
                 _ => Entity::Other,
             };
             types.insert(table.names.intern(id), entity);
         }
         for [id, kind] in self.table::<2>(ENTITY_POLY) {
-            let entity = types.get_mut(&table.names.intern(id));
-            if let Some(Entity::Polymer(units)) = entity {
+            let id = table.names.intern(id);
+            let entity = types.entry(id).or_insert(Entity::Polymer(None));
+            if let Entity::Polymer(units) = entity {
                 *units = match kind {
                     _ if contains(kind, b"peptide") => Some(Kind::Amino),
                     _ if contains(kind, b"nucleotide") => Some(Kind::Nucleotide),
@@ -363,16 +365,15 @@ pub(in crate::structure::formats) fn find_item_of(category: usize, name: &[u8]) 
     CATEGORIES[category].1.iter().position(is)
 }
 
-/// The kind that `_chem_comp.type` gives to a component of a polymer.
+/// The kind that `_chem_comp.type` gives to a component of a polymer; `None` for types of
+/// components that are not made for polymers, which are what the polymer's other components are.
 fn component_kind(kind: &[u8]) -> Option<Kind> {
-    if kind.is_empty() {
-        None
-    } else if contains(kind, b"peptide") && !contains(kind, b"peptide-like") {
+    if contains(kind, b"peptide") && !contains(kind, b"peptide-like") {
         Some(Kind::Amino)
     } else if contains(kind, b"rna ") || contains(kind, b"dna ") {
         Some(Kind::Nucleotide)
     } else {
-        Some(Kind::Cap)
+        None
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         master_atoms: None,
         in_model: false,
         model_number: None,
+        segments: Vec::new(),
         key: None,
         modified: HashSet::new(),
         half_reference: None,
@@ -120,6 +121,8 @@ struct PdbReader<'a> {
     in_model: bool,
     /// The number on the last MODEL record, until its first atom.
     model_number: Option<i32>,
+    /// How often TER has ended each chain of the current model; zeros at the end are left out.
+    segments: Vec<u32>,
     /// The residue of the last atom of this model.
     key: Option<ResidueKey>,
     /// Residues named by MODRES.
@@ -137,6 +140,9 @@ impl<'a> PdbReader<'a> {
     fn line(&mut self, at: usize, end: usize) -> Result<bool> {
         let line = &self.text[at..end];
         let Some(first4) = line.first_chunk::<4>() else {
+            if is_word(line, b"TER") {
+                self.end_chain();
+            }
             return Ok(!is_word(line, b"END"));
         };
         // Nearly all lines of a file are of these two records, which may be in lower case.
@@ -235,6 +241,7 @@ impl<'a> PdbReader<'a> {
             ins_code: if key[9] == b' ' { 0 } else { key[9] },
             comp,
             hetero: hetero && !self.modified.contains(&key),
+            segment: self.segments.get(chain as usize).copied().unwrap_or(0),
             offset: at as u32,
             ..Run::default()
         };
@@ -255,16 +262,20 @@ impl<'a> PdbReader<'a> {
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
             }
+            b"SEQRES" => {
+                self.sequence(line);
+                self.seqres.sequence_line(line, &mut self.table.names);
+            }
             b"TITLE " => self.table.header.title.add_words(header_text(line)),
             b"EXPDTA" => self.table.header.method.add_words(header_text(line)),
             b"MASTER" => {
                 let count = int(padded(line)[50..55].trim_ascii());
                 self.master_atoms = count.and_then(|count| u32::try_from(count).ok());
             }
-            b"SEQRES" => self.seqres.sequence_line(line, &mut self.table.names),
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
                 (self.in_model, self.key) = (false, None);
+                self.segments.clear();
                 self.model_number = int(padded(line)[6..14].trim_ascii());
                 return Ok(self.models == Models::All || self.table.atoms.is_empty());
             }
@@ -286,10 +297,34 @@ impl<'a> PdbReader<'a> {
                     _ => {}
                 }
             }
+            _ if is_word(line, b"TER") => self.end_chain(),
             _ if is_word(line, b"END") => return Ok(false),
             _ => {}
         }
         Ok(true)
+    }
+
+    /// Ends the chain of the last atom. The next atom starts a run, also of the same residue.
+    fn end_chain(&mut self) {
+        let ended = self.key.take().and(self.table.runs.last());
+        if let Some(run) = ended {
+            let chain = run.chain as usize;
+            let len = self.segments.len().max(chain + 1);
+            self.segments.resize(len, 0);
+            self.segments[chain] += 1;
+        }
+    }
+
+    /// Reads the components of a SEQRES line.
+    fn sequence(&mut self, line: &[u8]) {
+        let columns = padded(line);
+        let chain = self.table.names.intern(columns[10..12].trim_ascii());
+        let comps = columns[18..70].split(u8::is_ascii_whitespace);
+        for comp in comps.filter(|comp| !comp.is_empty()) {
+            let comp = text8(comp);
+            let kind = components::lookup(comp).map(|known| known.kind);
+            self.table.sequences.add(chain, comp, kind);
+        }
     }
 
     /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names.

@@ -1,0 +1,258 @@
+//! Ligands, ions and glycans around residues.
+
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
+use super::cpu::split::for_each_row_of_two;
+use super::cutoff::Cutoff;
+use super::feature::{About, Feature, Setting, unknown};
+use super::kernels::{Cells, Twin, nearest_ligand};
+use super::layout::{Atom, RESIDUES, ResidueSpan, StructureSpan};
+use super::recorder::FeatureRecorder;
+use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, bound_areas};
+use crate::error::{Error, Result};
+
+/// The search for ligands and metals ends at this distance, in 0.001 A.
+const LIGAND_REACH: u32 = 12_000;
+
+/// The words of the setting `ligands`.
+const CHOICES: &[&str] = &["drop", "keep"];
+
+/// Settings of ligands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ligands {
+    /// Whether structures have ligands. If not, the feature has no columns.
+    pub keep: bool,
+    /// A pair of heavy atoms closer than this is a contact; at most 12 A.
+    pub cutoff: Cutoff,
+}
+
+impl Default for Ligands {
+    /// No ligands; contacts within 4.5 A.
+    fn default() -> Self {
+        Ligands {
+            keep: false,
+            cutoff: Cutoff::of_milli_angstrom(4_500),
+        }
+    }
+}
+
+impl Feature for Ligands {
+    fn about(&self) -> About {
+        About {
+            summary: "How near ligands and metals are, and what area ligands, ions and glycans \
+                      leave; only with `ligands = \"keep\"`.",
+            formula: "ligand_dmin = min of d(a, b), a a heavy atom of the residue, b one of a \
+                      ligand, null at 12 A and beyond, likewise metal_dmin; ligand_contacts: \
+                      pairs a, b with d < R; sasa_bound: sasa with the heavy atoms of ligands, \
+                      ions and glycans in the model",
+            source: "",
+            needs: &["sasa"],
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        let choice = CHOICES[usize::from(self.keep)];
+        vec![
+            ("ligands", Setting::Choice(choice, CHOICES)),
+            ("ligand.cutoff", Setting::Length(self.cutoff)),
+        ]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        match (key, value) {
+            ("ligands", Setting::Choice(choice, _)) => self.keep = *choice == CHOICES[1],
+            ("ligand.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        if !self.keep {
+            return Vec::new();
+        }
+        let pairs = format!(
+            "Pairs of a heavy atom of the residue and one of a ligand within {} A.",
+            self.cutoff.angstrom()
+        );
+        let distance = |name: &str, about: &str| {
+            ColumnDecl::residue(name, ColumnKind::Real, "A", about.to_owned())
+                .rotation(Tolerance::absolute(0.002).but_for(5))
+        };
+        let columns = [
+            distance(
+                "ligand_dmin",
+                "Distance from the residue to the nearest heavy atom of a ligand, null from 12 A \
+                 on.",
+            ),
+            ColumnDecl::residue("ligand_contacts", ColumnKind::Count, "", pairs),
+            ColumnDecl::residue(
+                "ligand_comp",
+                ColumnKind::LigandComponent,
+                "",
+                "The residue name of the nearest ligand.",
+            ),
+            ColumnDecl::residue(
+                "ligand_seq",
+                ColumnKind::LigandNumber,
+                "",
+                "The author's residue number of the nearest ligand.",
+            ),
+            distance(
+                "metal_dmin",
+                "Distance from the residue to the nearest metal, null from 12 A on.",
+            ),
+            ColumnDecl::residue(
+                "sasa_bound",
+                ColumnKind::Real,
+                "A^2",
+                "Solvent-accessible area in the model with its ligands, ions and glycans.",
+            )
+            .reference(AREA_TOLERANCE)
+            .rotation(AREA_ROTATION),
+        ];
+        let idle = |column: ColumnDecl| column.idle_when("no ligand was read near a residue");
+        columns.map(idle).to_vec()
+    }
+
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        if !self.keep {
+            return;
+        }
+        let cells = r.bound_cells();
+        let distances = r.results::<f32>(TableName::Residues, "ligand_distances", 2);
+        let contacts = r.results::<i32>(TableName::Residues, "ligand_contacts", 2);
+        let args = nearest_ligand::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            atoms: r.bound_atoms(),
+            cells,
+            ligand_of: r.ligand_of(),
+            distances: distances.buffer,
+            contacts: contacts.buffer,
+            cutoff: self.cutoff.milli_angstrom(),
+        };
+        r.launch_warps(RESIDUES, args);
+        let areas = bound_areas(r);
+        r.column(distances, 0);
+        r.column(contacts, 0);
+        r.column(contacts, 1);
+        r.column(contacts, 1);
+        r.column(distances, 1);
+        r.column(areas, 0);
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.cutoff.milli_angstrom() > LIGAND_REACH {
+            return Err(Error::config("ligand.cutoff is more than 12 A"));
+        }
+        Ok(())
+    }
+}
+
+/// What is nearest to a residue.
+struct Nearest {
+    /// The squared distance and the ligand, so that of equal distances the lower ligand is less.
+    ligand: (u32, u32),
+    /// The squared distance of a metal.
+    metal: u32,
+    pairs: u32,
+}
+
+/// The nearest ligand and the nearest metal.
+impl Twin for nearest_ligand::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let count = self.header[RESIDUES] as usize;
+        let distances = &mut self.distances[..2 * count];
+        let contacts = &mut self.contacts[..2 * count];
+        for_each_row_of_two(
+            (distances, 2),
+            (contacts, 2),
+            |rows, distances, contacts| {
+                let out = distances
+                    .chunks_exact_mut(2)
+                    .zip(contacts.chunks_exact_mut(2));
+                for (row, (distances, contacts)) in rows.zip(out) {
+                    let own = &self.residues[row];
+                    let structure = &structures[own.structure as usize];
+                    let near = search(
+                        &self.cells,
+                        structure,
+                        own,
+                        self.atoms,
+                        self.ligand_of,
+                        self.cutoff,
+                    );
+                    let reach2 = LIGAND_REACH.pow(2);
+                    let angstrom = |d2: u32| match d2 < reach2 {
+                        true => (f64::from(d2).sqrt() * 0.001) as f32,
+                        false => f32::NAN,
+                    };
+                    distances.copy_from_slice(&[angstrom(near.ligand.0), angstrom(near.metal)]);
+                    let ligand = match near.ligand.0 < reach2 {
+                        true => near.ligand.1 as i32,
+                        false => NULL_COUNT,
+                    };
+                    contacts.copy_from_slice(&[near.pairs as i32, ligand]);
+                }
+            },
+        );
+    }
+}
+
+fn search(
+    cells: &Cells<'_>,
+    structure: &StructureSpan,
+    own: &ResidueSpan,
+    atoms: &[Atom],
+    ligand_of: &[u32],
+    cutoff: u32,
+) -> Nearest {
+    let mut nearest = Nearest {
+        ligand: (u32::MAX, u32::MAX),
+        metal: u32::MAX,
+        pairs: 0,
+    };
+    if structure.ligand_atom_count == 0 || own.atom_count == 0 {
+        return nearest;
+    }
+    let atoms = &atoms[own.atoms()];
+    let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
+    for atom in atoms {
+        let point = <[i32; 3]>::from(atom.position);
+        low = std::array::from_fn(|axis| low[axis].min(point[axis]));
+        high = std::array::from_fn(|axis| high[axis].max(point[axis]));
+    }
+    let first_of_ligands = structure.atoms().end as u32;
+    let reach = LIGAND_REACH as i32;
+    for run in cells.runs_around(&structure.atom_grid, low, high, reach) {
+        for at in run {
+            let (source, tag) = (cells.source[at], cells.tag[at]);
+            if source < first_of_ligands || !(tag.is_side() || tag.is_polar()) {
+                continue;
+            }
+            let (mut d2, mut near) = (u32::MAX, 0);
+            for atom in atoms {
+                let point = atom.position;
+                let differences = [
+                    cells.x[at] - point.x,
+                    cells.y[at] - point.y,
+                    cells.z[at] - point.z,
+                ];
+                let squares = differences.map(|d| i64::from(d).pow(2) as u64);
+                let pair = u32::try_from(squares.iter().sum::<u64>()).unwrap_or(u32::MAX);
+                d2 = d2.min(pair);
+                near += u32::from(pair < cutoff * cutoff);
+            }
+            if tag.is_side() {
+                nearest.ligand = nearest.ligand.min((d2, ligand_of[source as usize]));
+                nearest.pairs += near;
+            }
+            if tag.is_polar() {
+                nearest.metal = nearest.metal.min(d2);
+            }
+        }
+    }
+    nearest
+}

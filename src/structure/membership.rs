@@ -1,0 +1,145 @@
+//! Which HETATM residues of a file without entities belong to a polymer chain.
+//!
+//! Amino acids and nucleotides are linked if C-N or O3'-P of neighbours in the file are closer than
+//! 2.0 A. Neighbours are of one chain and of one segment: TER ends the segment of its chain. A
+//! HETATM residue is polymer if links lead from it to a residue that is certain: one of ATOM
+//! records, one that MODRES names, selenomethionine, or one of a component of the chain's SEQRES
+//! that is not standard, before TER. In a chain without any certain residue the residues that are
+//! linked to each other are polymer, in the first of its segments. All others are ligands.
+
+use std::collections::HashMap;
+
+use super::polymer::Candidate;
+use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX, ResidueNumber, ResidueRuns};
+use super::structure_builder::{LINK, is_within};
+use super::text8::Text8;
+
+/// The most residues in a row that are compared because they have the same number.
+pub(super) const SITE_RESIDUES_MAX: usize = 8;
+
+/// What is known of a chain.
+#[derive(Clone, Copy)]
+struct ChainState {
+    /// Whether it has a residue that is certain.
+    has_certain: bool,
+    /// The first segment with a candidate.
+    first_segment: u32,
+}
+
+/// Drops the candidates that need a link and do not belong to a chain.
+pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelRuns) {
+    if !candidates
+        .residues
+        .iter()
+        .any(|residue| residue.data.needs_link)
+    {
+        return;
+    }
+    let mut kept = kept(candidates, model).into_iter();
+    candidates.residues.retain(|_| kept.next().unwrap_or(false));
+}
+
+/// Whether each candidate belongs to a chain.
+fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
+    let residues = &candidates.residues;
+    let run_of = |at: usize| &model.runs[residues[at].head as usize];
+    let mut chains: HashMap<u32, ChainState> = HashMap::new();
+    for (at, residue) in residues.iter().enumerate() {
+        let run = run_of(at);
+        let state = chains.entry(run.chain).or_insert(ChainState {
+            has_certain: false,
+            first_segment: run.segment,
+        });
+        state.has_certain |= !residue.data.needs_link;
+        state.first_segment = state.first_segment.min(run.segment);
+    }
+    // Residues that links join are a group, which the index of one of them names.
+    let mut groups: Vec<u32> = (0..residues.len() as u32).collect();
+    for at in 0..residues.len() {
+        if residues[at].data.needs_link {
+            let before = neighbours(candidates, model, at, (0..at).rev());
+            let after = neighbours(candidates, model, at, at + 1..residues.len());
+            let before = before
+                .into_iter()
+                .filter(|&other| is_bonded(candidates, model, other, at));
+            let after = after
+                .into_iter()
+                .filter(|&other| is_bonded(candidates, model, at, other));
+            for other in before.chain(after) {
+                let [a, b] = [at, other].map(|residue| root(&mut groups, residue as u32));
+                groups[a.max(b) as usize] = a.min(b);
+            }
+        }
+    }
+    let mut sizes = vec![0u32; residues.len()];
+    let mut is_certain = vec![false; residues.len()];
+    let group_of: Vec<usize> = (0..residues.len())
+        .map(|at| root(&mut groups, at as u32) as usize)
+        .collect();
+    for (residue, &group) in residues.iter().zip(&group_of) {
+        sizes[group] += 1;
+        is_certain[group] |= !residue.data.needs_link;
+    }
+    let keep = |(at, &group): (usize, &usize)| {
+        let run = run_of(at);
+        let chain = chains[&run.chain];
+        let alone = !chain.has_certain && run.segment == chain.first_segment;
+        is_certain[group] || (alone && sizes[group] > 1)
+    };
+    group_of.iter().enumerate().map(keep).collect()
+}
+
+/// The group of a residue. Halves the path to it, so that all calls together take nearly linear
+/// time.
+fn root(groups: &mut [u32], mut at: u32) -> u32 {
+    while groups[at as usize] != at {
+        let above = groups[groups[at as usize] as usize];
+        groups[at as usize] = above;
+        at = above;
+    }
+    at
+}
+
+/// The candidates of the same chain and segment with the number that follows in `order`. There are
+/// several if they differ only in the component.
+fn neighbours(
+    candidates: &ResidueRuns<Candidate>,
+    model: ModelRuns,
+    at: usize,
+    order: impl Iterator<Item = usize>,
+) -> Vec<usize> {
+    let segment_of = |at: usize| model.runs[candidates.residues[at].head as usize].segment;
+    let number_of = |at: usize| -> ResidueNumber { candidates.number(model, at) };
+    let this = number_of(at);
+    let mut others = order
+        .take(SITE_RESIDUES_MAX)
+        .take_while(|&other| number_of(other).0 == this.0 && segment_of(other) == segment_of(at))
+        .skip_while(|&other| number_of(other) == this)
+        .peekable();
+    let next = others.peek().map(|&other| number_of(other));
+    others
+        .take_while(|&other| Some(number_of(other)) == next)
+        .collect()
+}
+
+/// Whether a backbone bond joins the end of one candidate to the start of another.
+fn is_bonded(
+    candidates: &ResidueRuns<Candidate>,
+    model: ModelRuns,
+    from: usize,
+    to: usize,
+) -> bool {
+    const BONDS: [(Text8, Text8); 3] = [
+        (*b"C       ", *b"N       "),
+        (*b"O3'     ", *b"P       "),
+        (*b"O3*     ", *b"P       "),
+    ];
+    let named = |at: usize, name: Text8| {
+        let atoms = candidates.atoms(model, &candidates.residues[at]);
+        let atoms = atoms.take(RESIDUE_ATOMS_MAX);
+        atoms.filter(move |atom| atom.name == name)
+    };
+    BONDS.iter().any(|&(end, start)| {
+        named(from, end).any(|a| named(to, start).any(|b| is_within(a.xyz, b.xyz, LINK)))
+    })
+}

@@ -1,0 +1,248 @@
+//! Ligands, ions and glycans of made-up structures against definitions written
+//! out naively, and against the same atoms as atoms of the polymer.
+
+use crate::made_up::{structure, with_ligands};
+use crate::tables::{bits, compute};
+
+use tapeloop::features::{
+    Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, NULL_COUNT,
+    TableName,
+};
+use tapeloop::structure::{LigandKind, LooseSpan, Structure};
+
+const REACH2: i64 = 12_000 * 12_000;
+
+fn structures() -> Vec<Structure> {
+    let sizes = [0, 1, 40, 129, 300];
+    let seeds = sizes.iter().zip(0..);
+    seeds
+        .map(|(&n, seed)| with_ligands(structure(n, seed), seed))
+        .collect()
+}
+
+fn keeping(features: &[FeatureName]) -> FeatureConfig {
+    let mut config = FeatureConfig {
+        features: features.to_vec(),
+        ..FeatureConfig::default()
+    };
+    config.ligands.keep = true;
+    config
+}
+
+/// The bits of a column of residues.
+fn column(config: &FeatureConfig, table: &FeatureTable, name: &str) -> Vec<u32> {
+    let columns = config.columns(TableName::Residues);
+    let at = columns.iter().position(|column| column.name == name);
+    let at = at.unwrap_or_else(|| panic!("no column {name}"));
+    bits(table.column(TableName::Residues, at))
+}
+
+fn distance2(a: [i32; 3], b: [i32; 3]) -> i64 {
+    (0..3).map(|axis| i64::from(a[axis] - b[axis]).pow(2)).sum()
+}
+
+#[test]
+fn ligands_and_metals_are_as_near_as_their_nearest_atoms() {
+    let structures = structures();
+    let mut config = keeping(&[FeatureName::Ligands]);
+    config.ligands.cutoff = Cutoff::from_angstrom(5.5).unwrap();
+    let tables = compute(config.clone(), &structures);
+    let (mut found, mut metals, mut pairs, mut ties) = (0, 0, 0, 0);
+    for (s, table) in structures.iter().zip(&tables) {
+        let [dmin, contacts, comp, number, metal] = [
+            "ligand_dmin",
+            "ligand_contacts",
+            "ligand_comp",
+            "ligand_seq",
+            "metal_dmin",
+        ]
+        .map(|name| column(&config, table, name));
+        for row in 0..s.residues.len() {
+            let own = &s.xyz[s.atom_start[row] as usize..s.atom_start[row + 1] as usize];
+            let (mut nearest, mut near_metal, mut near) = ((i64::MAX, 0), i64::MAX, 0);
+            for (index, ligand) in s.ligands.iter().enumerate() {
+                for atom in ligand.atoms.iter() {
+                    for &xyz in own {
+                        let d2 = distance2(xyz, atom.xyz);
+                        if ligand.kind == LigandKind::Ligand {
+                            ties += u32::from(nearest.0 == d2);
+                            nearest = nearest.min((d2, index));
+                            near += u32::from(d2 < 5_500 * 5_500);
+                        }
+                        if [26, 30].contains(&atom.element) {
+                            near_metal = near_metal.min(d2);
+                        }
+                    }
+                }
+            }
+            let angstrom = |d2: i64| match d2 < REACH2 {
+                true => (((d2 as f64).sqrt() * 0.001) as f32).to_bits(),
+                false => f32::NAN.to_bits(),
+            };
+            assert_eq!(dmin[row], angstrom(nearest.0), "row {row}");
+            assert_eq!(metal[row], angstrom(near_metal), "row {row}");
+            assert_eq!(contacts[row], near, "row {row}");
+            let index = match nearest.0 < REACH2 {
+                true => nearest.1 as i32,
+                false => NULL_COUNT,
+            };
+            assert_eq!([comp[row], number[row]], [index as u32; 2], "row {row}");
+            found += u32::from(nearest.0 < REACH2);
+            metals += u32::from(near_metal < REACH2);
+            pairs += near;
+        }
+    }
+    let seen = [found, metals, pairs, ties];
+    assert!(seen.iter().all(|&count| count > 20), "{seen:?}");
+}
+
+#[test]
+fn the_bound_area_is_that_with_the_atoms_in_the_model() {
+    let structures = structures();
+    let config = keeping(&[FeatureName::Ligands]);
+    let tables = compute(config.clone(), &structures);
+    let of_polymer = structures.iter().map(|s| {
+        let mut s = s.clone();
+        let ligands = std::mem::take(&mut s.ligands);
+        let atoms = ligands.iter().flat_map(|ligand| ligand.atoms.iter());
+        for atom in atoms {
+            s.xyz.push(atom.xyz);
+            s.element.push(atom.element);
+            s.class.push(atom.class);
+            s.b_factor.push(f32::NAN);
+        }
+        let rows = s.atom_start.last().copied().unwrap_or(0);
+        let atom_count = s.xyz.len() as u32 - rows;
+        s.loose = vec![LooseSpan {
+            chain: 0,
+            atom_count,
+        }];
+        s
+    });
+    let of_polymer: Vec<Structure> = of_polymer.collect();
+    let areas = FeatureConfig {
+        features: vec![FeatureName::Sasa],
+        ..FeatureConfig::default()
+    };
+    let expected = compute(areas.clone(), &of_polymer);
+    let without = compute(areas.clone(), &structures);
+    let mut buried = 0;
+    for at in 0..structures.len() {
+        let bound = column(&config, &tables[at], "sasa_bound");
+        assert_eq!(bound, column(&areas, &expected[at], "sasa"));
+        let alone = column(&areas, &without[at], "sasa");
+        buried += bound.iter().zip(&alone).filter(|(a, b)| a != b).count();
+    }
+    assert!(buried > 20, "{buried}");
+}
+
+#[test]
+fn ligands_change_no_other_column() {
+    let structures = structures();
+    let mut bare = structures.clone();
+    bare.iter_mut().for_each(|s| s.ligands.clear());
+    let all = |tables: Vec<FeatureTable>| -> Vec<Vec<u32>> {
+        let tables = tables.into_iter();
+        let of_table = |table: FeatureTable| -> Vec<Vec<u32>> {
+            let columns = TableName::ALL.into_iter().flat_map(|of| table.columns(of));
+            columns.map(bits).collect()
+        };
+        tables.flat_map(of_table).collect()
+    };
+    let dropped = FeatureConfig::default();
+    let expected = all(compute(dropped.clone(), &bare));
+    assert_eq!(all(compute(dropped.clone(), &structures)), expected);
+    let of_residues = |config: &FeatureConfig| config.columns(TableName::Residues).len();
+    let kept = keeping(FeatureName::ALL);
+    assert_eq!(of_residues(&kept), of_residues(&dropped) + 6);
+    for fusion in [Fusion::Off, Fusion::On] {
+        let kept = FeatureConfig {
+            fusion,
+            ..kept.clone()
+        };
+        let tables = compute(kept.clone(), &structures);
+        let others = compute(dropped.clone(), &bare);
+        for (table, other) in tables.iter().zip(&others) {
+            for decl in dropped.columns(TableName::Residues) {
+                let [own, wanted] = [(&kept, table), (&dropped, other)]
+                    .map(|(config, table)| column(config, table, &decl.name));
+                assert_eq!(own, wanted, "{}, fusion {fusion:?}", decl.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn structures_without_ligands_have_none_near() {
+    let config = keeping(&[FeatureName::Ligands]);
+    let tables = compute(config.clone(), &[structure(60, 1)]);
+    let columns = tables[0].columns(TableName::Residues);
+    for (decl, values) in config.columns(TableName::Residues).iter().zip(columns) {
+        let is_empty = match values {
+            _ if decl.name == "sasa_bound" => continue,
+            Column::Count(counts) if decl.name == "ligand_contacts" => {
+                counts.iter().all(|&count| count == 0)
+            }
+            Column::Count(counts) => counts.iter().all(|&count| count == NULL_COUNT),
+            Column::Real(reals) => reals.iter().all(|real| real.is_nan()),
+        };
+        assert!(is_empty, "{}", decl.name);
+    }
+}
+
+#[test]
+fn settings_of_ligands_are_checked() {
+    let refusal = |config: FeatureConfig| Features::new(config).err().unwrap().to_string();
+    let mut dropped = keeping(&[FeatureName::Ligands]);
+    dropped.ligands.keep = false;
+    let message = refusal(dropped);
+    assert!(
+        message.contains("ligands has nothing to compute"),
+        "{message}"
+    );
+    let mut far = keeping(&[FeatureName::Ligands]);
+    far.ligands.cutoff = Cutoff::from_angstrom(12.5).unwrap();
+    let message = refusal(far);
+    assert!(
+        message.contains("ligand.cutoff is more than 12 A"),
+        "{message}"
+    );
+}
+
+#[test]
+fn ligands_that_do_not_fit_the_structure_are_refused() {
+    let config = keeping(&[FeatureName::Ligands]);
+    let workload = Features::new(config).unwrap();
+    let refusal = |change: fn(&mut Structure)| {
+        let mut s = with_ligands(structure(5, 1), 1);
+        change(&mut s);
+        let input = tapeloop::features::Input {
+            source: String::new(),
+            ordinal: 0,
+            structure: Ok(s),
+        };
+        use tapeloop::workload::Workload;
+        workload.extent(&input).err().map(|error| error.to_string())
+    };
+    assert_eq!(refusal(|_| {}), None);
+    let far = refusal(|s| {
+        let mut atoms = s.ligands[0].atoms.to_vec();
+        atoms[0].xyz[1] = 100_000_001;
+        s.ligands[0].atoms = atoms.into();
+    });
+    assert!(far.unwrap().contains("farther than 100000 A"));
+    let no_class = refusal(|s| {
+        let mut atoms = s.ligands[0].atoms.to_vec();
+        atoms[0].class = Default::default();
+        s.ligands[0].atoms = atoms.into();
+    });
+    assert!(no_class.unwrap().contains("an atom has no class"));
+    let no_chain = refusal(|s| {
+        *s = Structure {
+            ligands: std::mem::take(&mut s.ligands),
+            atom_start: vec![0],
+            ..Structure::default()
+        };
+    });
+    assert!(no_chain.unwrap().contains("it has ligands, but no chain"));
+}
