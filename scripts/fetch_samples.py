@@ -18,8 +18,6 @@ Usage:
   python scripts/fetch_samples.py                                    # make what samples/ lacks
   python scripts/fetch_samples.py --list scripts/entries.tsv --out target/entries
   python scripts/fetch_samples.py --check                            # only compare with the list
-
-Tests read the folder of entries.tsv from the environment variable TAPELOOP_ENTRIES.
 """
 
 import argparse

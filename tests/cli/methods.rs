@@ -1,7 +1,7 @@
 //! `docs/METHODS.md` and `CITATION.cff` describe this version.
 
 use super::*;
-use tapeloop::features::{Cluster, FeatureConfig, TableName};
+use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Ligands, TableName};
 
 fn document(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -39,6 +39,14 @@ fn the_methods_have_each_column_once_and_no_other() {
     let config = FeatureConfig {
         cluster: Cluster {
             select: vec!["H".to_owned()],
+        },
+        contacts: Contacts {
+            point: ContactPoint::Ca,
+            ..Contacts::default()
+        },
+        ligands: Ligands {
+            keep: true,
+            ..Ligands::default()
         },
         ..FeatureConfig::default()
     };
