@@ -15,7 +15,7 @@ use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 /// The most parameters of a kernel.
-pub(super) const PARAMS_MAX: usize = 128;
+pub(super) const PARAMS_MAX: usize = 192;
 /// Dynamic shared memory in bytes that every device has without opting in.
 const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
 const LOG_BYTES: usize = 16 << 10;
