@@ -208,6 +208,8 @@ impl Plan {
             .map(|item| printable(item).into_owned())
             .collect();
         let of_residues = features.columns(TableName::Residues).len();
+        let has_columns = |name: &&FeatureName| !features.columns_of(**name).is_empty();
+        let computed = features.features.iter().filter(has_columns).count();
         let mode = match self.engine.policy.mode {
             Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
             Mode::Graph | Mode::Stream | Mode::Resident => "",
@@ -243,7 +245,7 @@ impl Plan {
              {alone}{details}#\n\
              # The config as resolved:\n{}",
             inputs.join(", "),
-            format::counted(features.features.len() as u64, "feature"),
+            format::counted(computed as u64, "feature"),
             format::counted(columns.len() as u64, "column"),
             self.device(),
             self.selected.reason,

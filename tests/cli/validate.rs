@@ -65,7 +65,7 @@ fn python_gets_the_run_the_atoms_and_the_scripts_and_decides_the_exit_code() {
         format!("make_tables.py {dump} --check {run} --only wcn\n"),
         "agreement.py\n".to_owned(),
         "1 structures, 76 residues on cpu".to_owned(),
-        format!("{input}\t1\t0\t0\tA\t1\t\tMET\tMET\tM\t1\t27343\t24294\t2683\t"),
+        format!("{input}\t1\t0\t0\tA\t1\t1\t\tMET\tMET\tM\t1\t27343\t24294\t2683\t"),
     ] {
         assert!(said.contains(&part), "{said} lacks {part}");
     }

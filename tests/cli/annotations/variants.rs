@@ -280,6 +280,6 @@ fn the_table_of_variants_can_be_left_out_or_be_the_only_one() {
     refuses(
         "rg",
         &["tables.written=[\"variants\"]"],
-        &["no table of annotations has a column `variant`"],
+        &["variants if a table of annotations has a column `variant`"],
     );
 }
