@@ -290,13 +290,18 @@ impl<W: Workload> Batcher<W> {
 
     #[cold]
     fn too_large(&self, extent: Extent) -> Error {
-        let excess = extent.first_excess(self.max);
-        let axis = excess.expect("an extent that does not fit exceeds along an axis");
-        let name = self.axes.get(axis).copied().unwrap_or("an undeclared axis");
-        let (length, max) = (extent[axis], self.max[axis]);
-        let message = format!("{length} {name}, and a batch holds at most {max}");
-        Error::new(ErrorKind::Capacity, message).fix("raise the largest batch")
+        let excess = beyond(self.axes, extent, self.max);
+        let excess = excess.expect("an extent that does not fit exceeds along an axis");
+        Error::new(ErrorKind::Capacity, excess).fix("raise the largest batch")
     }
+}
+
+/// How an extent exceeds the largest batch, in words; `None` if it does not.
+pub(super) fn beyond(axes: &[&str], extent: Extent, max: Extent) -> Option<String> {
+    let axis = extent.first_excess(max)?;
+    let name = axes.get(axis).copied().unwrap_or("an undeclared axis");
+    let (length, max) = (extent[axis], max[axis]);
+    Some(format!("{length} {name}, and a batch holds at most {max}"))
 }
 
 #[cfg(test)]

@@ -12,17 +12,38 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 /// Reads the results of all items of a batch, in order, into `outputs`. Items without a location
-/// keep their error.
+/// keep their error. Returns the items whose results took more room than their extents: each with
+/// its index among the batch's entries and the extent that it needs.
 pub(crate) fn unpack<W: Workload, B>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &Slot<Done<B>>,
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
-) {
-    let buffers = downloaded(program, slot);
-    let parallel = shares_work(pool, program.downloads.bytes(batch.total));
+) -> Vec<(usize, Extent)> {
+    let buffers: ArrayVec<&[u8], BUFFERS_MAX> = program
+        .download_ids
+        .iter()
+        .map(|&id| slot.host(id))
+        .collect();
+    read_results(program, pool, &buffers, batch, outputs);
     let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
+    outgrown(program, batch, &views).unwrap_or_else(|error| {
+        let all = outputs.iter_mut();
+        all.for_each(|output| *output = Err(error.clone()));
+        Vec::new()
+    })
+}
+
+fn read_results<W: Workload>(
+    program: &RecordedWorkload<W>,
+    pool: &ThreadPool,
+    buffers: &[&[u8]],
+    batch: &Batch<W>,
+    outputs: &mut Vec<Result<W::Output>>,
+) {
+    let parallel = shares_work(pool, program.downloads.bytes(batch.total));
+    let views = ReadViews::new(&program.downloads, buffers, Extent::default(), batch.total);
     let mut located = located(batch);
     let read_batch = || -> Result<Option<Vec<W::Output>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
@@ -48,7 +69,7 @@ pub(crate) fn unpack<W: Workload, B>(
     }
     let read = |entry: &Entry<W>| -> Result<W::Output> {
         let location = entry.location.clone()?;
-        let views = ReadViews::new(&program.downloads, &buffers, location.at, location.extent);
+        let views = ReadViews::new(&program.downloads, buffers, location.at, location.extent);
         let read = || {
             let (workload, buffers) = (&program.workload, &program.buffers);
             workload.read(buffers, &entry.item, location.at, &views)
@@ -66,19 +87,15 @@ pub(crate) fn unpack<W: Workload, B>(
     }
 }
 
-/// The items of a batch whose results took more room than their extents: each with its index among
-/// the batch's entries and the extent that it needs.
-pub(crate) fn outgrown<W: Workload, B>(
+fn outgrown<W: Workload>(
     program: &RecordedWorkload<W>,
-    slot: &Slot<Done<B>>,
     batch: &Batch<W>,
+    views: &ReadViews<'_>,
 ) -> Result<Vec<(usize, Extent)>> {
-    let buffers = downloaded(program, slot);
-    let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
     let _inside = program.inside();
     let found = guarded(|| {
         let (workload, buffers) = (&program.workload, &program.buffers);
-        workload.outgrown(buffers, &mut located(batch), &views)
+        workload.outgrown(buffers, &mut located(batch), views)
     });
     let found = found.within(|| "outgrown")?;
     if found.is_empty() {
@@ -95,14 +112,6 @@ pub(crate) fn outgrown<W: Workload, B>(
         Ok((entry.ok_or_else(error)?, extent))
     };
     found.into_iter().map(of_entry).collect()
-}
-
-fn downloaded<'a, W: Workload, B>(
-    program: &RecordedWorkload<W>,
-    slot: &'a Slot<Done<B>>,
-) -> ArrayVec<&'a [u8], BUFFERS_MAX> {
-    let buffers = program.download_ids.iter();
-    buffers.map(|&id| slot.host(id)).collect()
 }
 
 fn located<W: Workload>(batch: &Batch<W>) -> impl Iterator<Item = BatchItem<'_, W::Item>> {

@@ -1,14 +1,11 @@
 //! Items whose results took more room than their extents. Each runs again by itself, in the slot that
 //! it ran in.
 
-use super::batch::{Batch, Location};
+use super::batch::{Batch, Location, beyond};
 use super::counters::add;
-use super::download::{outgrown, unpack};
-use super::slot::{Failed, Free, Slot};
+use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::upload::write;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
-use crate::record::HEADER_LEN;
 use crate::workload::{Extent, Workload};
 
 impl<W: Workload> Shared<W> {
@@ -16,7 +13,7 @@ impl<W: Workload> Shared<W> {
     /// `outputs`. `items` has their indices among the entries.
     pub(super) fn run_outgrown(
         &self,
-        mut slot: Slot<Free>,
+        slot: Slot<Free>,
         batch: &mut Batch<W>,
         items: Vec<(usize, Extent)>,
         outputs: &mut [Result<W::Output>],
@@ -24,17 +21,17 @@ impl<W: Workload> Shared<W> {
         if items.is_empty() {
             return slot;
         }
-        let mut filling = slot.begin();
-        // The values with which the batch ran first.
-        let uniforms = match self.program.header {
-            None => Vec::new(),
-            Some(header) => filling.header(header)[HEADER_LEN..].to_vec(),
-        };
-        slot = filling.cancel();
+        // Those with which the batch ran first.
+        let (mut slot, uniforms) = self.uniforms_of(slot);
         for (index, extent) in items {
             add(&self.counters.finished.items_outgrown, 1);
-            let output = match extent.first_excess(self.batch_max) {
-                Some(axis) => Err(self.too_much(extent, axis)),
+            let excess = beyond(self.program.workload.axes(), extent, self.batch_max);
+            let output = match excess {
+                Some(excess) => {
+                    let error =
+                        Error::new(ErrorKind::Capacity, format!("the results need {excess}"));
+                    Err(error.fix("raise the largest batch"))
+                }
                 None if self.over(slot.device()).is_some() => {
                     let message = "the device was lost before the item ran again";
                     Err(Error::new(ErrorKind::Closed, message))
@@ -48,13 +45,6 @@ impl<W: Workload> Shared<W> {
             outputs[index] = output;
         }
         slot
-    }
-
-    fn too_much(&self, extent: Extent, axis: usize) -> Error {
-        let name = self.program.workload.axes()[axis];
-        let (length, max) = (extent[axis], self.batch_max[axis]);
-        let message = format!("the results need {length} {name}, and a batch holds at most {max}");
-        Error::new(ErrorKind::Capacity, message).fix("raise the largest batch")
     }
 
     /// Runs an item again in a batch of this extent.
@@ -75,42 +65,24 @@ impl<W: Workload> Shared<W> {
             extent,
         });
         alone.entries.push(entry);
-        let mut slot = slot.begin();
-        let (program, pool) = (&self.program, &self.pool);
-        write(
-            program,
-            pool,
-            &mut slot,
-            &mut alone,
-            uniforms.iter().copied(),
-        );
-        let (slot, mut alone, output) = match self.run(slot.cancel(), alone) {
-            Ok(done) => {
-                let mut outputs = Vec::with_capacity(1);
-                let output = match outgrown(program, &done, done.batch()) {
-                    Ok(again) if again.is_empty() => {
-                        unpack(program, pool, &done, done.batch(), &mut outputs);
-                        outputs.pop().expect("a result for the entry")
-                    }
-                    Ok(_) => Err(Error::new(
-                        ErrorKind::Capacity,
-                        "the results need more room again in the run that had the room they asked for",
-                    )),
-                    Err(error) => Err(error),
-                };
-                let (slot, alone) = done.release();
-                (slot, alone, output)
+        let mut ran = self.run_and_read(slot, alone, uniforms);
+        let output = match ran.results {
+            Ok((mut outputs, again)) if again.is_empty() => {
+                outputs.pop().expect("a result for the entry")
             }
-            Err(failed) => {
-                if failed.error.scope() >= ErrorScope::Device {
-                    self.lose_device(failed.slot.device(), &failed.error);
+            Ok(_) => Err(Error::new(
+                ErrorKind::Capacity,
+                "the results need more room again in the run that had the room they asked for",
+            )),
+            Err(error) => {
+                if error.scope() >= ErrorScope::Device {
+                    self.lose_device(ran.slot.device(), &error);
                 }
-                let Failed { error, batch, slot } = *failed;
-                (slot, batch, Err(error))
+                Err(error)
             }
         };
-        let entry = alone.entries.pop().expect("it was pushed above");
+        let entry = ran.batch.entries.pop().expect("it was pushed above");
         batch.entries.insert(index, entry);
-        (slot, output)
+        (ran.slot, output)
     }
 }

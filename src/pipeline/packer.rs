@@ -1,7 +1,7 @@
 //! [`Packer`]: batches of a workload's items for a ring.
 
 use super::batch::{Batch, Batcher};
-use super::download::{outgrown, unpack};
+use super::download::unpack;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
@@ -115,25 +115,11 @@ impl<W: Workload> Packer<W> {
     /// If the slot's ring does not use this packer's buckets.
     pub fn read(&self, slot: &Slot<Done<Packed<W>>>) -> Vec<Result<W::Output>> {
         let mut outputs = Vec::new();
-        unpack(
-            &self.program,
-            &self.pool,
-            slot,
-            &slot.batch().0,
-            &mut outputs,
-        );
-        match outgrown(&self.program, slot, &slot.batch().0) {
-            Ok(items) => {
-                for (item, extent) in items {
-                    let message = format!("the results need a batch of {extent}");
-                    let error = Error::new(ErrorKind::Capacity, message);
-                    outputs[item] = Err(error.fix("give the item a larger extent"));
-                }
-            }
-            Err(error) => {
-                let all = outputs.iter_mut();
-                all.for_each(|output| *output = Err(error.clone()));
-            }
+        let (program, batch) = (&self.program, &slot.batch().0);
+        for (item, extent) in unpack(program, &self.pool, slot, batch, &mut outputs) {
+            let message = format!("the results need a batch of {extent}");
+            let error = Error::new(ErrorKind::Capacity, message);
+            outputs[item] = Err(error.fix("give the item a larger extent"));
         }
         outputs
     }

@@ -12,7 +12,7 @@
 
 use super::batch::{Batch, Entry, Location};
 use super::counters::add;
-use super::download::{outgrown, unpack};
+use super::download::unpack;
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
@@ -155,8 +155,53 @@ impl<W: Workload> Shared<W> {
         }
     }
 
+    /// The values of the uniforms that were written into a slot with its last batch.
+    pub(super) fn uniforms_of(&self, slot: Slot<Free>) -> (Slot<Free>, Vec<u32>) {
+        let mut slot = slot.begin();
+        let uniforms = match self.program.header {
+            None => Vec::new(),
+            Some(header) => slot.header(header)[HEADER_LEN..].to_vec(),
+        };
+        (slot.cancel(), uniforms)
+    }
+
+    /// Writes a batch into a slot, with these values of the uniforms, runs it, and reads its results.
+    pub(super) fn run_and_read(
+        &self,
+        slot: Slot<Free>,
+        mut batch: Box<Batch<W>>,
+        uniforms: &[u32],
+    ) -> Ran<W> {
+        let (program, pool) = (&self.program, &self.pool);
+        let mut slot = slot.begin();
+        let uniforms = uniforms.iter().copied();
+        write(program, pool, &mut slot, &mut batch, uniforms);
+        match self.run(slot.cancel(), batch) {
+            Ok(done) => {
+                let mut outputs = Vec::with_capacity(done.batch().entries.len());
+                let outgrown = unpack(program, pool, &done, done.batch(), &mut outputs);
+                let (slot, batch) = done.release();
+                let results = Ok((outputs, outgrown));
+                Ran {
+                    slot,
+                    batch,
+                    results,
+                }
+            }
+            Err(failed) => {
+                let Failed { error, batch, slot } = *failed;
+                let results = Err(error);
+                Ran {
+                    slot,
+                    batch,
+                    results,
+                }
+            }
+        }
+    }
+
     /// Runs a batch that was written into its slot, and waits for it.
-    pub(super) fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
+    fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
         let live = batch.total;
         let newer = self.program.newer_buckets(slot.buckets());
         let filled = slot.begin().filled(batch, live, newer);
@@ -210,6 +255,15 @@ impl<W: Workload> Shared<W> {
     }
 }
 
+/// A batch that ran and was waited for.
+pub(super) struct Ran<W: Workload> {
+    pub(super) slot: Slot<Free>,
+    pub(super) batch: Box<Batch<W>>,
+    /// The results, and the items that have outgrown their extents, as [`unpack`] returns them; or
+    /// the error of the batch.
+    pub(super) results: Result<(Vec<Result<W::Output>>, Vec<(usize, Extent)>)>,
+}
+
 /// Whether this error means that the device is lost.
 fn is_loss(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
@@ -249,18 +303,14 @@ impl<'a, W: Workload> Hunt<'a, W> {
             error.map(|error| Err(error.clone()))
         };
         batch.settled = entries.iter().map(settle).collect();
-        let mut slot = slot.begin();
-        let uniforms = match shared.program.header {
-            None => Vec::new(),
-            Some(header) => slot.header(header)[HEADER_LEN..].to_vec(),
-        };
+        let (slot, uniforms) = shared.uniforms_of(slot);
         Hunt {
             shared,
             batch,
             entries,
             placed,
             uniforms,
-            slot: Some(slot.cancel()),
+            slot: Some(slot),
         }
     }
 
@@ -290,38 +340,22 @@ impl<'a, W: Workload> Hunt<'a, W> {
         if indices.is_empty() {
             return Ok(());
         }
-        let mut slot = self.slot.take().expect("no entries are in flight").begin();
-        let (program, pool) = (&self.shared.program, &self.shared.pool);
-        let uniforms = self.uniforms.iter().copied();
-        write(program, pool, &mut slot, &mut part, uniforms);
+        let slot = self.slot.take().expect("no entries are in flight");
         add(&self.shared.counters.finished.reruns, 1);
-        let (slot, part, outcome) = match self.shared.run(slot.cancel(), part) {
-            Ok(done) => {
-                let mut outputs = Vec::new();
-                unpack(program, pool, &done, done.batch(), &mut outputs);
-                let more = outgrown(program, &done, done.batch());
-                let (slot, mut part) = done.release();
-                match more {
-                    Ok(items) => {
-                        let shared = self.shared;
-                        let slot = shared.run_outgrown(slot, &mut part, items, &mut outputs);
-                        (slot, part, Ok(outputs))
-                    }
-                    Err(error) => (slot, part, Err(error)),
-                }
-            }
-            Err(failed) => {
-                let Failed { error, batch, slot } = *failed;
-                (slot, batch, Err(error))
-            }
-        };
-        self.slot = Some(slot);
-        for (&index, entry) in indices.iter().zip(part.entries) {
+        let mut ran = self.shared.run_and_read(slot, part, &self.uniforms);
+        if let Ok((outputs, outgrown)) = &mut ran.results {
+            let outgrown = std::mem::take(outgrown);
+            let batch = &mut ran.batch;
+            ran.slot = self.shared.run_outgrown(ran.slot, batch, outgrown, outputs);
+        }
+        self.slot = Some(ran.slot);
+        for (&index, entry) in indices.iter().zip(ran.batch.entries) {
             let unwritten = entry.location.as_ref().err();
             self.batch.settled[index] = unwritten.map(|error| Err(error.clone()));
             self.entries[index] = Some(entry);
         }
-        for (&index, output) in indices.iter().zip(outcome?) {
+        let (outputs, _) = ran.results?;
+        for (&index, output) in indices.iter().zip(outputs) {
             self.batch.settled[index] = Some(output);
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Batcher, Entry};
 use super::counters::{EngineCounters, add, add_between, add_since};
-use super::download::{outgrown, unpack};
+use super::download::unpack;
 use super::exclusive::ExclusiveUse;
 use super::fit_buckets::{RecentSizes, fit_buckets};
 use super::meter::{Meter, Start};
@@ -254,19 +254,12 @@ impl<W: Workload> Shared<W> {
                 let Batch { number, items, .. } = **slot.batch();
                 let index = slot.index();
                 let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
-                let mut more = Ok(Vec::new());
-                if slot.batch().settled.is_empty() {
-                    unpack(&self.program, &self.pool, &slot, slot.batch(), outputs);
-                    more = outgrown(&self.program, &slot, slot.batch());
-                }
-                let (mut slot, mut batch) = slot.release();
-                match more {
-                    Ok(items) => slot = self.run_outgrown(slot, &mut batch, items, outputs),
-                    Err(error) => {
-                        let all = outputs.iter_mut();
-                        all.for_each(|output| *output = Err(error.clone()));
-                    }
-                }
+                let outgrown = match slot.batch().settled.is_empty() {
+                    true => unpack(&self.program, &self.pool, &slot, slot.batch(), outputs),
+                    false => Vec::new(),
+                };
+                let (slot, mut batch) = slot.release();
+                let slot = self.run_outgrown(slot, &mut batch, outgrown, outputs);
                 let settled = batch.settled.drain(..);
                 outputs.extend(settled.map(|output| output.expect("every entry is settled")));
                 Taken {
