@@ -382,8 +382,8 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
     annotations.map_or(&[], Annotations::columns)
 }
 
-/// Leaves the tables of contacts and of variants out if there are none, and checks that columns of annotations do not
-/// have the name of another column.
+/// Leaves the tables of contacts and of variants out if there are none, and checks that columns of
+/// annotations do not have the name of another column.
 ///
 /// # Errors
 /// No table is left, or a name is there twice.

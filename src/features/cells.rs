@@ -1,12 +1,14 @@
 //! Atoms sorted by grid cell, so that a kernel finds the neighbours of a point in the cells around
 //! it.
 
+use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::parts;
 use super::grid::Grid;
 use super::kernels::{CellBuffers, Cells, Twin, cell_count, cell_fill, cell_scan};
 use super::layout::{ATOMS, Atom, CELLS, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use crate::record::Buffer;
+use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -200,6 +202,33 @@ impl Cells<'_> {
         let start = self.start;
         let run = move |cells: Range<usize>| start[cells.start] as usize..start[cells.end] as usize;
         grid.runs(point, reach).map(run)
+    }
+
+    /// Calls `take` with the original index of each sorted atom that is closer to an atom than
+    /// `radius`, itself included; only of those of its chain if `own_chain`. `runs` are those of
+    /// [`Cells::runs`].
+    #[inline(always)]
+    pub(super) fn each_within<S: Simd>(
+        &self,
+        simd: S,
+        runs: impl Iterator<Item = Range<usize>>,
+        atom: &Atom,
+        radius: u32,
+        own_chain: bool,
+        mut take: impl FnMut(u32),
+    ) {
+        let point = atom.position;
+        for (at, lanes) in vectors_of(simd, runs) {
+            let dx = load(simd, self.x, at, lanes) - point.x;
+            let dy = load(simd, self.y, at, lanes) - point.y;
+            let dz = load(simd, self.z, at, lanes) - point.z;
+            let d2 = squared::<S>(dx, dy, dz, radius as i32);
+            let mut within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+            if own_chain {
+                within &= of_chain(simd, self.tag, at, lanes, atom.tag);
+            }
+            lanes_of(within.to_bitmask()).for_each(|lane| take(self.source[at + lane]));
+        }
     }
 
     /// Runs of sorted atoms that include all atoms within `reach` of a box, whose corners must lie

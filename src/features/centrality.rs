@@ -5,20 +5,16 @@ mod eigenvector;
 use self::eigenvector::{Found, Graph};
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row_of_two;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::Cells;
 use super::kernels::{self, Twin, contact_list};
-use super::layout::{Atom, CHAINS, ChainSpan, RESIDUES, StructureSpan};
+use super::layout::{CHAINS, ChainSpan, RESIDUES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use crate::error::Result;
 use fearless_simd::dispatch;
-use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// C-alphas closer than this are in contact.
 const CONTACT: Cutoff = Cutoff::of_angstrom(8);
@@ -173,7 +169,12 @@ impl Twin for contact_list::Views<'_> {
                     if atom.is_present() {
                         let grid = &structures[residues[own].structure as usize].residue_grid;
                         let runs = cells.runs(grid, atom.position.into(), radius as i32);
-                        find(simd, &cells, runs, (own as u32, atom), radius, &mut found);
+                        let other = |other: u32| {
+                            if other as usize != own {
+                                found.push(other);
+                            }
+                        };
+                        cells.each_within(simd, runs, atom, radius, true, other);
                     }
                     found.sort_unstable();
                     let length = found.len().min(CONTACTS_MAX);
@@ -182,29 +183,6 @@ impl Twin for contact_list::Views<'_> {
                 }
             });
         });
-    }
-}
-
-/// Adds to `found` the other residues of the chain within the radius.
-#[inline(always)]
-fn find<S: Simd>(
-    simd: S,
-    cells: &Cells<'_>,
-    runs: impl Iterator<Item = Range<usize>>,
-    (own, atom): (u32, &Atom),
-    radius: u32,
-    found: &mut Vec<u32>,
-) {
-    let point = atom.position;
-    for (at, lanes) in vectors_of(simd, runs) {
-        let dx = load(simd, cells.x, at, lanes) - point.x;
-        let dy = load(simd, cells.y, at, lanes) - point.y;
-        let dz = load(simd, cells.z, at, lanes) - point.z;
-        let d2 = squared::<S>(dx, dy, dz, radius as i32);
-        let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
-        let within = within & of_chain(simd, cells.tag, at, lanes, atom.tag);
-        let contacts = lanes_of(within.to_bitmask()).map(|lane| cells.source[at + lane]);
-        found.extend(contacts.filter(|&source| source != own));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, lanes_of, load, squared, vectors_of};
 use super::cpu::split::parts;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
@@ -193,23 +192,16 @@ fn join_near<S: Simd>(
         if parents[own - start] == NO_TREE {
             continue;
         }
-        let point = atoms[own].position;
-        let runs = cells.runs(&structure.residue_grid, point.into(), radius as i32);
-        for (at, lanes) in vectors_of(simd, runs) {
-            let dx = load(simd, cells.x, at, lanes) - point.x;
-            let dy = load(simd, cells.y, at, lanes) - point.y;
-            let dz = load(simd, cells.z, at, lanes) - point.z;
-            let d2 = squared::<S>(dx, dy, dz, radius as i32);
-            let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
-            for lane in lanes_of(within.to_bitmask()) {
-                let other = cells.source[at + lane] as usize;
-                if other < own && parents[other - start] != NO_TREE {
-                    let roots = [own, other].map(|residue| root_of(parents, start, residue));
-                    let [a, b] = roots;
-                    parents[a.max(b) - start] = a.min(b) as u32;
-                }
+        let atom = &atoms[own];
+        let runs = cells.runs(&structure.residue_grid, atom.position.into(), radius as i32);
+        cells.each_within(simd, runs, atom, radius, false, |other| {
+            let other = other as usize;
+            if other < own && parents[other - start] != NO_TREE {
+                let roots = [own, other].map(|residue| root_of(parents, start, residue));
+                let [a, b] = roots;
+                parents[a.max(b) - start] = a.min(b) as u32;
             }
-        }
+        });
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::{for_each_row, parts};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{Cells, Twin, contact_degrees, contact_ends, contact_rows};
-use super::layout::{Atom, CONTACT_ROOM, REACH, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan};
+use super::kernels::{Twin, contact_degrees, contact_ends, contact_rows};
+use super::layout::{CONTACT_ROOM, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
 use super::table::Values;
@@ -15,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::record::Buffer;
 use crate::workload::{Extent, ReadViews};
 use fearless_simd::dispatch;
-use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -303,30 +301,6 @@ impl ContactColumns {
     }
 }
 
-/// Adds the later residues that are in contact with a residue to `found`.
-#[inline(always)]
-fn find<S: Simd>(
-    simd: S,
-    cells: &Cells<'_>,
-    runs: impl Iterator<Item = Range<usize>>,
-    (own, point): (u32, &Atom),
-    (cutoff, own_chain): (u32, bool),
-    found: &mut Vec<u32>,
-) {
-    for (at, lanes) in vectors_of(simd, runs) {
-        let dx = load(simd, cells.x, at, lanes) - point.position.x;
-        let dy = load(simd, cells.y, at, lanes) - point.position.y;
-        let dz = load(simd, cells.z, at, lanes) - point.position.z;
-        let d2 = squared::<S>(dx, dy, dz, cutoff as i32);
-        let mut within = d2.simd_lt(cutoff * cutoff) & first_lanes(simd, lanes);
-        if own_chain {
-            within &= of_chain(simd, cells.tag, at, lanes, point.tag);
-        }
-        let contacts = lanes_of(within.to_bitmask()).map(|lane| cells.source[at + lane]);
-        found.extend(contacts.filter(|&source| source > own));
-    }
-}
-
 /// Counts for each residue its contacts with later residues.
 impl Twin for contact_degrees::Views<'_> {
     fn run(self) {
@@ -344,17 +318,15 @@ impl Twin for contact_degrees::Views<'_> {
         let degrees = &mut degrees[..header[RESIDUES] as usize];
         for_each_row(degrees, 1, |rows, degrees| {
             dispatch!(simd::level(), simd => {
-                let mut found = Vec::new();
                 for (own, degree) in rows.zip(degrees) {
-                    found.clear();
+                    *degree = 0;
                     let point = &points[own];
                     if point.is_present() {
                         let grid = &structures[residues[own].structure as usize].residue_grid;
                         let runs = cells.runs(grid, point.position.into(), cutoff as i32);
-                        let limits = (cutoff, own_chain != 0);
-                        find(simd, &cells, runs, (own as u32, point), limits, &mut found);
+                        let count = |other: u32| *degree += i32::from(other as usize > own);
+                        cells.each_within(simd, runs, point, cutoff, own_chain != 0, count);
                     }
-                    *degree = found.len() as i32;
                 }
             });
         });
@@ -367,7 +339,7 @@ impl Twin for contact_ends::Views<'_> {
         let structures = StructureSpan::live(self.header, self.structures);
         for structure in structures {
             let mut sum = 0;
-            for own in structure.along(RESIDUES as u32) {
+            for own in structure.residues() {
                 sum += self.degrees[own];
                 self.ends[own] = sum;
             }
@@ -395,32 +367,26 @@ impl Twin for contact_rows::Views<'_> {
             ..
         } = self;
         let structures = StructureSpan::live(header, structures);
-        // The rows of each residue; none if its structure's have outgrown their room.
+        // The residues, and the rows of each; none if its structure's have outgrown their room.
+        let own = || structures.iter().map(StructureSpan::residues);
         let ranges = || {
-            let of_structures = structures.iter().zip(rooms.chunks_exact(2));
-            of_structures.flat_map(|(structure, room)| {
-                let own = structure.along(RESIDUES as u32);
-                let total = own.clone().last().map_or(0, |last| ends[last]);
-                let fits = total as u32 <= room[1];
-                own.clone().map(move |residue| {
-                    let start = match residue == own.start {
-                        true => 0,
-                        false => ends[residue - 1],
-                    };
-                    let range = room[0] as usize + start as usize
-                        ..room[0] as usize + ends[residue] as usize;
-                    if fits {
-                        range
+            own().zip(rooms.chunks_exact(2)).flat_map(|(own, room)| {
+                let [first, room] = [room[0] as usize, room[1] as usize];
+                let (start, last) = (own.start, own.clone().last());
+                let fits = last.is_none_or(|last| ends[last] as usize <= room);
+                own.map(move |residue| {
+                    let before = if residue == start {
+                        0
                     } else {
-                        room[0] as usize..room[0] as usize
-                    }
+                        ends[residue - 1]
+                    };
+                    let rows =
+                        [before, ends[residue]].map(|end| if fits { end as usize } else { 0 });
+                    first + rows[0]..first + rows[1]
                 })
             })
         };
-        let owners: Vec<usize> = structures
-            .iter()
-            .flat_map(|structure| structure.along(RESIDUES as u32))
-            .collect();
+        let owners: Vec<usize> = own().flatten().collect();
         let rows = parts(partners, ranges())
             .zip(parts(squares, ranges()))
             .zip(parts(least_squares, ranges()));
@@ -436,37 +402,25 @@ impl Twin for contact_rows::Views<'_> {
             dispatch!(simd::level(), simd => {
                 let grid = &structure.residue_grid;
                 let runs = cells.runs(grid, point.position.into(), cutoff as i32);
-                let limits = (cutoff, own_chain != 0);
-                find(simd, &cells, runs, (own as u32, point), limits, found);
+                let later = |other: u32| {
+                    if other as usize > own {
+                        found.push(other);
+                    }
+                };
+                cells.each_within(simd, runs, point, cutoff, own_chain != 0, later);
             });
             found.sort_unstable();
             let columns = partners.iter_mut().zip(squares).zip(least);
             for (&other, ((partner, square), least)) in found.iter().zip(columns) {
                 let there = &points[other as usize];
                 *partner = (other - structure.residue_start) as i32;
-                *square = apart(point, there) as i32;
-                let pairs = of(residue, atoms).iter().flat_map(|one| {
-                    let others = of(&residues[other as usize], atoms).iter();
-                    others.map(move |two| apart(one, two))
+                *square = point.position.squared_to(there.position) as i32;
+                let pairs = atoms[residue.atoms()].iter().flat_map(|one| {
+                    let others = atoms[residues[other as usize].atoms()].iter();
+                    others.map(|two| one.position.squared_to(two.position))
                 });
                 *least = pairs.min().unwrap_or(i32::MAX as u32).min(i32::MAX as u32) as i32;
             }
         });
     }
-}
-
-/// The atoms of a residue.
-fn of<'a>(residue: &ResidueSpan, atoms: &'a [Atom]) -> &'a [Atom] {
-    &atoms[residue.atom_start as usize..][..usize::from(residue.atom_count)]
-}
-
-/// The squared distance of two atoms, where it is below the square of [`REACH`].
-fn apart(one: &Atom, two: &Atom) -> u32 {
-    let difference = [
-        one.position.x - two.position.x,
-        one.position.y - two.position.y,
-        one.position.z - two.position.z,
-    ];
-    let squares = difference.map(|d| d.unsigned_abs().min(REACH).pow(2));
-    squares.iter().sum()
 }

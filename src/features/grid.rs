@@ -49,11 +49,7 @@ impl Grid {
         atom_count: usize,
         shift: u32,
     ) -> Self {
-        let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
-        for [x, y, z] in points {
-            low = [low[0].min(x), low[1].min(y), low[2].min(z)];
-            high = [high[0].max(x), high[1].max(y), high[2].max(z)];
-        }
+        let (mut low, mut high) = corners(points);
         if low[0] > high[0] {
             (low, high) = ([0; 3], [0; 3]);
         }
@@ -182,6 +178,17 @@ impl Iterator for CellRuns {
         }
         Some(start..start + self.length as usize)
     }
+}
+
+/// The lowest and the highest corner of the box around points; the largest and the least integers if
+/// there is no point.
+pub(super) fn corners(points: impl Iterator<Item = [i32; 3]>) -> ([i32; 3], [i32; 3]) {
+    let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
+    for [x, y, z] in points {
+        low = [low[0].min(x), low[1].min(y), low[2].min(z)];
+        high = [high[0].max(x), high[1].max(y), high[2].max(z)];
+    }
+    (low, high)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};
 use super::cpu::split::{for_each_row, parts};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
+use super::grid::corners;
 use super::kernels::Cells;
 use super::kernels::{Twin, chain_range, nearest_chain};
 use super::layout::{
@@ -227,12 +228,7 @@ fn search<S: Simd>(
     atoms: &[Atom],
 ) -> Nearest {
     let atoms = &atoms[own.atoms()];
-    let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
-    for atom in atoms {
-        let point = <[i32; 3]>::from(atom.position);
-        low = std::array::from_fn(|axis| low[axis].min(point[axis]));
-        high = std::array::from_fn(|axis| high[axis].max(point[axis]));
-    }
+    let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
     let own_chain = [CHAINS_MAX - own.chain, own.chain + 1];
     let mut nearest = NOTHING;
     for reach in [CHAIN_NEARBY, CHAIN_REACH] {

@@ -63,6 +63,14 @@ impl Position {
     pub(super) fn is_present(self) -> bool {
         self.x != MISSING
     }
+
+    /// The squared distance, as `squared` in `kernels/layout.cuh`: exact below the square of
+    /// [`REACH`], and otherwise larger than any cutoff's square.
+    pub(super) fn squared_to(self, other: Position) -> u32 {
+        let differences = [self.x - other.x, self.y - other.y, self.z - other.z];
+        let squares = differences.map(|d| d.unsigned_abs().min(REACH).pow(2));
+        squares.iter().sum()
+    }
 }
 
 impl From<Position> for [i32; 3] {

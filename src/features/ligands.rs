@@ -4,8 +4,9 @@ use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::split::for_each_row_of_two;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
+use super::grid::corners;
 use super::kernels::{Cells, Twin, nearest_ligand};
-use super::layout::{Atom, RESIDUES, ResidueSpan, StructureSpan};
+use super::layout::{Atom, Position, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
 use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, bound_areas};
 use crate::error::{Error, Result};
@@ -218,12 +219,7 @@ fn search(
         return nearest;
     }
     let atoms = &atoms[own.atoms()];
-    let (mut low, mut high) = ([i32::MAX; 3], [i32::MIN; 3]);
-    for atom in atoms {
-        let point = <[i32; 3]>::from(atom.position);
-        low = std::array::from_fn(|axis| low[axis].min(point[axis]));
-        high = std::array::from_fn(|axis| high[axis].max(point[axis]));
-    }
+    let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
     let first_of_ligands = structure.atoms().end as u32;
     let reach = LIGAND_REACH as i32;
     for run in cells.runs_around(&structure.atom_grid, low, high, reach) {
@@ -232,16 +228,14 @@ fn search(
             if source < first_of_ligands || !(tag.is_side() || tag.is_polar()) {
                 continue;
             }
+            let there = Position {
+                x: cells.x[at],
+                y: cells.y[at],
+                z: cells.z[at],
+            };
             let (mut d2, mut near) = (u32::MAX, 0);
             for atom in atoms {
-                let point = atom.position;
-                let differences = [
-                    cells.x[at] - point.x,
-                    cells.y[at] - point.y,
-                    cells.z[at] - point.z,
-                ];
-                let squares = differences.map(|d| i64::from(d).pow(2) as u64);
-                let pair = u32::try_from(squares.iter().sum::<u64>()).unwrap_or(u32::MAX);
+                let pair = atom.position.squared_to(there);
                 d2 = d2.min(pair);
                 near += u32::from(pair < cutoff * cutoff);
             }

@@ -11,16 +11,19 @@ use arrayvec::ArrayVec;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+/// Items whose results took more room than their extents: each with its index among the batch's
+/// entries and the extent that it needs.
+pub(crate) type Outgrown = Vec<(usize, Extent)>;
+
 /// Reads the results of all items of a batch, in order, into `outputs`. Items without a location
-/// keep their error. Returns the items whose results took more room than their extents: each with
-/// its index among the batch's entries and the extent that it needs.
+/// keep their error.
 pub(crate) fn unpack<W: Workload, B>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &Slot<Done<B>>,
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
-) -> Vec<(usize, Extent)> {
+) -> Outgrown {
     let buffers: ArrayVec<&[u8], BUFFERS_MAX> = program
         .download_ids
         .iter()
@@ -91,7 +94,7 @@ fn outgrown<W: Workload>(
     program: &RecordedWorkload<W>,
     batch: &Batch<W>,
     views: &ReadViews<'_>,
-) -> Result<Vec<(usize, Extent)>> {
+) -> Result<Outgrown> {
     let _inside = program.inside();
     let found = guarded(|| {
         let (workload, buffers) = (&program.workload, &program.buffers);

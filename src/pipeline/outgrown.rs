@@ -3,6 +3,7 @@
 
 use super::batch::{Batch, Location, beyond};
 use super::counters::add;
+use super::download::Outgrown;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
@@ -10,12 +11,12 @@ use crate::workload::{Extent, Workload};
 
 impl<W: Workload> Shared<W> {
     /// Runs items of `batch` again, each in a batch of the extent that it needs, and replaces their
-    /// `outputs`. `items` has their indices among the entries.
+    /// `outputs`.
     pub(super) fn run_outgrown(
         &self,
         slot: Slot<Free>,
         batch: &mut Batch<W>,
-        items: Vec<(usize, Extent)>,
+        items: Outgrown,
         outputs: &mut [Result<W::Output>],
     ) -> Slot<Free> {
         if items.is_empty() {

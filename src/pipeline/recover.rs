@@ -12,7 +12,7 @@
 
 use super::batch::{Batch, Entry, Location};
 use super::counters::add;
-use super::download::unpack;
+use super::download::{Outgrown, unpack};
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
@@ -259,9 +259,8 @@ impl<W: Workload> Shared<W> {
 pub(super) struct Ran<W: Workload> {
     pub(super) slot: Slot<Free>,
     pub(super) batch: Box<Batch<W>>,
-    /// The results, and the items that have outgrown their extents, as [`unpack`] returns them; or
-    /// the error of the batch.
-    pub(super) results: Result<(Vec<Result<W::Output>>, Vec<(usize, Extent)>)>,
+    /// The results and what has outgrown its extent, or the error of the batch.
+    pub(super) results: Result<(Vec<Result<W::Output>>, Outgrown)>,
 }
 
 /// Whether this error means that the device is lost.

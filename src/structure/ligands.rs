@@ -10,7 +10,6 @@ use super::atom_class::AtomClass;
 use super::atom_table::{Entity, Run};
 use super::conformer::Conformers;
 use super::element::is_metal;
-
 use super::model::{Ligand, LigandAtom, LigandKind, Structure};
 use super::residue_runs::{ModelRuns, ResidueRuns};
 use super::structure_builder::is_within;

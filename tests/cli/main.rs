@@ -4,6 +4,8 @@
 #[cfg(target_os = "linux")]
 #[path = "../support/disk_calls.rs"]
 mod disk_calls;
+#[path = "../support/every_feature.rs"]
+mod every_feature;
 #[path = "../support/archives.rs"]
 mod makers;
 #[path = "../support/random.rs"]

@@ -1,7 +1,8 @@
 //! `docs/METHODS.md` and `CITATION.cff` describe this version.
 
 use super::*;
-use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Ligands, TableName};
+use crate::every_feature::every_feature;
+use tapeloop::features::TableName;
 
 fn document(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -36,20 +37,7 @@ fn rows(text: &str) -> Vec<(Vec<String>, Vec<String>)> {
 fn the_methods_have_each_column_once_and_no_other() {
     let rows = rows(&document("docs/METHODS.md"));
     let mut described: Vec<String> = rows.iter().flat_map(|(names, _)| names.clone()).collect();
-    let config = FeatureConfig {
-        cluster: Cluster {
-            select: vec!["H".to_owned()],
-        },
-        contacts: Contacts {
-            point: ContactPoint::Ca,
-            ..Contacts::default()
-        },
-        ligands: Ligands {
-            keep: true,
-            ..Ligands::default()
-        },
-        ..FeatureConfig::default()
-    };
+    let config = every_feature();
     let all = TableName::ALL
         .into_iter()
         .flat_map(|table| config.columns(table));

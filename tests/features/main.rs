@@ -1,6 +1,8 @@
 //! The features of structures against their definitions and other programs.
 #![cfg(feature = "features")]
 
+#[path = "../support/every_feature.rs"]
+mod every_feature;
 #[path = "../support/made_up.rs"]
 mod made_up;
 #[path = "../support/random.rs"]

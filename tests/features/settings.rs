@@ -5,6 +5,7 @@ mod edges;
 mod refused;
 
 use crate::definitions::{assert_close, c_alphas, distance2, wcn};
+use crate::every_feature::every_feature;
 use crate::made_up::{moved, structure};
 use crate::tables;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -12,9 +13,8 @@ use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Centrality, Cluster, Column, ContactNumber, ContactPoint, Contacts, Cutoff, FeatureConfig,
-    FeatureName, FeatureTable, Features, Fusion, Input, Ligands, NULL_COUNT, Reals, Sasa,
-    TableName, twins, virtual_c_beta,
+    Centrality, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features,
+    Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -401,18 +401,7 @@ fn the_list_of_twins_has_every_kernel_that_features_launch() {
             let all = FeatureConfig {
                 reals,
                 fusion,
-                cluster: Cluster {
-                    select: vec!["H".to_owned()],
-                },
-                contacts: Contacts {
-                    point: ContactPoint::Ca,
-                    ..Contacts::default()
-                },
-                ligands: Ligands {
-                    keep: true,
-                    ..Ligands::default()
-                },
-                ..FeatureConfig::default()
+                ..every_feature()
             };
             configs.extend(FeatureName::ALL.iter().map(|&name| FeatureConfig {
                 features: vec![name],

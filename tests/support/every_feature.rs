@@ -1,0 +1,21 @@
+//! A configuration in which every feature computes something.
+
+use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Ligands};
+
+/// All features, those included that compute nothing by default.
+pub(crate) fn every_feature() -> FeatureConfig {
+    FeatureConfig {
+        cluster: Cluster {
+            select: vec!["H".to_owned()],
+        },
+        contacts: Contacts {
+            point: ContactPoint::Ca,
+            ..Contacts::default()
+        },
+        ligands: Ligands {
+            keep: true,
+            ..Ligands::default()
+        },
+        ..FeatureConfig::default()
+    }
+}
