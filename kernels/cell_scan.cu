@@ -18,7 +18,6 @@ cell_scan(const unsigned* header, const StructureSpan* structures, const unsigne
         if (cells == 0)
             return;
 
-        const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         unsigned base = axis == ATOMS ? structure.atom_start : structure.residue_start;
         for (unsigned step = 0; step < cells; step += BLOCK * SCAN_CELLS) {
             const unsigned own = step + threadIdx.x * SCAN_CELLS;
@@ -27,19 +26,7 @@ cell_scan(const unsigned* header, const StructureSpan* structures, const unsigne
                 before[k] = sum;
                 sum += own + k < cells ? counts[grid.first + own + k] : 0;
             }
-            unsigned inclusive = sum;
-            for (unsigned stride = 1; stride < 32; stride *= 2) {
-                const unsigned other = __shfl_up_sync(~0u, inclusive, stride);
-                inclusive += lane >= stride ? other : 0;
-            }
-            if (lane == 31)
-                warp_sums[warp] = inclusive;
-            __syncthreads();
-            unsigned offset = base + inclusive - sum;
-            for (unsigned w = 0; w < BLOCK / 32; ++w) {
-                offset += w < warp ? warp_sums[w] : 0;
-                base += warp_sums[w];
-            }
+            const unsigned offset = block_scan(warp_sums, sum, base) - sum;
             for (unsigned k = 0; k < SCAN_CELLS; ++k)
                 if (own + k < cells)
                     start[grid.first + own + k] = offset + before[k];

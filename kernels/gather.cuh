@@ -44,11 +44,7 @@ struct Laid {
         unsigned begin = 0, end = 0;
         if (first + lane() < runs.count)
             runs.get(first + lane(), start, begin, end);
-        ends = end - begin;
-        for (unsigned stride = 1; stride < 32; stride *= 2) {
-            const unsigned other = __shfl_up_sync(~0u, ends, stride);
-            ends += lane() >= stride ? other : 0;
-        }
+        ends = warp_scan(end - begin);
         total = __shfl_sync(~0u, ends, 31);
         to_cells = end - ends;
         // Empty runs would hide others with the same end.

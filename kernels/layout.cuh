@@ -115,6 +115,17 @@ template <typename T> __device__ inline T warp_sum(T value)
     return value;
 }
 
+// The sum over the warp's threads up to and with this one.
+__device__ inline unsigned warp_scan(unsigned value)
+{
+    const unsigned lane = threadIdx.x % 32;
+    for (unsigned stride = 1; stride < 32; stride *= 2) {
+        const unsigned other = __shfl_up_sync(~0u, value, stride);
+        value += lane >= stride ? other : 0;
+    }
+    return value;
+}
+
 // The maximum over the warp, for all of its threads.
 __device__ inline float warp_max(float value)
 {

@@ -1,4 +1,5 @@
 #include "cells.cuh"
+#include "vector.cuh"
 #include "work.cuh"
 
 // The search for the nearest atom of another chain ends at this distance, in 0.001 A. A short
@@ -72,12 +73,8 @@ nearest_chain(const unsigned* header, const StructureSpan* structures, const Res
         const StructureSpan& structure = structures[residue.structure];
         Nearest nearest = NOTHING;
         if (structure.chain_count > 1 && residue.atom_count > 0) {
-            Position low = position(atoms[residue.atom_start]), high = low;
-            for (unsigned a = 1; a < residue.atom_count; ++a) {
-                const Atom atom = atoms[residue.atom_start + a];
-                low = {min(low.x, atom.x), min(low.y, atom.y), min(low.z, atom.z)};
-                high = {max(high.x, atom.x), max(high.y, atom.y), max(high.z, atom.z)};
-            }
+            Position low, high;
+            corners(residue, atoms, low, high);
             const Cells cells = CELLS_OF_PARAMS;
             nearest = nearest_within(cells, structure.atom_grid, ranges, residue, atoms, low, high,
                                      CHAIN_NEARBY);

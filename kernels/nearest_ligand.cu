@@ -1,4 +1,5 @@
 #include "cells.cuh"
+#include "vector.cuh"
 #include "work.cuh"
 
 // The search for ligands and metals ends at this distance, in 0.001 A.
@@ -21,13 +22,8 @@ nearest_ligand(const unsigned* header, const StructureSpan* structures,
         unsigned long long nearest = ~0ull;
         unsigned metal = ~0u, pairs = 0;
         if (structure.ligand_atom_count > 0 && residue.atom_count > 0) {
-            const Atom corner = atoms[residue.atom_start];
-            Position low = {corner.x, corner.y, corner.z}, high = low;
-            for (unsigned a = 1; a < residue.atom_count; ++a) {
-                const Atom atom = atoms[residue.atom_start + a];
-                low = {min(low.x, atom.x), min(low.y, atom.y), min(low.z, atom.z)};
-                high = {max(high.x, atom.x), max(high.y, atom.y), max(high.z, atom.z)};
-            }
+            Position low, high;
+            corners(residue, atoms, low, high);
             const Cells cells = CELLS_OF_PARAMS;
             const unsigned first_of_ligands = structure.atom_start + structure.atom_count;
             const Runs runs(structure.atom_grid, low, high, LIGAND_REACH);

@@ -117,6 +117,23 @@ __device__ inline void each_tile(const unsigned* header, unsigned axis, Take tak
 #endif
 }
 
+// The sum over the threads of a block of BLOCK up to and with this one, plus `base`, which becomes
+// that of all threads. `warp_sums` is [BLOCK / 32]; synchronize before it is used again.
+__device__ inline unsigned block_scan(unsigned* warp_sums, unsigned value, unsigned& base)
+{
+    const unsigned warp = threadIdx.x / 32;
+    unsigned sum = warp_scan(value);
+    if (lane() == 31)
+        warp_sums[warp] = sum;
+    __syncthreads();
+    sum += base;
+    for (unsigned w = 0; w < BLOCK / 32; ++w) {
+        sum += w < warp ? warp_sums[w] : 0;
+        base += warp_sums[w];
+    }
+    return sum;
+}
+
 // The sum over all threads of a block of BLOCK, always added in the same order.
 template <typename T> __device__ inline T block_sum(T* shared, T value)
 {
