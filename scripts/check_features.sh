@@ -27,6 +27,7 @@ done
 
 echo "== all targets of the default set"
 cargo clippy --quiet --locked --all-targets -- -D warnings
+cargo clippy --quiet --locked --package tapeloop-python --all-targets -- -D warnings
 # The one test that no default feature compiles.
 cargo clippy --quiet --locked --test nvtx --features nvtx -- -D warnings
 

@@ -50,7 +50,13 @@ pub enum Inputs {
     /// Files, folders, globs, archives and lists (`@list.txt`), as the command line takes them.
     Paths(Vec<String>),
     /// Files in memory, each with a name: PDB, mmCIF or BinaryCIF, compressed or not.
-    Memory(Vec<(String, Vec<u8>)>),
+    Memory {
+        /// The number of the first one among all inputs, where the inputs of several streams count
+        /// on.
+        first: u64,
+        /// Each file's name, from which the structure's name follows, and its bytes.
+        files: Vec<(String, Vec<u8>)>,
+    },
 }
 
 impl FeatureEngine {
@@ -110,8 +116,11 @@ pub struct FeatureStream {
 struct Running {
     batches: Receiver<TableBatch>,
     stop: Box<dyn FnOnce() + Send>,
-    thread: JoinHandle<Result<()>>,
+    /// Returns the session, so that the engine serves no other stream until this one is read.
+    thread: JoinHandle<(Result<()>, SessionGuard)>,
 }
+
+type SessionGuard = ArcMutexGuard<RawMutex, Session>;
 
 /// A record batch, or why there is none.
 pub enum Next {
@@ -125,7 +134,7 @@ pub enum Next {
 
 impl FeatureStream {
     fn start(
-        mut session: ArcMutexGuard<RawMutex, Session>,
+        mut session: SessionGuard,
         inputs: Inputs,
         tables: &[&str],
         process: Process,
@@ -140,7 +149,8 @@ impl FeatureStream {
         let sources = sources_of(&session.plan, inputs, &interrupt, &counters)?;
         let run = move || {
             let Session { plan, engine } = &mut *session;
-            compute(plan, engine, sources, rows, rejected, &counters)
+            let ended = compute(plan, engine, sources, rows, rejected, &counters);
+            (ended, session)
         };
         let thread = std::thread::Builder::new()
             .name("tapeloop-stream".to_owned())
@@ -180,8 +190,8 @@ impl FeatureStream {
             Err(RecvTimeoutError::Disconnected) => {
                 let running = self.running.take().expect("checked above");
                 let ended = running.thread.join();
-                ended.unwrap_or_else(|panic| resume_unwind(panic))?;
-                Ok(Next::End)
+                let (ended, _) = ended.unwrap_or_else(|panic| resume_unwind(panic));
+                ended.map(|()| Next::End)
             }
         }
     }
@@ -249,7 +259,13 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
     let features = |table| plan.config.features.columns(table);
     let sources = column_sources(plan, &features);
     let pool = Arc::clone(&plan.pool);
-    Ok(Tables::to_batches(batches, settings, &sources, &plan.provenance(), pool))
+    Ok(Tables::to_batches(
+        batches,
+        settings,
+        &sources,
+        &plan.provenance(),
+        pool,
+    ))
 }
 
 type BoxedSources = Box<dyn Iterator<Item = Source> + Send>;
@@ -260,7 +276,7 @@ fn sources_of(
     interrupt: &Interrupt,
     counters: &Arc<RunCounters>,
 ) -> Result<BoxedSources> {
-    let files = match inputs {
+    let (first, files) = match inputs {
         Inputs::Paths(items) => {
             plan.check_inputs(&items)?;
             let archives = Archives::Read(archive_options(&plan.config));
@@ -268,11 +284,13 @@ fn sources_of(
                 .with_trajectories(plan.trajectories.clone());
             return Ok(Box::new(SourceThread::start(sources, interrupt, counters)?));
         }
-        Inputs::Memory(files) => files,
+        Inputs::Memory { first, files } => (first, files),
     };
     let (shard, interrupt) = (plan.config.shard, interrupt.clone());
-    let in_shard = (0..).zip(files).filter(move |(number, _)| shard.contains(*number));
-    let sources = (0..).zip(in_shard).map(|(ordinal, (_, (name, bytes)))| Source {
+    let in_shard = (first..)
+        .zip(files)
+        .filter(move |(number, _)| shard.contains(*number));
+    let sources = in_shard.map(|(ordinal, (name, bytes))| Source {
         ordinal,
         path: PathBuf::from(name),
         content: Ok(Content::Bytes {
@@ -281,7 +299,9 @@ fn sources_of(
         }),
         chain: None,
     });
-    Ok(Box::new(sources.take_while(move |_| !interrupt.stops_here())))
+    Ok(Box::new(
+        sources.take_while(move |_| !interrupt.stops_here()),
+    ))
 }
 
 fn compute(

@@ -101,6 +101,11 @@ impl RejectedBatches {
         ];
         let batch = RecordBatch::try_new(schema(), columns).expect("the columns are the schema's");
         let sent = self.batches.send((REJECTED, batch));
-        sent.map_err(|_| Error::new(ErrorKind::Closed, "the reader of the record batches has ended"))
+        sent.map_err(|_| {
+            Error::new(
+                ErrorKind::Closed,
+                "the reader of the record batches has ended",
+            )
+        })
     }
 }

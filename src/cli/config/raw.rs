@@ -12,6 +12,9 @@ use std::sync::Arc;
 use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+/// What messages name as the place of a setting of a program that embeds this one.
+const SETTINGS: &str = "settings";
+
 /// Where a value is set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
@@ -143,15 +146,15 @@ impl RawConfig {
             match value {
                 Json::Null => {}
                 Json::Object(inner) => {
-                    let origin = Origin::Option(key.clone());
-                    self.tables.push((key.clone(), origin));
+                    self.tables
+                        .push((key.clone(), Origin::Option(SETTINGS.to_owned())));
                     self.insert_settings(&format!("{key}."), inner)?;
                 }
                 value => {
                     let typed = Value::deserialize(value);
                     let error = |error: toml::de::Error| Error::config(error.message().to_owned());
                     let value = typed.map_err(|e| error(serde::de::Error::custom(e)));
-                    self.set(&key, &key, Some(value.within(|| key.clone())?));
+                    self.set(SETTINGS, &key, Some(value.within(|| key.clone())?));
                 }
             }
         }

@@ -63,7 +63,12 @@ impl Format for ArrowBatches {
     fn write(&mut self, encoded: Vec<ArrayRef>) -> Result<()> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), encoded).map_err(from_arrow)?;
         let sent = self.batches.send((self.table, batch));
-        sent.map_err(|_| Error::new(ErrorKind::Closed, "the reader of the record batches has ended"))
+        sent.map_err(|_| {
+            Error::new(
+                ErrorKind::Closed,
+                "the reader of the record batches has ended",
+            )
+        })
     }
 
     fn finish(self) -> Result<Option<File>> {

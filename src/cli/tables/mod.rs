@@ -25,15 +25,15 @@ mod text_file;
 
 use crate::error::{Context, Error, Result};
 use crate::structure::Residue;
-pub(crate) use arrow_batches::TableBatch;
 use arrow_batches::ArrowBatches;
+pub(crate) use arrow_batches::TableBatch;
 use arrow_file::ArrowFile;
+use arrow_schema::SchemaRef;
 pub(super) use columns::{ColumnSources, name_taken};
+use crossbeam_channel::Sender;
 use csv_file::Csv;
 use json_file::JsonLines;
 use parquet_file::ParquetFile;
-use arrow_schema::SchemaRef;
-use crossbeam_channel::Sender;
 use part_file::{CompletePart, FileSpec, PartFile, create, in_memory, publish};
 use rayon::ThreadPool;
 pub(super) use row_filter::RowFilter;
@@ -446,12 +446,7 @@ struct Table {
 }
 
 impl Table {
-    fn new(
-        kind: RowKind,
-        output: Output,
-        files: FileSpec,
-        settings: TableSettings,
-    ) -> Self {
+    fn new(kind: RowKind, output: Output, files: FileSpec, settings: TableSettings) -> Self {
         Table {
             kind,
             output,

@@ -1,0 +1,21 @@
+//! The native part of the Python package `tapeloop`: an engine, its streams, and tables that other
+//! libraries take by Arrow's PyCapsule interface.
+
+mod atoms;
+mod engine;
+mod table;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("TapeloopError", py.get_type::<engine::TapeloopError>())?;
+    module.add("ConfigError", py.get_type::<engine::ConfigError>())?;
+    module.add_class::<engine::Engine>()?;
+    module.add_class::<engine::Stream>()?;
+    module.add_class::<table::RecordBatch>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(atoms::mmcif_of_atoms, module)?)
+}

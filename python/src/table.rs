@@ -1,0 +1,180 @@
+//! [`RecordBatch`] and [`Table`]: rows that other libraries take without a copy.
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, RecordBatchIterator, StructArray};
+use arrow_schema::SchemaRef;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+fn failed(error: &arrow_schema::ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| failed(&error))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+fn names(schema: &SchemaRef) -> Vec<String> {
+    let fields = schema.fields().iter();
+    fields.map(|field| field.name().clone()).collect()
+}
+
+/// Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy:
+/// `pyarrow.record_batch(batch)`, `polars.DataFrame(batch)`.
+#[pyclass(module = "tapeloop", frozen)]
+pub(crate) struct RecordBatch(arrow_array::RecordBatch);
+
+impl RecordBatch {
+    pub(crate) fn new(rows: arrow_array::RecordBatch) -> Self {
+        RecordBatch(rows)
+    }
+
+    pub(crate) fn rows(&self) -> &arrow_array::RecordBatch {
+        &self.0
+    }
+}
+
+#[pymethods]
+impl RecordBatch {
+    /// Number of rows.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    /// Number of columns.
+    #[getter]
+    fn num_columns(&self) -> usize {
+        self.0.num_columns()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        names(&self.0.schema())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.0.num_rows(), self.0.num_columns());
+        format!("<tapeloop.RecordBatch of {rows} rows and {columns} columns>")
+    }
+
+    /// The rows by Arrow's C data interface.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // A schema that cannot be met is ignored, as the interface asks.
+        drop(requested_schema);
+        let rows = StructArray::from(self.0.clone()).to_data();
+        let (array, _) = to_ffi(&rows).map_err(|error| failed(&error))?;
+        let array: FFI_ArrowArray = array;
+        let array = PyCapsule::new_with_value(py, array, c"arrow_array")?;
+        Ok((schema_capsule(py, &self.0.schema())?, array))
+    }
+
+    /// The schema by Arrow's C data interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0.schema())
+    }
+}
+
+/// A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy:
+/// `pyarrow.table(table)`, `polars.DataFrame(table)`, `table.to_pandas()`.
+#[pyclass(module = "tapeloop", frozen, subclass)]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<arrow_array::RecordBatch>,
+}
+
+impl Table {
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<arrow_array::RecordBatch>) -> Self {
+        Table { schema, batches }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// Number of rows.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(|batch| batch.num_rows()).sum()
+    }
+
+    /// Number of columns.
+    #[getter]
+    fn num_columns(&self) -> usize {
+        self.schema.fields().len()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        names(&self.schema)
+    }
+
+    fn __len__(&self) -> usize {
+        self.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.num_rows(), self.num_columns());
+        format!("<tapeloop.Table of {rows} rows and {columns} columns>")
+    }
+
+    /// Of a table of rejected inputs: the first one and its reason.
+    #[pyo3(name = "_first_rejected")]
+    fn first_rejected(&self) -> Option<String> {
+        let batch = self.batches.first()?;
+        let first = |name: &str| -> Option<String> {
+            let column = batch.column_by_name(name)?.as_string_opt::<i32>()?;
+            (!column.is_empty()).then(|| column.value(0).to_owned())
+        };
+        Some(format!("{}: {}", first("source")?, first("reason")?))
+    }
+
+    /// The table as a `pyarrow.Table`, without a copy.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    /// The table as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    /// The table as a `pandas.DataFrame`, by way of PyArrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::to_arrow(slf)?.call_method0("to_pandas")
+    }
+
+    /// The rows by Arrow's C stream interface.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A schema that cannot be met is ignored, as the interface asks.
+        drop(requested_schema);
+        let batches = self.batches.clone().into_iter().map(Ok);
+        let reader = RecordBatchIterator::new(batches, SchemaRef::clone(&self.schema));
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// The schema by Arrow's C data interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+}

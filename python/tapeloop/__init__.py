@@ -1,0 +1,31 @@
+"""Per-residue features of protein structures, on a GPU or on the CPU, as Arrow tables.
+
+>>> import tapeloop
+>>> table = tapeloop.features("structures/", features=["sasa", "torsions"])
+>>> table.to_polars()  # or to_pandas(), to_arrow(), or any library that takes Arrow tables
+
+``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
+``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
+calls. Settings are the keys of the config file, such as ``backend="cpu"`` or
+``sasa={"points": 256}``; docs/CONFIG.md lists them with their units and defaults.
+"""
+
+from ._features import Features, RejectedWarning, features, stream, tables
+from ._inputs import Atoms
+from ._native import ConfigError, RecordBatch, Table, TapeloopError, __version__
+from ._program import run
+
+__all__ = [
+    "Atoms",
+    "ConfigError",
+    "Features",
+    "RecordBatch",
+    "RejectedWarning",
+    "Table",
+    "TapeloopError",
+    "__version__",
+    "features",
+    "run",
+    "stream",
+    "tables",
+]

@@ -1,0 +1,67 @@
+from collections.abc import Sequence
+from typing import Any
+
+__version__: str
+
+class TapeloopError(Exception):
+    """An error of the engine, of a device, or of reading or writing files."""
+
+class ConfigError(TapeloopError):
+    """Settings or inputs that cannot be used. The message lists all that is wrong."""
+
+class RecordBatch:
+    """Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def num_columns(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+class Table:
+    """A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def num_columns(self) -> int: ...
+    @property
+    def column_names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def to_arrow(self) -> Any:
+        """The table as a ``pyarrow.Table``, without a copy."""
+    def to_polars(self) -> Any:
+        """The table as a ``polars.DataFrame``."""
+    def to_pandas(self) -> Any:
+        """The table as a ``pandas.DataFrame``, by way of PyArrow."""
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def _first_rejected(self) -> str | None: ...
+
+class Engine:
+    def __new__(cls, settings: str) -> Engine: ...
+    def stream_paths(self, paths: Sequence[str], tables: Sequence[str]) -> Stream: ...
+    def stream_files(
+        self, files: Sequence[tuple[str, bytes]], first: int, tables: Sequence[str]
+    ) -> Stream: ...
+
+class Stream:
+    def next(self) -> tuple[str, RecordBatch] | None: ...
+    def close(self) -> None: ...
+    def table(self, name: str, batches: Sequence[RecordBatch]) -> Table: ...
+
+def mmcif_of_atoms(
+    coordinates: Sequence[Sequence[float]],
+    names: Sequence[str],
+    residues: Sequence[str],
+    chains: Sequence[str],
+    numbers: Sequence[int],
+    insertions: Sequence[str] | None = None,
+    elements: Sequence[str] | None = None,
+    hetero: Sequence[bool] | None = None,
+    b_factors: Sequence[float] | None = None,
+) -> bytes: ...

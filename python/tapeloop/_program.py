@@ -1,0 +1,96 @@
+"""The command line program, which lies in the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import _native
+
+# Exit codes of the program, as docs/ERRORS.md lists them.
+REJECTED = 3
+
+
+def program() -> str:
+    """The path of the program ``tapeloop``.
+
+    Raises:
+        TapeloopError: The package was built without it.
+    """
+    path = Path(__file__).parent / "bin" / "tapeloop"
+    if not path.is_file():
+        raise _native.TapeloopError(f"{path} is missing: the package was built without the program")
+    return str(path)
+
+
+def main() -> NoReturn:
+    """Becomes the program."""
+    path = program()
+    os.execv(path, ["tapeloop", *sys.argv[1:]])
+
+
+def run(
+    config: str | os.PathLike[str] | None = None,
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    output: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Runs ``tapeloop run``, which writes tables into a folder.
+
+    Args:
+        config: A TOML file; None for none.
+        inputs: Files, folders, globs, archives and lists, in place of the config's.
+        output: The folder of the tables, in place of the config's.
+        overwrite: Whether results of an earlier run are replaced.
+        resume: Whether to go on with a run that was interrupted.
+        settings: Keys of the config file, over those of ``config``.
+
+    Returns:
+        The contents of ``run.json``: counts, times, columns and settings.
+
+    Raises:
+        ConfigError: A setting or a path is wrong; nothing was written.
+        TapeloopError: The run failed. Inputs that were rejected raise nothing; they are in
+            ``rejected.jsonl`` and counted in the result.
+    """
+    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
+    command = [program(), "run", "--json"]
+    command += [os.fspath(config)] if config is not None else []
+    for path in paths:
+        command += ["--input", os.fspath(path)]
+    command += ["--output", os.fspath(output)] if output is not None else []
+    command += ["--overwrite"] if overwrite else []
+    command += ["--resume"] if resume else []
+    for key, value in _flat("", settings):
+        command += ["--set", f"{key}={json.dumps(value, default=os.fspath)}"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            printed, problems = process.communicate()
+        except KeyboardInterrupt:
+            # The terminal has sent Ctrl-C to the program too, which ends in order.
+            process.communicate()
+            raise
+    if process.returncode in (0, REJECTED):
+        sys.stderr.write(problems)
+        return json.loads(printed) if printed else {}
+    text = problems.strip().removeprefix("error: ")
+    kind = _native.ConfigError if process.returncode == 2 else _native.TapeloopError
+    raise kind(text or f"tapeloop run ended with code {process.returncode}")
+
+
+def _flat(prefix: str, settings: dict[str, Any]) -> Any:
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{key}.", value)
+        elif value is not None:
+            yield f"{prefix}{key}", value

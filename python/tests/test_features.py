@@ -1,0 +1,142 @@
+"""Tables in memory: what they hold, what they take, and who takes them."""
+
+import gzip
+
+import biotite.structure.io.pdb as biotite_pdb
+import duckdb
+import gemmi
+import numpy
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+import tapeloop
+
+FEATURES = ["sasa", "torsions", "contact_number"]
+
+
+def rows(table, leave_out=("source", "structure")):
+    table = pyarrow.table(table)
+    return table.drop_columns([name for name in leave_out if name in table.column_names])
+
+
+def test_tables_have_what_the_program_writes(some, tmp_path):
+    names = ["residues", "chains", "structures", "contacts"]
+    settings = {"backend": "cpu", "contacts": {"atom": "ca"}}
+    tables = tapeloop.tables(some, names=names, **settings)
+    record = tapeloop.run(inputs=some, output=tmp_path / "out", **settings)
+    assert record["state"] == "finished"
+    for name in names:
+        written = pyarrow.parquet.read_table(tmp_path / "out" / name)
+        computed = pyarrow.table(tables[name])
+        assert computed.column_names == written.column_names
+        assert computed.num_rows == written.num_rows >= 4
+        for column in written.column_names:
+            one = computed[column].combine_chunks()
+            other = written[column].combine_chunks().cast(one.type)
+            assert one.to_pylist() == other.to_pylist() or numpy.array_equal(
+                one.to_numpy(zero_copy_only=False),
+                other.to_numpy(zero_copy_only=False),
+                equal_nan=True,
+            ), (name, column)
+
+
+def test_other_libraries_take_tables_and_batches(samples):
+    table = tapeloop.features(samples / "1a8o.pdb", "sasa", backend="cpu")
+    assert len(table) == table.num_rows > 50
+    arrow = pyarrow.table(table)
+    frame = polars.DataFrame(table)
+    pandas = table.to_pandas()
+    ((total,),) = duckdb.sql("select sum(sasa) from arrow").fetchall()
+    for sasa in (frame["sasa"].sum(), pandas["sasa"].sum(), total):
+        assert sasa == pytest.approx(arrow["sasa"].to_numpy().sum(dtype=float), rel=1e-5)
+    field = arrow.schema.field("sasa")
+    assert field.metadata[b"unit"] == b"A^2"
+    (batch,) = tapeloop.stream(samples / "1a8o.pdb", "sasa", backend="cpu")
+    assert pyarrow.record_batch(batch).equals(arrow.to_batches()[0])
+    # The columns outlive the table.
+    column = arrow["sasa"]
+    del table, arrow, batch
+    assert column[0].as_py() > 0
+
+
+def test_structures_in_memory_have_the_features_of_their_files(samples):
+    path = samples / "1a8o.pdb"
+    engine = tapeloop.Features(FEATURES, backend="cpu")
+    of_file = rows(engine.table(path))
+    text = path.read_bytes()
+    of_bytes = engine.table({"1a8o.pdb": text})
+    assert rows(of_bytes).equals(of_file)
+    assert pyarrow.table(of_bytes)["structure"][0].as_py() == "1a8o"
+    assert rows(engine.table(("1a8o", gzip.compress(text)) for _ in range(1))).equals(of_file)
+
+    values = ["auth_asym_id", "auth_seq_id", "comp_id", "sasa", "phi", "psi"]
+    of_file = of_file.select(values)
+    atoms = biotite_pdb.PDBFile.read(str(path)).get_structure(
+        model=1, altloc="occupancy", extra_fields=["b_factor"]
+    )
+    assert rows(engine.table(atoms)).select(values).equals(of_file)
+    structure = gemmi.read_structure(str(path))
+    assert rows(engine.table([("1a8o", structure)])).select(values).equals(of_file)
+    arrays = tapeloop.Atoms(
+        coordinates=atoms.coord,
+        names=list(atoms.atom_name),
+        residues=list(atoms.res_name),
+        chains=list(atoms.chain_id),
+        numbers=list(atoms.res_id),
+        hetero=list(atoms.hetero),
+    )
+    assert rows(engine.table(arrays)).select(values).equals(of_file)
+
+
+def test_an_iterable_of_structures_is_read_bit_by_bit(samples):
+    text = (samples / "1a8o.pdb").read_bytes()
+    taken = 0
+
+    def structures():
+        nonlocal taken
+        for _ in range(3000):
+            taken += 1
+            yield text
+
+    batches = tapeloop.stream(structures(), "torsions", backend="cpu")
+    first = next(batches)
+    assert first.num_rows > 0 and taken < 3000
+    total = first.num_rows + sum(batch.num_rows for batch in batches)
+    assert taken == 3000 and total == 3000 * len(tapeloop.features([text], backend="cpu"))
+
+
+def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
+    inputs = {"good": (samples / "1a8o.pdb").read_bytes(), "bad.pdb": b"ATOM"}
+    with pytest.warns(tapeloop.RejectedWarning, match="1 input was rejected.*bad.pdb") as caught:
+        tables = tapeloop.tables(inputs, "sasa", backend="cpu")
+    assert caught[0].filename == __file__
+    (row,) = pyarrow.table(tables["rejected"]).to_pylist()
+    assert (row["source"], row["ordinal"], row["kind"]) == ("bad.pdb", 1, "input")
+    with pytest.raises(tapeloop.TapeloopError, match="bad.pdb"):
+        tapeloop.features(inputs, "sasa", backend="cpu", on_reject="raise")
+    assert len(tapeloop.features([], "sasa", backend="cpu")) == 0
+
+
+def test_mistakes_are_errors_that_name_them(samples, tmp_path):
+    with pytest.raises(tapeloop.ConfigError, match="unknown name `phi`.*torsions"):
+        tapeloop.features(samples, "phi")
+    with pytest.raises(tapeloop.ConfigError, match="unknown key `sasa.pionts`"):
+        tapeloop.Features(sasa={"pionts": 3})
+    with pytest.raises(tapeloop.ConfigError, match="`input` is no setting"):
+        tapeloop.Features(input=["1a8o.pdb"])
+    with pytest.raises(tapeloop.ConfigError, match="there is no table \"residue\""):
+        tapeloop.features(samples, table="residue", backend="cpu")
+    with pytest.raises(tapeloop.ConfigError, match="contacts.atom"):
+        tapeloop.features(samples, table="contacts", backend="cpu")
+    with pytest.raises(tapeloop.TapeloopError, match="missing.pdb: no such file"):
+        tapeloop.features(tmp_path / "missing.pdb", backend="cpu")
+    with pytest.raises(tapeloop.TapeloopError, match="missing.pdb: no such file"):
+        tapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "out")
+    with pytest.raises(TypeError, match="int is no structure"):
+        tapeloop.features([7], backend="cpu")
+    with pytest.raises(TypeError, match="either paths or structures"):
+        tapeloop.features(["1a8o.pdb", b"ATOM"], backend="cpu")
+    one = tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
+    with pytest.raises(ValueError, match="numbers has 2 entries, and there are 1 atoms"):
+        tapeloop.features(one, backend="cpu")

@@ -1,0 +1,151 @@
+"""Threads, forks, signals, and the end of the interpreter."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import tapeloop
+
+
+def python(program, *arguments, **options):
+    command = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
+    # Not in a folder from which Python would import the sources.
+    return subprocess.Popen(command, text=True, cwd="/", stderr=subprocess.PIPE, **options)
+
+
+def ended(process, code=0):
+    _, problems = process.communicate(timeout=60)
+    assert process.returncode == code, problems
+    return problems
+
+
+def test_threads_iterate_at_once_and_an_engine_serves_one(some):
+    engine = tapeloop.Features("sasa", backend="cpu")
+    expected = len(engine.table(some))
+    found = []
+
+    def read():
+        batches = tapeloop.stream(some, "sasa", backend="cpu", threads=1)
+        found.append(sum(batch.num_rows for batch in batches))
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected, expected]
+
+    open_stream = engine.stream(some)
+    next(open_stream)
+    with pytest.raises(tapeloop.TapeloopError, match="another stream of this engine is open"):
+        engine.table(some)
+    open_stream.close()
+    assert len(engine.table(some)) == expected
+
+
+def test_a_stream_that_is_left_ends_its_run(some):
+    engine = tapeloop.Features("torsions", backend="cpu", tables={"rows_per_group": 1})
+    for _ in range(20):
+        next(engine.stream(some))
+    assert len(engine.table(some)) > 0
+
+
+def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
+    engine = tapeloop.Features("sasa", backend="cpu")
+    left_open = engine.stream(some)
+    next(left_open)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            engine.table(some)
+        except tapeloop.TapeloopError as error:
+            code = 0 if "before this process was forked" in str(error) else 2
+        try:
+            del engine
+            left_open.close()
+            # An engine of its own works.
+            code += 0 if len(tapeloop.features(some, "sasa", backend="cpu")) else 4
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def count(path):
+    return len(tapeloop.features(path, "sasa", backend="cpu"))
+
+
+def test_a_spawned_process_has_an_engine_of_its_own(samples):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        path = str(samples / "1a8o.pdb")
+        assert pool.map(count, [path]) == [count(path)]
+
+
+def test_the_interpreter_ends_with_batches_in_flight(some):
+    program = """
+        import sys, tapeloop
+        engine = tapeloop.Features(backend="cpu", tables={"rows_per_group": 1})
+        stream = engine.stream([sys.argv[1]] * 50)
+        next(stream)
+    """
+    assert ended(python(program, some)) == ""
+
+
+def test_ctrl_c_ends_a_stream(samples, tmp_path):
+    program = """
+        import sys, tapeloop
+        print("ready", flush=True)
+        tapeloop.features("@" + sys.argv[1], "sasa", backend="cpu")
+    """
+    # A list whose writer is idle: the run waits for it.
+    waiting = tmp_path / "list"
+    os.mkfifo(waiting)
+    process = python(program, waiting, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    with open(waiting, "w") as writer:
+        writer.write(f"{samples / '1a8o.pdb'}\n")
+        writer.flush()
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in ended(process, -signal.SIGINT)
+
+
+def test_a_worker_process_is_found_in_the_package(samples):
+    path = samples / "1a8o.pdb"
+    alone = tapeloop.features(path, "sasa", backend="cpu").to_arrow()
+    supervised = tapeloop.features(path, "sasa", backend="cpu", supervise=True).to_arrow()
+    assert supervised["sasa"].equals(alone["sasa"])
+
+
+def test_calls_leave_nothing_behind(samples):
+    text = (samples / "1a1p.pdb.gz").read_bytes()
+    engine = tapeloop.Features("torsions", backend="cpu", threads=1)
+    calls = int(os.environ.get("TAPELOOP_CALLS", "300"))
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    for _ in range(calls):
+        engine.table([text])
+    before = peak()
+    for _ in range(calls):
+        engine.table([text])
+    assert peak() - before < 8 << 10, "kilobytes"
+    threads = len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        tapeloop.features([text], "torsions", backend="cpu")
+    # A thread that was joined may be listed for a moment.
+    assert len(os.listdir("/proc/self/task")) < threads + 10
+
+
+def test_the_program_is_in_the_package():
+    from tapeloop._program import program
+
+    printed = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
+    assert printed.stdout.split() == ["tapeloop", tapeloop.__version__]
