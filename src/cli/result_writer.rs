@@ -2,12 +2,15 @@
 //! standard output has no folder, and names rejected inputs on standard error.
 
 use super::annotations::Annotations;
+use super::config::CoordinateAtoms;
 use super::core_time::CoreTime;
 use super::inputs::{InputDigests, structure_name};
 use super::output::{Committed, OutputFolder};
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
-use super::tables::{ColumnStatistics, RowFilter, StructureRows, Tables, TerminalTable};
+use super::tables::{
+    ColumnStatistics, Coordinates, RowFilter, StructureRows, Tables, TerminalTable,
+};
 use super::terminal::complain;
 use crate::error::{Result, printable};
 use crate::features::{Features, Input};
@@ -41,6 +44,8 @@ pub(super) struct ResultWriter {
     filter: Option<RowFilter>,
     /// The rows of the structure that is being written are decoded here, and of no other.
     annotations: Option<Arc<Annotations>>,
+    /// The atoms whose coordinates are columns.
+    coordinates: CoordinateAtoms,
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
@@ -96,6 +101,7 @@ impl ResultWriter {
             rows,
             filter,
             annotations: None,
+            coordinates: CoordinateAtoms::NONE,
             folder,
             counters,
             header,
@@ -109,6 +115,14 @@ impl ResultWriter {
     pub(super) fn with_annotations(self, annotations: Option<Arc<Annotations>>) -> Self {
         ResultWriter {
             annotations,
+            ..self
+        }
+    }
+
+    /// The same writer, with the coordinates of these atoms.
+    pub(super) fn with_coordinates(self, coordinates: CoordinateAtoms) -> Self {
+        ResultWriter {
+            coordinates,
             ..self
         }
     }
@@ -185,7 +199,10 @@ impl ResultWriter {
                 let join = |it: &Arc<Annotations>| it.join(structure_name(&source), &structure);
                 let joined = self.annotations.as_ref().map(join).transpose()?;
                 let joined = joined.unwrap_or_default();
-                let rows = StructureRows::new(source, structure, features).with_annotations(joined);
+                let coordinates = Coordinates::of(&structure, self.coordinates);
+                let rows = StructureRows::new(source, structure, features)
+                    .with_coordinates(coordinates)
+                    .with_annotations(joined);
                 let rows = match &self.filter {
                     Some(filter) => self.rows.cores().of(|| filter.select(rows)),
                     None => rows,

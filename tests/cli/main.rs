@@ -16,6 +16,7 @@ mod archives;
 mod bench;
 mod conditions;
 mod contacts;
+mod coordinates;
 mod devices;
 mod entry_headers;
 #[cfg(target_os = "linux")]

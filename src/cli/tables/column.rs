@@ -37,6 +37,8 @@ enum Source {
     Integer(OfRow<Option<i32>>),
     Real(OfRow<Option<f32>>),
     Flag(OfRow<bool>),
+    /// The coordinates of an atom of residues along an axis, both by their index.
+    Coordinate(usize, usize),
     Feature(FeatureColumn),
     Reduced(ReducedColumn),
     /// The column of annotations at this index of its level.
@@ -90,6 +92,17 @@ impl Column {
     ) -> Self {
         let mut column = Column::new(name, Kind::Real, about, Source::Real(of));
         column.spec.unit = unit;
+        column
+    }
+
+    /// The coordinate of an atom of residues along an axis, both by their index.
+    pub(super) fn coordinate((name, atom, axis): (String, usize, usize)) -> Self {
+        let (of, along) = name.split_once('_').unwrap_or_default();
+        let (of, along) = (of.to_uppercase(), along.to_uppercase());
+        let about = format!("{along} coordinate of the atom {of}; null where the file lacks it.");
+        let source = Source::Coordinate(atom, axis);
+        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        column.spec.unit = "A";
         column
     }
 
@@ -215,6 +228,15 @@ impl Column {
             Source::Flag(of) => {
                 let flags: Vec<bool> = rows_of(group, of).collect();
                 Arc::new(BooleanArray::from(flags))
+            }
+            Source::Coordinate(atom, axis) => {
+                let of_range = |RowRange { of, rows }: &RowRange| {
+                    let rows = rows.clone();
+                    rows.map(|row| of.coordinates.get(*atom, *axis, row))
+                        .collect::<Vec<_>>()
+                };
+                let values = group.iter().flat_map(of_range).collect();
+                Arc::new(with_nulls::<Float32Type>(values, is_nan))
             }
             Source::Feature(column) => column.gather(group),
             Source::Reduced(column) => column.gather(group),

@@ -1,7 +1,7 @@
 //! The columns of each table: those that identify a row, then those of features.
 
 use super::super::annotations::{AnnotationColumn, Level};
-use super::super::config::{ASSEMBLIES, Reduction, RowKind, TABLES};
+use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind, TABLES};
 use super::column::{Column, TextOfRow};
 use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
@@ -31,10 +31,10 @@ impl<'a> ColumnSources<'a> {
 /// The name of a column that a table has anyway, and annotations bring again.
 pub(crate) fn name_taken(
     sources: ColumnSources<'_>,
-    has_frames: bool,
+    optional: OptionalColumns,
 ) -> Option<(RowKind, String)> {
     TABLES.iter().find_map(|&(kind, _)| {
-        let columns = columns(kind, &sources, has_frames);
+        let columns = columns(kind, &sources, optional);
         let names = || columns.iter().map(|column| &column.spec.name);
         let is_again = |(at, name): &(usize, &String)| names().take(*at).any(|own| own == *name);
         let again = names().enumerate().find(is_again);
@@ -42,8 +42,12 @@ pub(crate) fn name_taken(
     })
 }
 
-/// All columns of a table. `has_frames` adds those of trajectories.
-pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bool) -> Vec<Column> {
+/// All columns of a table.
+pub(super) fn columns(
+    kind: RowKind,
+    sources: &ColumnSources<'_>,
+    optional: OptionalColumns,
+) -> Vec<Column> {
     let ColumnSources {
         features,
         reductions,
@@ -60,11 +64,15 @@ pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bo
             Some(r.structure.model)
         }),
     ];
-    if has_frames {
+    if optional.has_frames {
         columns.extend(of_frames());
     }
     columns.extend(match kind {
-        RowKind::Residue => of_residues(),
+        RowKind::Residue => {
+            let mut columns = of_residues();
+            columns.extend(optional.coordinates.columns().map(Column::coordinate));
+            columns
+        }
         RowKind::Chain => of_chains(),
         RowKind::Structure => of_structures(),
         RowKind::Contact => of_contacts(),

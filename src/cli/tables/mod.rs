@@ -8,6 +8,7 @@ mod annotation_column;
 mod arrow_file;
 mod column;
 mod columns;
+mod coordinates;
 mod csv_file;
 mod dictionary;
 mod json_file;
@@ -26,6 +27,7 @@ use crate::error::{Context, Error, Result};
 use crate::structure::Residue;
 use arrow_file::ArrowFile;
 pub(super) use columns::{ColumnSources, name_taken};
+pub(crate) use coordinates::Coordinates;
 use csv_file::Csv;
 use json_file::JsonLines;
 use parquet_file::ParquetFile;
@@ -104,6 +106,7 @@ pub(super) fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
 /// the residues, in the row group that is being filled and in those being encoded. `columns` is the
 /// number of their feature columns.
 pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
+    let columns = columns + settings.optional.coordinates.columns().count();
     let row = columns * size_of::<f32>() + size_of::<Residue>();
     (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
 }
@@ -177,7 +180,7 @@ impl Tables {
         let cores = CoreTime::default();
         let table = |(&(kind, _), folder): (&(RowKind, &str), &Option<PathBuf>)| {
             let files = FileSpec {
-                columns: columns::columns(kind, columns, settings.has_frames).into(),
+                columns: columns::columns(kind, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 cores: cores.clone(),

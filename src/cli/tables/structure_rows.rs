@@ -3,6 +3,7 @@
 use super::super::annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use super::super::config::RowKind;
 use super::super::inputs::structure_name;
+use super::coordinates::Coordinates;
 use crate::features::{Column, FeatureTable, TableName};
 use crate::structure::{Chain, Ligand, Residue, Structure};
 use arrow_buffer::BooleanBuffer;
@@ -19,6 +20,8 @@ pub(crate) struct StructureRows {
     pub(super) structure: Arc<Structure>,
     pub(super) atoms: u32,
     pub(super) features: Arc<FeatureTable>,
+    /// The coordinates that are columns.
+    pub(super) coordinates: Coordinates,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Vec<ChainRow>,
     /// By chain, if there are contacts: its first position in the sequence, where it has positions.
@@ -90,6 +93,7 @@ impl StructureRows {
             structure: Arc::new(structure),
             atoms,
             features: Arc::new(features),
+            coordinates: Coordinates::default(),
             selected: None,
             joined: Joined::default(),
         }
@@ -98,6 +102,14 @@ impl StructureRows {
     /// The same rows with what the annotations bring.
     pub(crate) fn with_annotations(self, joined: Joined) -> Self {
         StructureRows { joined, ..self }
+    }
+
+    /// The same rows with these coordinates.
+    pub(crate) fn with_coordinates(self, coordinates: Coordinates) -> Self {
+        StructureRows {
+            coordinates,
+            ..self
+        }
     }
 
     /// The structure's name.
@@ -118,6 +130,7 @@ impl StructureRows {
             structure: Arc::clone(&self.structure),
             atoms: self.atoms,
             features: Arc::clone(&self.features),
+            coordinates: Coordinates::default(),
             chains: self.chains.clone(),
             first_positions: Vec::new(),
             selected: self.selected.clone(),
