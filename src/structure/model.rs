@@ -218,6 +218,11 @@ pub struct Chain {
     pub label_asym_id: Option<Arc<str>>,
     /// `label_entity_id`; `None` in a PDB file.
     pub entity_id: Option<Arc<str>>,
+    /// The component ids of the whole chain, residues that were not observed included, each padded
+    /// with spaces: SEQRES of a PDB file, or the `_entity_poly_seq` of the entity, of which the first
+    /// component of each position. `None` if the file states none, or
+    /// [`ReadOptions::sequences`](super::ReadOptions::sequences) is not set.
+    pub sequence: Option<Arc<[[u8; 8]]>>,
 }
 
 /// Consecutive atoms without a row, all of one chain.
@@ -294,7 +299,8 @@ impl Structure {
         reserve(&mut self.b_factor, atoms)
     }
 
-    /// Bytes of the names of all residues: of their entry, chain, entity and accession.
+    /// Bytes of the names of all residues, which are those of their entry, chain, entity and
+    /// accession, and of the sequences of all chains.
     pub(super) fn row_names_bytes(&self) -> u64 {
         let optional = |name: &Option<Arc<str>>| name.as_ref().map_or(0, |name| name.len());
         let of_chain = |chain: &Chain| {
@@ -308,7 +314,12 @@ impl Structure {
             (of_chain[residue.chain as usize] + accession) as u64
         };
         let entry = (self.residues.len() * optional(&self.entry_id)) as u64;
-        entry + self.residues.iter().map(of_residue).sum::<u64>()
+        let sequences = self
+            .chains
+            .iter()
+            .filter_map(|chain| chain.sequence.as_ref());
+        let sequences: u64 = sequences.map(|sequence| sequence.len() as u64).sum();
+        entry + sequences + self.residues.iter().map(of_residue).sum::<u64>()
     }
 
     /// Whether B factors that the file does not name look like pLDDT. They are temperature factors,

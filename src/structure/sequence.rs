@@ -1,6 +1,7 @@
-//! Positions of residues in the sequences of their chains.
+//! Positions of residues in the sequences of their chains, and sequences in one-letter codes.
 
-use super::model::Structure;
+use super::components;
+use super::model::{Chain, Structure};
 
 /// The largest difference between two positions of a chain that are used. No sequence is as long,
 /// and sums of differences fit 32 bits.
@@ -14,29 +15,29 @@ impl Structure {
     /// positions.
     pub fn first_positions(&self) -> Vec<Option<i32>> {
         #[derive(Clone, Copy)]
-        enum Chain {
+        enum Known {
             Empty,
             Numbered { first: i32, last: i32 },
             Unnumbered,
         }
-        let mut chains = vec![Chain::Empty; self.chains.len()];
+        let mut chains = vec![Known::Empty; self.chains.len()];
         for residue in &self.residues {
-            let Some(chain) = chains.get_mut(residue.chain as usize) else {
+            let Some(known) = chains.get_mut(residue.chain as usize) else {
                 continue;
             };
-            *chain = match (*chain, residue.sequence_position) {
-                (Chain::Empty, Some(first)) => Chain::Numbered { first, last: first },
-                (Chain::Numbered { first, last }, Some(this))
+            *known = match (*known, residue.sequence_position) {
+                (Known::Empty, Some(first)) => Known::Numbered { first, last: first },
+                (Known::Numbered { first, last }, Some(this))
                     if this > last && i64::from(this) - i64::from(first) <= SPAN_MAX =>
                 {
-                    Chain::Numbered { first, last: this }
+                    Known::Numbered { first, last: this }
                 }
-                _ => Chain::Unnumbered,
+                _ => Known::Unnumbered,
             };
         }
-        let first = |chain| match chain {
-            Chain::Numbered { first, .. } => Some(first),
-            Chain::Empty | Chain::Unnumbered => None,
+        let first = |known| match known {
+            Known::Numbered { first, .. } => Some(first),
+            Known::Empty | Known::Unnumbered => None,
         };
         chains.into_iter().map(first).collect()
     }
@@ -56,5 +57,16 @@ impl Structure {
         let first = self.first_positions();
         let is_unnumbered = |&&chain: &&u32| first.get(chain as usize).copied().flatten().is_none();
         chains.iter().filter(is_unnumbered).count() as u64
+    }
+}
+
+impl Chain {
+    /// The one-letter codes of [`Chain::sequence`]: those of the components' parents, and `X` for a
+    /// component without one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn sequence_letters(&self) -> Option<String> {
+        let components = self.sequence.as_ref()?.iter();
+        let letter = |id| components::lookup(id).map_or('X', |known| char::from(known.aa));
+        Some(components.map(|id| letter(*id)).collect())
     }
 }

@@ -45,6 +45,7 @@ mod residue_names;
 mod results;
 #[cfg(unix)]
 mod resume;
+mod sequences;
 mod signals;
 mod trajectories;
 mod validate;

@@ -176,6 +176,7 @@ impl Config {
             nucleic: keys.flag("nucleic", true),
             // Known once the features are.
             ligands: false,
+            sequences: false,
             assembly: keys.choice("assembly", &ASSEMBLIES),
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
             strict: keys.flag("strict", false),
@@ -196,6 +197,7 @@ impl Config {
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
+        reading.sequences = keys.flag("seqres", false);
         let backend = keys.choice("backend", &BACKENDS);
         let device = resolve_device(&mut keys);
         let nvrtc = resolve_code_path(&mut keys, "nvrtc");
@@ -215,7 +217,7 @@ impl Config {
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
-        let tables = resolve_tables(&mut keys, coordinates);
+        let tables = resolve_tables(&mut keys, coordinates, reading.sequences);
         let wanted = resolve_wanted(&mut keys);
         let condition = resolve_where(&mut keys, &features, &tables, &reductions);
         Ok(Config {

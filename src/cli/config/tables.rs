@@ -80,18 +80,23 @@ pub(in crate::cli) struct OptionalColumns {
     pub(in crate::cli) has_frames: bool,
     /// The atoms whose coordinates the table of residues has.
     pub(in crate::cli) coordinates: CoordinateAtoms,
+    /// Whether the table of chains has the whole sequences.
+    pub(in crate::cli) seqres: bool,
 }
 
 impl OptionalColumns {
     /// None of them.
+    #[cfg(test)]
     pub(in crate::cli) const NONE: OptionalColumns = OptionalColumns {
         has_frames: false,
         coordinates: CoordinateAtoms::NONE,
+        seqres: false,
     };
     /// All of them.
     pub(in crate::cli) const ALL: OptionalColumns = OptionalColumns {
         has_frames: true,
         coordinates: CoordinateAtoms::ALL,
+        seqres: true,
     };
 }
 
@@ -161,7 +166,11 @@ impl Compression {
     }
 }
 
-pub(super) fn resolve_tables(keys: &mut Resolver, coordinates: CoordinateAtoms) -> TableSettings {
+pub(super) fn resolve_tables(
+    keys: &mut Resolver,
+    coordinates: CoordinateAtoms,
+    seqres: bool,
+) -> TableSettings {
     let format = keys.choice(
         "tables.format",
         &named(&TableFormat::ALL, TableFormat::name),
@@ -178,6 +187,7 @@ pub(super) fn resolve_tables(keys: &mut Resolver, coordinates: CoordinateAtoms) 
         optional: OptionalColumns {
             has_frames: keys.entry("topology").is_some(),
             coordinates,
+            seqres,
         },
     }
 }

@@ -73,7 +73,12 @@ pub(super) fn columns(
             columns.extend(optional.coordinates.columns().map(Column::coordinate));
             columns
         }
-        RowKind::Chain => of_chains(),
+        RowKind::Chain => {
+            let mut columns = of_chains();
+            let seqres = optional.seqres.then(seqres);
+            columns.extend(seqres);
+            columns
+        }
         RowKind::Structure => of_structures(),
         RowKind::Contact => of_contacts(),
         RowKind::Variant => of_variants(),
@@ -301,7 +306,23 @@ fn of_chains() -> Vec<Column> {
         Column::integer("breaks", "Number of breaks inside chains.", |r, row| {
             Some(r.chains[row].breaks as i32)
         }),
+        Column::text(
+            "sequence",
+            "The one-letter codes of the chain's rows of residues, in their order; residues that were \
+             not observed have none.",
+            |r, row| Some(&r.chains[row].sequence),
+        ),
     ]
+}
+
+fn seqres() -> Column {
+    Column::text(
+        "seqres",
+        "The one-letter codes of the whole chain, residues that were not observed included: of \
+         SEQRES, or of mmCIF's _entity_poly_seq.",
+        |r, row| r.chains[row].seqres.as_deref(),
+    )
+    .nullable()
 }
 
 fn of_structures() -> Vec<Column> {

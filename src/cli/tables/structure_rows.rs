@@ -23,7 +23,7 @@ pub(crate) struct StructureRows {
     /// The coordinates that are columns.
     pub(super) coordinates: Coordinates,
     /// The chains that have rows, in the structure's order.
-    pub(super) chains: Vec<ChainRow>,
+    pub(super) chains: Arc<[ChainRow]>,
     /// By chain, if there are contacts: its first position in the sequence, where it has positions.
     first_positions: Vec<Option<i32>>,
     /// The residues that have rows; `None` for all.
@@ -52,13 +52,17 @@ pub(super) struct TextBytes {
 }
 
 /// A chain that has residues.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ChainRow {
     /// Index among the structure's chains.
     pub(super) index: u32,
     pub(super) residues: u32,
     /// Residues that are not linked to the residue before them in the chain.
     pub(super) breaks: u32,
+    /// The one-letter codes of its residues.
+    pub(super) sequence: String,
+    /// Those of its whole sequence, if it is known.
+    pub(super) seqres: Option<String>,
 }
 
 impl StructureRows {
@@ -131,7 +135,7 @@ impl StructureRows {
             atoms: self.atoms,
             features: Arc::clone(&self.features),
             coordinates: Coordinates::default(),
-            chains: self.chains.clone(),
+            chains: Arc::clone(&self.chains),
             first_positions: Vec::new(),
             selected: self.selected.clone(),
             joined: Joined {
@@ -224,11 +228,14 @@ impl StructureRows {
         });
         let accessions = self.structure.uniprot.iter().map(|name| name.len());
         let of_chain = names.max().unwrap_or(0);
+        let sequences = self.chains.iter();
+        let sequences =
+            sequences.map(|row| row.sequence.len() + row.seqres.as_ref().map_or(0, String::len));
         let of_residue = of_chain + accessions.max().unwrap_or(0);
         let joined = &self.joined;
         let each_row = match kind {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
-            RowKind::Chain => of_chain,
+            RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
             RowKind::Contact => 0,
             RowKind::Structure => {
                 let header = optional(&self.structure.method) + optional(&self.structure.title);
@@ -272,21 +279,28 @@ impl StructureRows {
         self.chains.iter().map(|chain| chain.breaks).sum()
     }
 }
-fn chain_rows(structure: &Structure) -> Vec<ChainRow> {
+
+fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {
     let new = |index| ChainRow {
         index,
         residues: 0,
         breaks: 0,
+        sequence: String::new(),
+        seqres: None,
     };
     let mut chains: Vec<ChainRow> = (0..structure.chains.len() as u32).map(new).collect();
     let mut last = None;
     for residue in &structure.residues {
         let chain = &mut chains[residue.chain as usize];
         chain.residues += 1;
+        chain.sequence.push(char::from(residue.aa));
         // The first residue of a chain is no break.
         chain.breaks += u32::from(residue.break_before && last == Some(residue.chain));
         last = Some(residue.chain);
     }
     chains.retain(|chain| chain.residues > 0);
-    chains
+    for chain in &mut chains {
+        chain.seqres = structure.chains[chain.index as usize].sequence_letters();
+    }
+    chains.into()
 }

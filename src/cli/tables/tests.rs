@@ -75,6 +75,7 @@ fn structure(length: i32) -> Structure {
         auth_asym_id: name.into(),
         label_asym_id: label.map(Arc::from),
         entity_id: None,
+        sequence: None,
     };
     let numbers = 1..=length;
     let chains = [0, 2].into_iter();

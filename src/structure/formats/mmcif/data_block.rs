@@ -1,6 +1,7 @@
 //! The categories of a data block that describe its atoms.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::atom_rows;
 use super::not_null;
@@ -8,16 +9,16 @@ use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
 use super::rows::Rows;
 use crate::Result;
 use crate::structure::assembly::Generators;
-use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME};
+use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME, NameId};
 use crate::structure::components;
 use crate::structure::decimal::int;
 use crate::structure::entry_header::{self, EntryHeader};
 use crate::structure::read_limits::{ReadLimits, check};
 use crate::structure::text::Place;
-use crate::structure::text8::text8;
+use crate::structure::text8::{Text8, text8};
 
 /// The categories that are kept, with their items.
-const CATEGORIES: [(&str, &[&str]); 14] = [
+const CATEGORIES: [(&str, &[&str]); 15] = [
     ("entity", &["id", "type"]),
     ("entity_poly", &["entity_id", "type"]),
     ("struct_asym", &["id", "entity_id"]),
@@ -58,6 +59,7 @@ const CATEGORIES: [(&str, &[&str]); 14] = [
     ),
     ("refine", &["ls_d_res_high"]),
     ("em_3d_reconstruction", &["resolution"]),
+    ("entity_poly_seq", &["entity_id", "num", "mon_id"]),
 ];
 const ENTITY: usize = 0;
 const ENTITY_POLY: usize = 1;
@@ -73,12 +75,15 @@ const EXPERIMENT: usize = 10;
 const STRUCT: usize = 11;
 const REFINEMENT: usize = 12;
 const RECONSTRUCTION: usize = 13;
+const SEQUENCE: usize = 14;
 
 /// What is kept of a data block.
 #[derive(Default)]
 pub(in crate::structure::formats) struct DataBlock<'a> {
     name: &'a [u8],
     pub has_atoms: bool,
+    /// Whether the sequences of entities are kept.
+    has_sequences: bool,
     /// The items of an `_atom_site` without a loop, each with the start and end of its value.
     pub atom: Vec<(&'a [u8], [u32; 2])>,
     entry_id: &'a [u8],
@@ -89,9 +94,10 @@ pub(in crate::structure::formats) struct DataBlock<'a> {
 }
 
 impl<'a> DataBlock<'a> {
-    pub(in crate::structure::formats) fn new(name: &'a [u8]) -> Self {
+    pub(in crate::structure::formats) fn new(name: &'a [u8], has_sequences: bool) -> Self {
         DataBlock {
             name,
+            has_sequences,
             ..DataBlock::default()
         }
     }
@@ -110,7 +116,9 @@ impl<'a> DataBlock<'a> {
         } else if atom_rows::is_item(tag) {
             self.atom.push((tag, span));
             self.has_atoms = true;
-        } else if let Some((category, Some(item))) = find_item(tag) {
+        } else if let Some((category, Some(item))) = find_item(tag)
+            && is_kept(category, self.has_sequences)
+        {
             check_value(category, item, value, limits)?;
             let values = &mut self.values[category];
             values.resize(CATEGORIES[category].1.len(), b"");
@@ -139,7 +147,8 @@ impl<'a> DataBlock<'a> {
         rows: &mut Rows,
         limits: &ReadLimits,
     ) -> Result<()> {
-        let Some((category, _)) = find_item(tags[0]) else {
+        let found = find_item(tags[0]).map(|(category, _)| category);
+        let Some(category) = found.filter(|&category| is_kept(category, self.has_sequences)) else {
             while rows.next()? {}
             return Ok(());
         };
@@ -225,6 +234,7 @@ impl<'a> DataBlock<'a> {
                 table.components.entry(text8(id)).or_insert(kind);
             }
         }
+        self.set_sequences(table);
         self.set_header(&mut table.header);
         // The UniProt residues that atoms themselves name take precedence over references.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
@@ -285,6 +295,35 @@ impl<'a> DataBlock<'a> {
         }
     }
 
+    /// Gives each chain the sequence of its entity. A sequence whose positions are not 1, 2, 3 and so
+    /// on is none.
+    fn set_sequences(&self, table: &mut AtomTable) {
+        let mut of_entity: HashMap<&[u8], Option<Vec<Text8>>> = HashMap::new();
+        for [entity, number, component] in self.table::<3>(SEQUENCE) {
+            let known = of_entity.entry(entity).or_insert_with(|| Some(Vec::new()));
+            let Some(sequence) = known else {
+                continue;
+            };
+            let last = sequence.len() as i32;
+            match int(number) {
+                Some(number) if number == last + 1 => sequence.push(text8(component)),
+                // Another component at the position of the last one.
+                Some(number) if number == last && last > 0 => {}
+                _ => *known = None,
+            }
+        }
+        let sequences = of_entity.into_iter().filter_map(|(entity, sequence)| {
+            let sequence: Arc<[Text8]> = sequence?.into();
+            Some((table.names.intern(entity), sequence))
+        });
+        let sequences: HashMap<NameId, Arc<[Text8]>> = sequences.collect();
+        for (chain, raw) in (0..).zip(&table.chains) {
+            if let Some(sequence) = sequences.get(&raw.entity).filter(|_| raw.entity != NO_NAME) {
+                table.whole_sequences.insert(chain, Arc::clone(sequence));
+            }
+        }
+    }
+
     /// `_struct_ref` and `_struct_ref_seq`, of entries of the Protein Data Bank.
     fn add_references(&self, table: &mut AtomTable) {
         let mut targets = HashMap::new();
@@ -340,6 +379,7 @@ pub(in crate::structure::formats) fn check_rows(
 ) -> Result<()> {
     let (field, max) = match category {
         ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
+        SEQUENCE => ("residues_max", limits.residues_max),
         _ => ("chains_max", limits.chains_max),
     };
     let what = || format!("_{} has too many rows", CATEGORIES[category].0);
@@ -351,6 +391,11 @@ fn find_item(tag: &[u8]) -> Option<(usize, Option<usize>)> {
     let dot = tag.iter().position(|&byte| byte == b'.')?;
     let category = find_category(&tag[1..dot])?;
     Some((category, find_item_of(category, &tag[dot + 1..])))
+}
+
+/// Whether a category is kept in a data block that keeps the sequences of entities, or does not.
+pub(in crate::structure::formats) fn is_kept(category: usize, has_sequences: bool) -> bool {
+    category != SEQUENCE || has_sequences
 }
 
 /// The number of a category that is kept.

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::structure::atom_table::{AtomTable, NO_NAME, NameId, Names};
+use crate::structure::atom_table::{AtomTable, NO_NAME, NameId, Names, RawChain};
 use crate::structure::decimal::int;
 use crate::structure::text8::{Text8, text8};
 
@@ -86,6 +86,23 @@ impl Seqres {
         chain.unobserved.push(unobserved);
     }
 
+    /// Gives each of the table's chains its sequence.
+    pub(super) fn give_sequences(&self, table: &mut AtomTable) {
+        for (chain, raw) in (0..).zip(&table.chains) {
+            let known = self.of_chain(raw).map(|known| known.components.as_slice());
+            if let Some(components) = known {
+                table.whole_sequences.insert(chain, components.into());
+            }
+        }
+    }
+
+    /// What is known of a chain that has a sequence.
+    fn of_chain(&self, raw: &RawChain) -> Option<&ChainSequence> {
+        let is_plain = raw.label == NO_NAME && raw.entity == NO_NAME;
+        let known = self.chains.get(&raw.auth).filter(|_| is_plain);
+        known.filter(|it| !it.components.is_empty())
+    }
+
     /// Sets the positions of the table's runs, from 1. Runs of chains whose residues and REMARK 465
     /// do not add up to SEQRES keep none.
     pub(super) fn number(&self, table: &mut AtomTable) {
@@ -97,10 +114,7 @@ impl Seqres {
             of_chain.entry((run.model, run.chain)).or_default().push(at);
         }
         for ((model, chain), runs) in of_chain {
-            let raw = table.chains[chain as usize];
-            let is_plain = raw.label == NO_NAME && raw.entity == NO_NAME;
-            let known = self.chains.get(&raw.auth).filter(|_| is_plain);
-            let Some(known) = known.filter(|it| !it.components.is_empty()) else {
+            let Some(known) = self.of_chain(&table.chains[chain as usize]) else {
                 continue;
             };
             let sites = sites(table, &runs);
