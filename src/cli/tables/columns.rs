@@ -258,7 +258,6 @@ fn of_variants() -> Vec<Column> {
 /// The residues of the pair and their distances are columns of the feature.
 fn of_contacts() -> Vec<Column> {
     vec![
-        entry_id(),
         Column::flag(
             "same_chain",
             "Whether both residues are of one chain.",

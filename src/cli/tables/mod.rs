@@ -11,6 +11,7 @@ mod columns;
 mod coordinates;
 mod csv_file;
 mod dictionary;
+mod ipc;
 mod json_file;
 mod parquet_file;
 mod part_file;
@@ -183,6 +184,7 @@ impl Tables {
                 columns: columns::columns(kind, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
+                shares_texts: kind == RowKind::Contact,
                 cores: cores.clone(),
             };
             Table::new(kind, folder.clone(), files, settings)
@@ -272,7 +274,8 @@ impl Tables {
         self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            is_flushed |= table.append(record, &self.pool)?;
+            // Row groups of contacts are of so few structures that their ends are no occasion to gather.
+            is_flushed |= table.append(record, &self.pool)? && table.kind != RowKind::Contact;
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.
@@ -448,7 +451,12 @@ impl Table {
     fn append(&mut self, record: &Arc<StructureRows>, pool: &ThreadPool) -> Result<bool> {
         let mut is_flushed = false;
         let mut text = record.text_bytes_max(self.kind);
-        if self.format != TableFormat::Parquet {
+        let has_dictionary = match self.format {
+            TableFormat::Parquet => true,
+            TableFormat::Arrow => self.files.shares_texts,
+            TableFormat::Csv | TableFormat::Json => false,
+        };
+        if !has_dictionary {
             // Without a dictionary each row has a copy of a text that all rows share.
             let each_row = text.once + text.each_row;
             text = TextBytes { once: 0, each_row };
