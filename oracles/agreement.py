@@ -102,6 +102,10 @@ def chain_order(rows, model):
 
 def place_rows(table, rows, model):
     """Bring a run's rows of a table in the model's order, None where they are others."""
+    if table == "residues":
+        # Residues that were not observed have no index.
+        observed = ~np.isnan(rows["res_index"])
+        rows = {name: values[observed] for name, values in rows.items()}
     count = len(next(iter(rows.values())))
     if table == "residues":
         order = np.argsort(rows["res_index"], kind="stable")

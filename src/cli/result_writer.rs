@@ -2,7 +2,7 @@
 //! standard output has no folder, and names rejected inputs on standard error.
 
 use super::annotations::Annotations;
-use super::config::CoordinateAtoms;
+use super::config::OptionalColumns;
 use super::core_time::CoreTime;
 use super::inputs::{InputDigests, structure_name};
 use super::output::{Committed, OutputFolder};
@@ -44,8 +44,8 @@ pub(super) struct ResultWriter {
     filter: Option<RowFilter>,
     /// The rows of the structure that is being written are decoded here, and of no other.
     annotations: Option<Arc<Annotations>>,
-    /// The atoms whose coordinates are columns.
-    coordinates: CoordinateAtoms,
+    /// What rows of residues have in this run alone.
+    optional: OptionalColumns,
     folder: Option<OutputFolder>,
     counters: Arc<RunCounters>,
     header: RunHeader,
@@ -101,7 +101,7 @@ impl ResultWriter {
             rows,
             filter,
             annotations: None,
-            coordinates: CoordinateAtoms::NONE,
+            optional: OptionalColumns::NONE,
             folder,
             counters,
             header,
@@ -119,12 +119,9 @@ impl ResultWriter {
         }
     }
 
-    /// The same writer, with the coordinates of these atoms.
-    pub(super) fn with_coordinates(self, coordinates: CoordinateAtoms) -> Self {
-        ResultWriter {
-            coordinates,
-            ..self
-        }
+    /// The same writer, with what these columns need.
+    pub(super) fn with_optional(self, optional: OptionalColumns) -> Self {
+        ResultWriter { optional, ..self }
     }
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
@@ -199,10 +196,14 @@ impl ResultWriter {
                 let join = |it: &Arc<Annotations>| it.join(structure_name(&source), &structure);
                 let joined = self.annotations.as_ref().map(join).transpose()?;
                 let joined = joined.unwrap_or_default();
-                let coordinates = Coordinates::of(&structure, self.coordinates);
+                let coordinates = Coordinates::of(&structure, self.optional.coordinates);
                 let rows = StructureRows::new(source, structure, features)
                     .with_coordinates(coordinates)
                     .with_annotations(joined);
+                let rows = match self.optional.unobserved {
+                    true => rows.with_unobserved(),
+                    false => rows,
+                };
                 let rows = match &self.filter {
                     Some(filter) => self.rows.cores().of(|| filter.select(rows)),
                     None => rows,

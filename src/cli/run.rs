@@ -220,7 +220,7 @@ pub(super) fn compute(
         digests,
     )?
     .with_annotations(plan.annotations.clone())
-    .with_coordinates(plan.config.tables.optional.coordinates);
+    .with_optional(plan.config.tables.optional);
     let streamed = {
         let items = &plan.config.input;
         let _progress = to

@@ -4,8 +4,8 @@ use super::*;
 
 /// A chain of four residues by SEQRES, of which two were observed, and one without SEQRES.
 const FILE: &str = "\
-REMARK 465     GLY A   2
-REMARK 465     XYZ A   4
+REMARK 465     GLY A     2 
+REMARK 465     XYZ A     4 
 SEQRES   1 A    4  MSE GLY TRP XYZ
 HETATM    1  CA  MSE A   1       0.000   0.000   0.000  1.00  9.00           C
 ATOM      2  CA  TRP A   3       8.000   0.000   0.000  1.00  9.00           C
@@ -96,6 +96,117 @@ fn a_sequence_whose_positions_have_gaps_is_none() {
     assert_eq!(of(["0", "1", "2"]), "");
     assert_eq!(of(["2", "1", "2"]), "");
     assert_eq!(of(["1", "x", "2"]), "");
+}
+
+/// A run's rows of residues: a list of fields each, the header first.
+fn residues(input: &str, more: &[&str]) -> Vec<Vec<String>> {
+    let args = [
+        input,
+        "-o",
+        "-",
+        "--format",
+        "csv",
+        "--features",
+        "rg,torsions",
+    ];
+    let output = run_well(&[&args[..], more].concat());
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(&output.stdout[..]);
+    let rows = reader.records().map(Result::unwrap);
+    rows.map(|row| row.iter().map(str::to_owned).collect())
+        .collect()
+}
+
+/// These columns of rows.
+fn picked(rows: &[Vec<String>], columns: &[&str]) -> Vec<String> {
+    let place = |name: &&str| rows[0].iter().position(|it| it == name).unwrap();
+    let places: Vec<usize> = columns.iter().map(place).collect();
+    let row = |row: &Vec<String>| {
+        let fields: Vec<&str> = places.iter().map(|&at| &*row[at]).collect();
+        fields.join(" ")
+    };
+    rows[1..].iter().map(row).collect()
+}
+
+const UNOBSERVED: [&str; 2] = ["--set", "unobserved=true"];
+
+#[test]
+fn residues_that_were_not_observed_have_rows_at_their_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gaps.pdb");
+    fs::write(&file, FILE).unwrap();
+    let rows = residues(str_of(&file), &UNOBSERVED);
+    let columns = [
+        "auth_asym_id",
+        "auth_seq_id",
+        "comp_id",
+        "aa",
+        "observed",
+        "res_index",
+        "break_before",
+    ];
+    let expected = [
+        "A 1 MSE M true 0 true",
+        "A 2 GLY G false  ",
+        "A 3 TRP W true 1 true",
+        "A 4 XYZ X false  ",
+        "B 1 ALA A true 2 true",
+        "B 2 UNK X true 3 false",
+    ];
+    assert_eq!(picked(&rows, &columns), expected);
+    let chosen = [&UNOBSERVED[..], &["--where", "not observed and aa == 'G'"]].concat();
+    let rows = residues(str_of(&file), &chosen);
+    assert_eq!(picked(&rows, &["comp_id", "phi"]), ["GLY "]);
+}
+
+#[test]
+fn rows_of_residues_that_were_not_observed_change_no_other_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let annotations = folder.path().join("numbers.csv");
+    let text = "structure,chain,residue,number\n4cup,A,1856,7\n4cup,A,1972,8\n";
+    fs::write(&annotations, text).unwrap();
+    let annotations = format!("annotations={:?}", str_of(&annotations));
+    for name in ["4cup.cif.gz", "1bd2.pdb.gz", "3jqh.cif.gz", "1ubi.pdb"] {
+        let input = format!("{SAMPLES}/{name}");
+        let more = ["--set", &annotations, "--set", "coordinates=ca"];
+        let without = residues(&input, &more);
+        let mut with = residues(&input, &[&more[..], &UNOBSERVED].concat());
+        let observed = with[0].iter().position(|it| it == "observed").unwrap();
+        let unobserved = with.len() - without.len();
+        with.retain(|row| row[observed] != "false");
+        with.iter_mut().for_each(|row| drop(row.remove(observed)));
+        assert!(with == without, "{name}");
+        assert_eq!(unobserved > 0, name != "1ubi.pdb", "{name}");
+    }
+}
+
+#[test]
+fn residues_that_were_not_observed_are_those_that_the_entries_list() {
+    let columns = ["auth_asym_id", "comp_id", "auth_seq_id", "label_seq_id"];
+    let of = |name: &str| {
+        let where_unobserved = ["--where", "not observed"];
+        let more = [&UNOBSERVED[..], &where_unobserved].concat();
+        picked(&residues(&format!("{SAMPLES}/{name}"), &more), &columns)
+    };
+    // `_pdbx_unobs_or_zero_occ_residues`
+    assert_eq!(of("4cup.cif.gz"), ["A VAL 1971 116", "A SER 1972 117"]);
+    let packed = fs::read(format!("{SAMPLES}/1bd2.pdb.gz")).unwrap();
+    let mut file = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(&packed[..]);
+    std::io::Read::read_to_string(&mut decoder, &mut file).unwrap();
+    let lines = file.lines().filter(|line| line.starts_with("REMARK 465"));
+    let listed = lines.filter_map(|line| {
+        let number: i32 = line.get(21..26)?.trim().parse().ok()?;
+        Some(format!(
+            "{} {} {number} ",
+            line[18..20].trim(),
+            &line[15..18]
+        ))
+    });
+    let listed: Vec<String> = listed.collect();
+    assert!(listed.len() > 10);
+    assert_eq!(of("1bd2.pdb.gz"), listed);
 }
 
 #[test]

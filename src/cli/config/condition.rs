@@ -141,11 +141,14 @@ impl Condition {
             (&*decl.name, value_type)
         });
         let coordinates: Vec<String> = optional.coordinates.columns().map(|it| it.0).collect();
+        let of_unobserved = [("observed", ValueType::Flag)];
+        let of_unobserved = of_unobserved.into_iter().filter(|_| optional.unobserved);
         let of_frames = FRAME_KEYS.into_iter().filter(|_| optional.has_frames);
         let of_coordinates = coordinates.iter().map(|name| (&**name, ValueType::Real));
         let keys = RESIDUE_KEYS
             .into_iter()
             .chain(of_frames)
+            .chain(of_unobserved)
             .chain(of_coordinates);
         let columns: Vec<_> = keys.chain(of_features).collect();
         parser::parse(text, &columns)

@@ -197,7 +197,8 @@ impl Config {
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
-        reading.sequences = keys.flag("seqres", false);
+        let sequences = ["seqres", "unobserved"].map(|key| keys.flag(key, false));
+        reading.sequences = sequences.contains(&true);
         let backend = keys.choice("backend", &BACKENDS);
         let device = resolve_device(&mut keys);
         let nvrtc = resolve_code_path(&mut keys, "nvrtc");
@@ -217,7 +218,7 @@ impl Config {
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
-        let tables = resolve_tables(&mut keys, coordinates, reading.sequences);
+        let tables = resolve_tables(&mut keys, coordinates, sequences);
         let wanted = resolve_wanted(&mut keys);
         let condition = resolve_where(&mut keys, &features, &tables, &reductions);
         Ok(Config {

@@ -82,21 +82,24 @@ pub(in crate::cli) struct OptionalColumns {
     pub(in crate::cli) coordinates: CoordinateAtoms,
     /// Whether the table of chains has the whole sequences.
     pub(in crate::cli) seqres: bool,
+    /// Whether the table of residues has rows of residues that were not observed.
+    pub(in crate::cli) unobserved: bool,
 }
 
 impl OptionalColumns {
     /// None of them.
-    #[cfg(test)]
     pub(in crate::cli) const NONE: OptionalColumns = OptionalColumns {
         has_frames: false,
         coordinates: CoordinateAtoms::NONE,
         seqres: false,
+        unobserved: false,
     };
     /// All of them.
     pub(in crate::cli) const ALL: OptionalColumns = OptionalColumns {
         has_frames: true,
         coordinates: CoordinateAtoms::ALL,
         seqres: true,
+        unobserved: true,
     };
 }
 
@@ -169,7 +172,7 @@ impl Compression {
 pub(super) fn resolve_tables(
     keys: &mut Resolver,
     coordinates: CoordinateAtoms,
-    seqres: bool,
+    [seqres, unobserved]: [bool; 2],
 ) -> TableSettings {
     let format = keys.choice(
         "tables.format",
@@ -188,6 +191,7 @@ pub(super) fn resolve_tables(
             has_frames: keys.entry("topology").is_some(),
             coordinates,
             seqres,
+            unobserved,
         },
     }
 }

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
 /// What sets do not hold: its key, the value that asks for it as JSON, and what it is.
-const ABSENT: [(&str, &str, &str); 2] = [
+const ABSENT: [(&str, &str, &str); 3] = [
     ("ligands", "\"keep\"", "ligands"),
     ("seqres", "true", "whole sequences"),
+    ("unobserved", "true", "residues that were not observed"),
 ];
 
 /// What the files of a packed set state of how it was made.

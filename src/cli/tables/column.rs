@@ -37,6 +37,7 @@ enum Source {
     Integer(OfRow<Option<i32>>),
     Real(OfRow<Option<f32>>),
     Flag(OfRow<bool>),
+    FlagOrNull(OfRow<Option<bool>>),
     /// The coordinates of an atom of residues along an axis, both by their index.
     Coordinate(usize, usize),
     Feature(FeatureColumn),
@@ -109,6 +110,11 @@ impl Column {
     /// True or false.
     pub(super) fn flag(name: &str, about: &str, of: OfRow<bool>) -> Self {
         Column::new(name, Kind::Flag, about, Source::Flag(of))
+    }
+
+    /// True, false or null.
+    pub(super) fn flag_or_null(name: &str, about: &str, of: OfRow<Option<bool>>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::FlagOrNull(of)).nullable()
     }
 
     /// A feature's column, the one at `index` of its table of features.
@@ -229,6 +235,10 @@ impl Column {
                 let flags: Vec<bool> = rows_of(group, of).collect();
                 Arc::new(BooleanArray::from(flags))
             }
+            Source::FlagOrNull(of) => {
+                let flags: Vec<Option<bool>> = rows_of(group, of).collect();
+                Arc::new(BooleanArray::from(flags))
+            }
             Source::Coordinate(atom, axis) => {
                 let of_range = |RowRange { of, rows }: &RowRange| {
                     let rows = rows.clone();
@@ -307,7 +317,13 @@ impl FeatureColumn {
         for RowRange { of: record, rows } in group {
             let own = typed(record.features.column(self.rows.features(), self.index));
             match self.rows {
-                RowKind::Residue | RowKind::Structure | RowKind::Contact => {
+                RowKind::Residue => {
+                    // Residues that were not observed follow all others, and have no values.
+                    let given = own.len().clamp(rows.start, rows.end);
+                    values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
+                    values.resize(values.len() + (rows.end - given), null);
+                }
+                RowKind::Structure | RowKind::Contact => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {

@@ -69,7 +69,7 @@ pub(super) fn columns(
     }
     columns.extend(match kind {
         RowKind::Residue => {
-            let mut columns = of_residues();
+            let mut columns = of_residues(optional.unobserved);
             columns.extend(optional.coordinates.columns().map(Column::coordinate));
             columns
         }
@@ -144,18 +144,26 @@ fn named(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn of_residues() -> Vec<Column> {
-    vec![
-        Column::integer(
+/// The columns of residues; with `unobserved` some are null for residues that were not observed.
+fn of_residues(unobserved: bool) -> Vec<Column> {
+    let null_of_unobserved = |column: Column| match unobserved {
+        true => column.nullable(),
+        false => column,
+    };
+    let break_before = "Whether the residue is not linked to the residue in the row before.";
+    let mut columns = vec![
+        null_of_unobserved(Column::integer(
             "res_index",
             "The residue's index in the structure, from 0.",
-            |_, row| Some(row as i32),
-        ),
+            |r, row| r.is_observed(row).then_some(row as i32),
+        )),
         entry_id(),
         author_chain(|r, row| named(&r.chain_of(row).auth_asym_id)),
-        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
-            Some(r.residue(row).auth_seq_id)
-        }),
+        null_of_unobserved(Column::integer(
+            "auth_seq_id",
+            "The author's residue number.",
+            |r, row| r.number(row),
+        )),
         Column::code(
             "ins_code",
             "The insertion code.",
@@ -188,11 +196,14 @@ fn of_residues() -> Vec<Column> {
             |r, row| r.residue(row).aa,
             Some(b'X'),
         ),
-        Column::flag(
-            "break_before",
-            "Whether the residue is not linked to the residue in the row before.",
-            |r, row| r.residue(row).break_before,
-        ),
+        match unobserved {
+            true => Column::flag_or_null("break_before", break_before, |r, row| {
+                r.is_observed(row).then(|| r.residue(row).break_before)
+            }),
+            false => Column::flag("break_before", break_before, |r, row| {
+                r.residue(row).break_before
+            }),
+        },
         Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
             let uniprot = r.residue(row).uniprot?;
             Some(&r.structure.uniprot[uniprot.accession as usize])
@@ -204,7 +215,15 @@ fn of_residues() -> Vec<Column> {
             |r, row| Some(r.residue(row).uniprot?.position),
         )
         .nullable(),
-    ]
+    ];
+    if unobserved {
+        columns.push(Column::flag(
+            "observed",
+            "Whether the residue was observed: false for one that only the chain's sequence has.",
+            |r, row| r.is_observed(row),
+        ));
+    }
+    columns
 }
 
 /// The residue is that of the annotation, also where the structure has no such residue.

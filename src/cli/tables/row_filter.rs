@@ -50,7 +50,7 @@ impl RowFilter {
 
     /// Selects the residues for which the condition holds.
     pub(crate) fn select(&self, record: StructureRows) -> StructureRows {
-        let residues = record.structure.residues.len();
+        let residues = record.all_residues();
         let all = [RowRange {
             of: Arc::new(record),
             rows: 0..residues,

@@ -5,7 +5,7 @@ use super::super::config::RowKind;
 use super::super::inputs::structure_name;
 use super::coordinates::Coordinates;
 use crate::features::{Column, FeatureTable, TableName};
-use crate::structure::{Chain, Ligand, Residue, Structure};
+use crate::structure::{Chain, Ligand, Residue, Structure, UnobservedResidue};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub(crate) struct StructureRows {
     pub(super) chains: Arc<[ChainRow]>,
     /// By chain, if there are contacts: its first position in the sequence, where it has positions.
     first_positions: Vec<Option<i32>>,
+    /// Residues that were not observed, if they have rows: their indices are those after the
+    /// structure's residues.
+    unobserved: Vec<UnobservedResidue>,
     /// The residues that have rows; `None` for all.
     pub(super) selected: Option<BooleanBuffer>,
     /// What the annotations bring.
@@ -98,6 +101,7 @@ impl StructureRows {
             atoms,
             features: Arc::new(features),
             coordinates: Coordinates::default(),
+            unobserved: Vec::new(),
             selected: None,
             joined: Joined::default(),
         }
@@ -106,6 +110,14 @@ impl StructureRows {
     /// The same rows with what the annotations bring.
     pub(crate) fn with_annotations(self, joined: Joined) -> Self {
         StructureRows { joined, ..self }
+    }
+
+    /// The same rows with those of residues that were not observed.
+    pub(crate) fn with_unobserved(self) -> Self {
+        StructureRows {
+            unobserved: self.structure.unobserved(),
+            ..self
+        }
     }
 
     /// The same rows with these coordinates.
@@ -135,6 +147,7 @@ impl StructureRows {
             atoms: self.atoms,
             features: Arc::clone(&self.features),
             coordinates: Coordinates::default(),
+            unobserved: Vec::new(),
             chains: Arc::clone(&self.chains),
             first_positions: Vec::new(),
             selected: self.selected.clone(),
@@ -155,19 +168,48 @@ impl StructureRows {
         let count = match (kind, &self.selected) {
             (RowKind::Variant, _) => self.joined.variants.residues.len(),
             _ if self.is_of_variants() => 0,
+            (RowKind::Residue, None) => return self.residue_ranges(),
             (RowKind::Residue, Some(selected)) => {
-                return selected
-                    .set_slices()
-                    .map(|(start, end)| start..end)
-                    .collect();
+                let all = self.residue_ranges().into_iter();
+                return all.flat_map(|range| selected_in(selected, range)).collect();
             }
-            (RowKind::Residue, None) => self.structure.residues.len(),
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
             (RowKind::Contact, None) => self.features.rows(TableName::Contacts),
             (RowKind::Contact, Some(selected)) => return self.selected_pairs(selected),
         };
         std::iter::once(0..count).collect()
+    }
+
+    /// Indices of all residues in the order of their rows.
+    fn residue_ranges(&self) -> Vec<Range<usize>> {
+        let observed = self.structure.residues.len();
+        let mut ranges = Vec::new();
+        let (mut row, mut index) = (0, observed);
+        for group in self.unobserved.chunk_by(|a, b| a.before == b.before) {
+            ranges.extend([row..group[0].before, index..index + group.len()]);
+            (row, index) = (group[0].before, index + group.len());
+        }
+        ranges.push(row..observed);
+        ranges.retain(|range| !range.is_empty());
+        ranges
+    }
+
+    /// Number of residues, those that were not observed included.
+    pub(super) fn all_residues(&self) -> usize {
+        self.structure.residues.len() + self.unobserved.len()
+    }
+
+    /// Whether a residue was observed.
+    pub(super) fn is_observed(&self, row: usize) -> bool {
+        row < self.structure.residues.len()
+    }
+
+    /// The author's number of a residue; `None` if the file states none.
+    pub(super) fn number(&self, row: usize) -> Option<i32> {
+        let unobserved = row.checked_sub(self.structure.residues.len());
+        let is_numbered = unobserved.is_none_or(|at| self.unobserved[at].is_numbered);
+        is_numbered.then_some(self.residue(row).auth_seq_id)
     }
 
     /// The pairs of residues that both have rows.
@@ -251,7 +293,10 @@ impl StructureRows {
     }
 
     pub(super) fn residue(&self, row: usize) -> &Residue {
-        &self.structure.residues[row]
+        let residues = &self.structure.residues;
+        residues
+            .get(row)
+            .unwrap_or_else(|| &self.unobserved[row - residues.len()].residue)
     }
 
     /// The residue of a variant's row, by its index.
@@ -278,6 +323,14 @@ impl StructureRows {
     pub(super) fn breaks(&self) -> u32 {
         self.chains.iter().map(|chain| chain.breaks).sum()
     }
+}
+
+/// The parts of `range` whose residues are selected.
+fn selected_in(selected: &BooleanBuffer, range: Range<usize>) -> Vec<Range<usize>> {
+    let part = selected.slice(range.start, range.len());
+    let ranges = part.set_slices();
+    let moved = ranges.map(|(start, end)| range.start + start..range.start + end);
+    moved.collect()
 }
 
 fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {

@@ -81,6 +81,9 @@ fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
         if optional.has_frames {
             expected.splice(3..3, FRAME_KEYS);
         }
+        if optional.unobserved {
+            expected.push(("observed", ValueType::Flag));
+        }
         let coordinates: Vec<String> = optional.coordinates.columns().map(|it| it.0).collect();
         let of_coordinates = coordinates.iter().map(|name| (&**name, ValueType::Real));
         expected.extend(of_coordinates);
