@@ -8,7 +8,7 @@
 use super::super::config::Compression;
 use super::column::Column;
 use super::ipc::{EncodedColumn, Encoding, IpcFile, from_arrow};
-use super::part_file::{Encoded, FileSpec, Format, Task};
+use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use super::schema::{arrow_schema, plain_schema};
 use super::statistics::ValueStatistics;
@@ -55,10 +55,7 @@ pub(super) enum ColumnData {
     Texts(Vec<ArrayRef>),
 }
 
-impl Format for ArrowFile {
-    /// A column.
-    type Encoded = ColumnData;
-
+impl FileFormat for ArrowFile {
     fn start(file: File, spec: &FileSpec) -> Result<Self> {
         let (codec, level) = match spec.compression {
             Compression::None => (None, None),
@@ -78,6 +75,11 @@ impl Format for ArrowFile {
             dictionaries,
         })
     }
+}
+
+impl Format for ArrowFile {
+    /// A column.
+    type Encoded = ColumnData;
 
     fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ColumnData>>> {
         let task = |index: usize| {
@@ -119,7 +121,7 @@ impl Format for ArrowFile {
         self.file.batch(&columns)
     }
 
-    fn finish(self) -> Result<File> {
+    fn finish(self) -> Result<Option<File>> {
         let fields = self.schema.fields().iter().zip(&self.dictionaries);
         let columns = fields.map(|(field, dictionary)| -> ArrayRef {
             let array = new_empty_array(field.data_type());
@@ -128,7 +130,7 @@ impl Format for ArrowFile {
                 Some(_) => Arc::new(dictionary.empty_array()),
             }
         });
-        self.file.finish(columns.collect())
+        self.file.finish(columns.collect()).map(Some)
     }
 }
 
@@ -181,7 +183,7 @@ impl FileDictionary {
 }
 
 /// The schema of a file, with the file's metadata.
-fn file_schema(spec: &FileSpec) -> Schema {
+pub(super) fn file_schema(spec: &FileSpec) -> Schema {
     let metadata = spec.metadata.iter();
     let metadata = metadata.map(|(key, value)| ((*key).to_owned(), value.clone()));
     let schema = match spec.shares_texts {
@@ -192,7 +194,7 @@ fn file_schema(spec: &FileSpec) -> Schema {
 }
 
 /// The arrays of a column one after the other, with plain strings in place of dictionaries.
-fn one_array(arrays: &[ArrayRef]) -> std::result::Result<ArrayRef, ArrowError> {
+pub(super) fn one_array(arrays: &[ArrayRef]) -> std::result::Result<ArrayRef, ArrowError> {
     if arrays[0].as_any_dictionary_opt().is_some() {
         return Ok(Arc::new(plain_texts(arrays)));
     }
