@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 /// The keys that decide what is read from a structure file.
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
-/// What sets do not hold: its key, the value that asks for it as JSON, and what it is.
-const ABSENT: [(&str, &str, &str); 3] = [
-    ("ligands", "\"keep\"", "ligands"),
-    ("seqres", "true", "whole sequences"),
-    ("unobserved", "true", "residues that were not observed"),
+/// What sets do not hold: its key, the word that asks for it (`None` where it is true), and its name.
+const ABSENT: [(&str, Option<&str>, &str); 3] = [
+    ("ligands", Some("keep"), "ligands"),
+    ("seqres", None, "whole sequences"),
+    ("unobserved", None, "residues that were not observed"),
 ];
 
 /// What the files of a packed set state of how it was made.
@@ -26,8 +26,9 @@ pub(in crate::cli) struct SetSettings {
 /// The settings of a config that decide what is read from a structure file.
 pub(in crate::cli) fn reader_settings(settings: &[(&'static str, Json)]) -> Map<String, Json> {
     let is_of_reader = |(key, value): &&(&'static str, Json)| {
-        let is_asked =
-            |(absent, asked, _): &(&str, &str, &str)| absent == key && value.to_string() == *asked;
+        let is_asked = |(absent, word, _): &(&str, Option<&str>, &str)| {
+            absent == key && word.map_or(*value == true, |word| *value == word)
+        };
         READER_KEYS.contains(key) || ABSENT.iter().any(is_asked)
     };
     let of_reader = settings.iter().filter(is_of_reader);
@@ -88,7 +89,8 @@ impl SetSettings {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config): a setting differs, with both values.
     pub(in crate::cli) fn check_run(&self, run: &Map<String, Json>) -> Result<()> {
         let mut absent = ABSENT.iter();
-        if let Some((key, asked, what)) = absent.find(|(key, ..)| run.contains_key(*key)) {
+        if let Some((key, _, what)) = absent.find(|(key, ..)| run.contains_key(*key)) {
+            let asked = &run[*key];
             let message = format!("`{key}` is {asked}, and packed sets have no {what}");
             let fix = format!("run over the structure files, or leave `{key}` out");
             return Err(Error::config(message).fix(fix));
