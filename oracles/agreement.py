@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from reference import Rule
+from reference import Rule, Values
 from tables import TABLES, read_dump
 
 HEADER = (
@@ -102,6 +102,10 @@ def chain_order(rows, model):
 
 def place_rows(table, rows, model):
     """Bring a run's rows of a table in the model's order, None where they are others."""
+    if table == "residues":
+        # Residues that were not observed have no index.
+        observed = ~np.isnan(rows["res_index"])
+        rows = {name: values[observed] for name, values in rows.items()}
     count = len(next(iter(rows.values())))
     if table == "residues":
         order = np.argsort(rows["res_index"], kind="stable")
@@ -109,6 +113,9 @@ def place_rows(table, rows, model):
     elif table == "chains":
         order = chain_order(rows, model)
         same = order is not None
+    elif table == "contacts":
+        order, keys = np.arange(count), pair_keys(rows["res_index_i"], rows["res_index_j"])
+        same = bool((np.diff(keys) > 0).all())
     else:
         order, same = np.arange(count), count == 1
     return {name: values[order] for name, values in rows.items()} if same else None
@@ -119,6 +126,8 @@ def columns_of(run, model, problems):
     found = {}
     for table in run.tables:
         rows = run.rows(table, model.key)
+        if rows is None and table == "contacts":
+            rows = {name: np.zeros(0) for name in run.columns(table)}
         if rows is None:
             if table == "structures" or len(model):
                 problems[f"{table}: {model.key} is not in the run"] += 1
@@ -128,6 +137,30 @@ def columns_of(run, model, problems):
             problems[f"{table}: {model.key} has other rows than in the dump"] += 1
             del found[table]
     return found
+
+
+def pair_keys(i, j):
+    """A number for each pair of residues, in the order of i and j."""
+    return i.astype(np.int64) << 32 | j.astype(np.int64)
+
+
+def place_pairs(reference, theirs):
+    """Columns of pairs by an oracle and by a run, of all pairs of either; NaN where one lacks it."""
+    own = {name: values.values for name, values in reference.items()}
+    sides = [own, {name: theirs[name] for name in own if name in theirs}]
+    keys = [pair_keys(side["res_index_i"], side["res_index_j"]) for side in sides]
+    both = np.union1d(*keys)
+
+    def placed(values, keys):
+        out = np.full(len(both), np.nan)
+        out[np.searchsorted(both, keys)] = values
+        return out
+
+    own, theirs = [
+        {name: placed(values, keys) for name, values in side.items()}
+        for side, keys in zip(sides, keys, strict=True)
+    ]
+    return {name: Values(values) for name, values in own.items()}, theirs
 
 
 # ---- The table
@@ -151,7 +184,10 @@ class Report:
             columns = theirs.get(oracle.table, {})
             if not any(name in columns for name in oracle.rules):
                 continue
-            for name, values in self.references.compute(oracle, model, given).items():
+            found = self.references.compute(oracle, model, given)
+            if oracle.table == "contacts" and found:
+                found, columns = place_pairs(found, columns)
+            for name, values in found.items():
                 if name in columns:
                     self.of(oracle, name).add(model.key, values, columns[name])
 

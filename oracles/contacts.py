@@ -1,9 +1,10 @@
-"""Contact numbers, the weighted contact number, and means over contacts."""
+"""Contact numbers, the weighted contact number, means over contacts, and pairs in contact."""
 
 import numpy as np
 
 from b_factors import of_c_alphas_by_kind
 from reference import EXACT, Rule, Values, oracle
+from tables import once
 
 CA_CUTOFFS, CB_CUTOFFS = (8, 10, 12), (8, 10)
 SMOOTH_RADIUS = 10  # A
@@ -88,3 +89,70 @@ def smoothed(model, _settings):
 
     b, plddt = of_c_alphas_by_kind(model)
     return {"smooth_b_ca": mean(b), "smooth_plddt": mean(plddt)}
+
+
+@once
+def positions(model):
+    """Where the residues are in the sequence, by row in chains without increasing positions."""
+    found = np.arange(len(model), dtype=float)
+    for _, rows in model.chains():
+        own = model.position[rows]
+        if not np.isnan(own).any() and (np.diff(own) > 0).all():
+            found[rows] = own
+    return found
+
+
+def least_squares(model, pairs):
+    """The smallest squared distance of an atom of one residue and one of the other, of each pair.
+
+    In (0.001 A)^2, which double precision holds exactly.
+    """
+    atoms = model.residue_atoms
+    most = max((len(own) for own in atoms), default=0)
+    xyz = np.full((len(model), most, 3), np.nan)
+    for row, own in enumerate(atoms):
+        xyz[row, : len(own)] = model.atom_xyz[own]
+    squares = np.zeros(len(pairs))
+    for start in range(0, len(pairs), 2048):
+        i, j = pairs[start : start + 2048].T
+        delta = xyz[i][:, :, None, :] - xyz[j][:, None, :, :]
+        squares[start : start + 2048] = np.nanmin((delta * delta).sum(axis=3), axis=(1, 2))
+    return squares
+
+
+def angstrom(squares):
+    return (np.sqrt(squares) / 1000).astype(np.float32).astype(float)
+
+
+@oracle(
+    table="contacts",
+    package="scipy",
+    golden=False,
+    rules=dict.fromkeys(
+        ["res_index_i", "res_index_j", "distance", "min_distance", "same_chain", "separation"], EXACT
+    ),
+)
+def contacts(model, settings):
+    """Pairs of residues whose C-alphas, or C-betas, are within the cutoff; cKDTree."""
+    if settings.contacts["atom"] == "ca":
+        xyz, there = model.xyz["ca"], model.has["ca"]
+    elif settings.contacts["atom"] == "cb":
+        xyz, there = virtual_c_beta(model)
+    else:
+        return {}
+    rows = np.flatnonzero(there)
+    pairs = np.sort(rows[near_pairs(xyz[rows], settings.contacts["cutoff"])], axis=1)
+    same = model.chain[pairs[:, 0]] == model.chain[pairs[:, 1]]
+    if settings.contacts["chains"] == "own":
+        pairs, same = pairs[same], same[same]
+    i, j = pairs.T
+    delta, position = xyz[i] - xyz[j], positions(model)
+    columns = {
+        "res_index_i": i.astype(float),
+        "res_index_j": j.astype(float),
+        "distance": angstrom((delta * delta).sum(axis=1)),
+        "min_distance": angstrom(least_squares(model, pairs)),
+        "same_chain": same.astype(float),
+        "separation": np.where(same, position[j] - position[i], np.nan),
+    }
+    return {name: Values(values) for name, values in columns.items()}

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tables import TABLES, read_dump
+from tables import TABLES as ALL, read_dump
+
+# The table of contacts has no golden one.
+TABLES = ALL[:3]
 
 # Columns whose tolerance is absolute; the others have seven digits.
 DECIMALS = {"eigenvector": 6, "eigenvector_residual": 8, "rsa": 6, "rsa_w25": 6}

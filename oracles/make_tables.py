@@ -34,7 +34,7 @@ from tables import Run, config_of
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "networks", "ligands", "summaries",
+    "interfaces", "networks", "ligands", "coordinates", "summaries",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)
@@ -43,6 +43,7 @@ for module in MODULES:
 # Options of the script, and the settings of a run that they are.
 SETTINGS = {"points": "sasa.points", "dssp": "dssp.version", "select": "cluster.select"}
 DEFAULTS = {"points": 100, "dssp": 2, "select": []}
+CONTACTS = {"atom": "none", "cutoff": 10.0, "chains": "all"}
 # What references are of, whatever a run says.
 ASSUMED = {
     "contact_number.chains": "all", "contact_order.cutoff": 6.0,
@@ -59,6 +60,7 @@ def take_settings(settings, config):
         if getattr(settings, option) is None:
             default = DEFAULTS[option]
             setattr(settings, option, type(default)(config.get(key, default)))
+    settings.contacts = {key: config.get(f"contacts.{key}", CONTACTS[key]) for key in CONTACTS}
     for key, value in ASSUMED.items():
         if config.get(key, value) != value:
             print(f"the run has {key} = {config[key]}, and references are of {value}")

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from contacts import near_pairs
+from contacts import near_pairs, positions
 from reference import EXACT, Rule, Values, oracle
 from tables import once
 
@@ -125,18 +125,6 @@ def cluster(model, settings):
     labels = clusters_of(model, selected(model, settings.select)).astype(float)
     # SciPy numbers components in the order of their first nodes.
     return {"cluster": Values(np.where(labels < 0, np.nan, labels))}
-
-
-@once
-@once
-def positions(model):
-    """Where the residues are in the sequence, by row in chains without increasing positions."""
-    found = np.arange(len(model), dtype=float)
-    for _, rows in model.chains():
-        own = model.position[rows]
-        if not np.isnan(own).any() and (np.diff(own) > 0).all():
-            found[rows] = own
-    return found
 
 
 def contact_orders(model):

@@ -74,7 +74,8 @@ class Oracle:
 
     `of_run`: it starts from other columns of the run, which it is given (where
     there is no run, from references). `slow`: worth keeping in a cache, for as
-    long as what `depends` returns for settings and model stays the same.
+    long as what `depends` returns for settings and model stays the same. `golden`:
+    golden tables have its columns.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Oracle:
     of_run: bool
     slow: bool
     depends: object
+    golden: bool
 
     def title(self):
         return f"{self.package} {version(self.package) or ''}".strip() if self.package else "NumPy"
@@ -93,12 +95,12 @@ class Oracle:
 ORACLES = []
 
 
-def oracle(rules, table="residues", package=None, of_run=False, slow=False, depends=None):
+def oracle(rules, table="residues", package=None, of_run=False, slow=False, depends=None, golden=True):
     """Register a function as the oracle of some columns."""
 
     def register(function):
         name, on = function.__name__, depends or (lambda _settings, _model: None)
-        ORACLES.append(Oracle(name, table, package, rules, function, of_run, slow, on))
+        ORACLES.append(Oracle(name, table, package, rules, function, of_run, slow, on, golden))
         return function
 
     return register
@@ -172,7 +174,7 @@ class References:
         """{table: {column: values}} by the first oracle of each."""
         found = {table: {} for table in TABLES}
         for oracle in self.oracles:
-            if set(oracle.rules) <= set(found[oracle.table]):
+            if not oracle.golden or set(oracle.rules) <= set(found[oracle.table]):
                 continue
             for name, values in self.compute(oracle, model, found["residues"]).items():
                 found[oracle.table].setdefault(name, values.values)

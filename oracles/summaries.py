@@ -107,6 +107,13 @@ def chains(model, _settings):
     return table(chain_rows(model), functions)
 
 
+@oracle(table="chains", rules={"sequence": EXACT}, golden=False)
+def sequences(model, _settings):
+    """The one-letter codes of each chain's rows."""
+    letters = ["".join(model.aa[rows]) for rows in chain_rows(model)]
+    return {"sequence": Values(np.array(letters, dtype=object))}
+
+
 @oracle(table="chains", rules=OF_RUN, of_run=True)
 def chains_from_rows(model, _settings, given):
     """What the run's own residues say of each chain."""

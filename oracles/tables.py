@@ -42,7 +42,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 
-TABLES = ("residues", "chains", "structures")
+TABLES = ("residues", "chains", "structures", "contacts")
 BACKBONE = ["n", "ca", "c", "o", "cb"]
 RESIDUE_TEXT = ["source", "chain_id", "ins", "comp", "parent", "aa"]
 RESIDUE_NUMBERS = [

@@ -322,6 +322,7 @@ fn compute(
         InputDigests::default(),
     )?
     .with_annotations(plan.annotations.clone())
+    .with_optional(plan.config.tables.optional)
     .with_rejected_batches(rejected);
     let budget = plan.read_budget(engine.memory());
     let annotations = plan.annotations.as_ref();

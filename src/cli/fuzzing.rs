@@ -3,7 +3,7 @@
 //! Each returns whatever its input holds; a panic is a finding. Structures of packed files also go
 //! through all features and into the columns of the tables, as in a run.
 
-use super::config::Condition;
+use super::config::{Condition, OptionalColumns};
 use super::inputs::{ArchiveOptions, Archives, FrameRange, Shard, Sources, Trajectories};
 use super::path_text::text_of;
 use super::plan::thread_pool;
@@ -140,11 +140,12 @@ pub fn dcd(bytes: &[u8]) {
 pub fn condition(text: &str) {
     with_session(|session| {
         let columns = session.features.columns(TableName::Residues);
-        let Ok(condition) = Condition::parse(text, &columns, true) else {
+        let Ok(condition) = Condition::parse(text, &columns, OptionalColumns::ALL) else {
             return;
         };
         // Parentheses and `not` have a limit.
-        let opposite = Condition::parse(&format!("not ({text})"), &columns, true).ok();
+        let opposite =
+            Condition::parse(&format!("not ({text})"), &columns, OptionalColumns::ALL).ok();
         let features = |table: TableName| session.features.columns(table);
         let mut chosen = 0;
         for condition in [Some(condition), opposite].into_iter().flatten() {

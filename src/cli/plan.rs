@@ -421,7 +421,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
         reductions: &config.reductions,
         annotations: columns_of(annotations),
     };
-    let Some((kind, name)) = name_taken(sources, config.tables.has_frames) else {
+    let Some((kind, name)) = name_taken(sources, config.tables.optional) else {
         return Ok(());
     };
     let table = TABLES.iter().find(|(own, _)| *own == kind);

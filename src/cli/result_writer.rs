@@ -2,13 +2,16 @@
 //! standard output has no folder, and names rejected inputs on standard error.
 
 use super::annotations::Annotations;
+use super::config::OptionalColumns;
 use super::core_time::CoreTime;
 use super::inputs::{InputDigests, structure_name};
 use super::output::{Committed, OutputFolder};
 use super::rejected_batches::RejectedBatches;
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
-use super::tables::{ColumnStatistics, RowFilter, StructureRows, Tables, TerminalTable};
+use super::tables::{
+    ColumnStatistics, Coordinates, RowFilter, StructureRows, Tables, TerminalTable,
+};
 use super::terminal::complain;
 use crate::error::{Result, printable};
 use crate::features::{Features, Input};
@@ -42,6 +45,8 @@ pub(super) struct ResultWriter {
     filter: Option<RowFilter>,
     /// The rows of the structure that is being written are decoded here, and of no other.
     annotations: Option<Arc<Annotations>>,
+    /// What rows of residues have in this run alone.
+    optional: OptionalColumns,
     folder: Option<OutputFolder>,
     /// Gets the rejected inputs if there is no folder; without it they are named on standard error.
     rejected_batches: Option<RejectedBatches>,
@@ -99,6 +104,7 @@ impl ResultWriter {
             rows,
             filter,
             annotations: None,
+            optional: OptionalColumns::NONE,
             folder,
             rejected_batches: None,
             counters,
@@ -115,6 +121,11 @@ impl ResultWriter {
             annotations,
             ..self
         }
+    }
+
+    /// The same writer, with what these columns need.
+    pub(super) fn with_optional(self, optional: OptionalColumns) -> Self {
+        ResultWriter { optional, ..self }
     }
 
     /// The same writer, with rejected inputs as record batches.
@@ -199,7 +210,14 @@ impl ResultWriter {
                 let join = |it: &Arc<Annotations>| it.join(structure_name(&source), &structure);
                 let joined = self.annotations.as_ref().map(join).transpose()?;
                 let joined = joined.unwrap_or_default();
-                let rows = StructureRows::new(source, structure, features).with_annotations(joined);
+                let coordinates = Coordinates::of(&structure, self.optional.coordinates);
+                let rows = StructureRows::new(source, structure, features)
+                    .with_coordinates(coordinates)
+                    .with_annotations(joined);
+                let rows = match self.optional.unobserved {
+                    true => rows.with_unobserved(),
+                    false => rows,
+                };
                 let rows = match &self.filter {
                     Some(filter) => self.rows.cores().of(|| filter.select(rows)),
                     None => rows,

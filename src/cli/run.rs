@@ -219,7 +219,8 @@ pub(super) fn compute(
         committed,
         digests,
     )?
-    .with_annotations(plan.annotations.clone());
+    .with_annotations(plan.annotations.clone())
+    .with_optional(plan.config.tables.optional);
     let streamed = {
         let items = &plan.config.input;
         let _progress = to

@@ -12,7 +12,7 @@ use super::assembly::Generators;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
 use super::entry_header::EntryHeader;
-use super::model::{Chain, Truncation};
+use super::model::{Chain, SequenceResidue, Truncation};
 use super::read_limits::{ReadLimits, check, exceeded, reserve};
 use super::text8::{Text8, text8};
 use crate::Result;
@@ -221,6 +221,8 @@ pub(super) struct AtomTable {
     pub components: HashMap<Text8, Kind>,
     /// The components of chains whose sequence the file states without entities (SEQRES).
     pub sequences: Sequences,
+    /// Chains' whole sequences by chain, if they are wanted.
+    pub whole_sequences: HashMap<u32, Arc<[SequenceResidue]>>,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.
@@ -293,6 +295,7 @@ impl AtomTable {
             auth_asym_id: self.names.get(auth),
             label_asym_id: given(label),
             entity_id: given(entity),
+            sequence: self.whole_sequences.get(&chain).cloned(),
         }
     }
 

@@ -55,7 +55,7 @@ pub(crate) use entry_header::header_text;
 pub use formats::Format;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
-    MISSING, Residue, Structure, Truncation, Uniprot,
+    MISSING, Residue, SequenceResidue, Structure, Truncation, Uniprot,
 };
 #[cfg(feature = "cli")]
 pub(crate) use read_budget::BudgetShare;
@@ -65,4 +65,6 @@ pub use read_limits::ReadLimits;
 pub(crate) use read_limits::check as check_limit;
 pub use read_options::{Models, ReadOptions};
 pub use reader::{Reader, text_of};
+#[cfg(feature = "cli")]
+pub(crate) use sequence::UnobservedResidue;
 pub use topology::Topology;

@@ -218,6 +218,34 @@ pub struct Chain {
     pub label_asym_id: Option<Arc<str>>,
     /// `label_entity_id`; `None` in a PDB file.
     pub entity_id: Option<Arc<str>>,
+    /// The residues of the whole chain, also those that were not observed: SEQRES of a PDB file, or
+    /// the `_entity_poly_seq` of the entity, of which the first component of each position. `None`
+    /// if the file states none, or [`ReadOptions::sequences`](super::ReadOptions::sequences) is not
+    /// set.
+    pub sequence: Option<Arc<[SequenceResidue]>>,
+}
+
+/// A residue of a chain's sequence, observed or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceResidue {
+    /// Component id, padded with spaces.
+    pub comp_id: [u8; 8],
+    /// The author's residue number: of the observed residue or of REMARK 465 in a PDB file, and of
+    /// `_pdbx_poly_seq_scheme` in an mmCIF file. `None` if the file states none.
+    pub auth_seq_id: Option<i32>,
+    /// Insertion code, 0 for none.
+    pub ins_code: u8,
+}
+
+impl SequenceResidue {
+    /// A residue without a number.
+    pub(super) fn unnumbered(comp_id: [u8; 8]) -> Self {
+        SequenceResidue {
+            comp_id,
+            auth_seq_id: None,
+            ins_code: 0,
+        }
+    }
 }
 
 /// Consecutive atoms without a row, all of one chain.
@@ -309,6 +337,13 @@ impl Structure {
         };
         let entry = (self.residues.len() * optional(&self.entry_id)) as u64;
         entry + self.residues.iter().map(of_residue).sum::<u64>()
+    }
+
+    /// Residues of the sequences of all chains.
+    pub(super) fn sequence_residues(&self) -> u64 {
+        let chains = self.chains.iter();
+        let sequences = chains.filter_map(|chain| chain.sequence.as_ref());
+        sequences.map(|sequence| sequence.len() as u64).sum()
     }
 
     /// Whether B factors that the file does not name look like pLDDT. They are temperature factors,

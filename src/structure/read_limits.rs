@@ -118,8 +118,12 @@ impl ReadLimits {
         check("name_bytes_max", max, len as u64, what)
     }
 
-    /// Refuses the structures of a file whose names take too many bytes in tables.
+    /// Refuses the structures of a file whose names take too many bytes in tables, and those whose
+    /// chains have too long sequences.
     pub(crate) fn check_row_names(&self, structures: &[Structure]) -> Result<()> {
+        let residues = structures.iter().map(Structure::sequence_residues).sum();
+        let what = || format!("the sequences of all chains together have {residues} residues");
+        check("residues_max", self.residues_max, residues, what)?;
         let names = structures.iter().map(Structure::row_names_bytes).sum();
         let what = || format!("the names of all residues together have {names} bytes");
         check("row_names_bytes_max", self.row_names_bytes_max, names, what)

@@ -1,6 +1,11 @@
 //! The table of contacts.
 
 use super::*;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_ipc::reader::FileReader;
+use arrow_schema::DataType;
 use std::collections::HashMap;
 
 /// The rows of a CSV file by their columns.
@@ -22,9 +27,13 @@ fn integer(row: &HashMap<String, String>, name: &str) -> i64 {
 }
 
 fn run_into(out: &Path, more: &[&str]) {
+    run_as("csv", out, more);
+}
+
+fn run_as(format: &str, out: &Path, more: &[&str]) {
     let input = format!("{SAMPLES}/1ubi.pdb");
     let complex = format!("{SAMPLES}/1hvr.pdb.gz");
-    let start = [&complex, &input, "-o", str_of(out), "--format", "csv"];
+    let start = [&complex, &input, "-o", str_of(out), "--format", format];
     let features = r#"features=["contact_number","contacts"]"#;
     let start = [&start[..], &["--set", features]].concat();
     run_well(&[&start[..], more].concat());
@@ -112,6 +121,69 @@ fn the_table_does_not_depend_on_batches_and_is_there_only_if_asked_for() {
     let expected: Vec<_> = all.iter().filter(both).cloned().collect();
     assert!(!expected.is_empty());
     assert_eq!(rows(&chosen.join("contacts/part-00000.csv")), expected);
+}
+
+/// The record batches of an Arrow file.
+fn batches(part: &Path) -> Vec<RecordBatch> {
+    let reader = FileReader::try_new(fs::File::open(part).unwrap(), None).unwrap();
+    reader.map(Result::unwrap).collect()
+}
+
+#[test]
+fn the_texts_of_an_arrow_file_are_one_dictionary_of_all_its_row_groups() {
+    let folder = tempfile::tempdir().unwrap();
+    let [csv, arrow, again] = ["csv", "arrow", "again"].map(|name| folder.path().join(name));
+    run_into(&csv, &CA);
+    let expected = rows(&csv.join("contacts/part-00000.csv"));
+    let small = ["--set", "tables.rows_per_group=300"];
+    run_as("arrow", &arrow, &[&CA[..], &small].concat());
+    let more = ["--threads", "1", "--set", "batch.residues=100"];
+    run_as("arrow", &again, &[&CA[..], &small, &more].concat());
+    let part = |out: &Path| out.join("contacts/part-00000.arrow");
+    assert!(fs::read(part(&arrow)).unwrap() == fs::read(part(&again)).unwrap());
+    let batches = batches(&part(&arrow));
+    assert!(batches.len() > 3);
+    let dictionary = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
+    let mut found = 0;
+    for batch in &batches {
+        let sources = ["1hvr.pdb.gz", "1ubi.pdb"].map(|name| format!("{SAMPLES}/{name}"));
+        for (name, expected_texts) in [
+            ("structure", ["1hvr", "1ubi"]),
+            ("source", sources.each_ref().map(|source| source.as_str())),
+        ] {
+            let column = batch.column_by_name(name).unwrap();
+            assert_eq!(*column.data_type(), dictionary, "{name}");
+            let column = column.as_dictionary::<Int32Type>();
+            let texts: Vec<_> = column
+                .values()
+                .as_string::<i32>()
+                .iter()
+                .flatten()
+                .collect();
+            assert_eq!(texts, expected_texts, "in the order of the rows");
+            for (row, key) in column.keys().iter().enumerate() {
+                assert_eq!(expected[found + row][name], texts[key.unwrap() as usize]);
+            }
+        }
+        let second = batch.column_by_name("res_index_j").unwrap();
+        for (row, second) in second
+            .as_primitive::<Int32Type>()
+            .values()
+            .iter()
+            .enumerate()
+        {
+            assert_eq!(
+                integer(&expected[found + row], "res_index_j"),
+                i64::from(*second)
+            );
+        }
+        found += batch.num_rows();
+    }
+    assert_eq!(found, expected.len());
+    // Other tables have plain strings.
+    let chains = self::batches(&arrow.join("chains/part-00000.arrow"));
+    let column = chains[0].column_by_name("structure").unwrap();
+    assert_eq!(*column.data_type(), DataType::Utf8);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod archives;
 mod bench;
 mod conditions;
 mod contacts;
+mod coordinates;
 mod devices;
 mod entry_headers;
 #[cfg(target_os = "linux")]
@@ -44,6 +45,7 @@ mod residue_names;
 mod results;
 #[cfg(unix)]
 mod resume;
+mod sequences;
 mod signals;
 mod trajectories;
 mod validate;

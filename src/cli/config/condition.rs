@@ -4,6 +4,7 @@
 
 mod parser;
 
+use super::OptionalColumns;
 use crate::error::Result;
 use crate::features::{ColumnDecl, ColumnKind};
 
@@ -117,7 +118,7 @@ const OTHER_NAMES: [(&str, &str); 2] = [("chain", "auth_asym_id"), ("residue", "
 
 impl Condition {
     /// Parses a condition on the table of residues; `features` are the features' columns of it, and
-    /// `has_frames` adds those of trajectories.
+    /// `optional` adds others.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the place in the text: it is no
@@ -125,7 +126,7 @@ impl Condition {
     pub(in crate::cli) fn parse(
         text: &str,
         features: &[ColumnDecl],
-        has_frames: bool,
+        optional: OptionalColumns,
     ) -> Result<Self> {
         let of_features = features.iter().map(|decl| {
             let value_type = match decl.kind {
@@ -139,8 +140,16 @@ impl Condition {
             };
             (&*decl.name, value_type)
         });
-        let of_frames = FRAME_KEYS.into_iter().filter(|_| has_frames);
-        let keys = RESIDUE_KEYS.into_iter().chain(of_frames);
+        let coordinates: Vec<String> = optional.coordinates.columns().map(|it| it.0).collect();
+        let of_unobserved = [("observed", ValueType::Flag)];
+        let of_unobserved = of_unobserved.into_iter().filter(|_| optional.unobserved);
+        let of_frames = FRAME_KEYS.into_iter().filter(|_| optional.has_frames);
+        let of_coordinates = coordinates.iter().map(|name| (&**name, ValueType::Real));
+        let keys = RESIDUE_KEYS
+            .into_iter()
+            .chain(of_frames)
+            .chain(of_unobserved)
+            .chain(of_coordinates);
         let columns: Vec<_> = keys.chain(of_features).collect();
         parser::parse(text, &columns)
     }

@@ -6,6 +6,7 @@
 
 mod bench;
 mod condition;
+mod coordinates;
 mod features;
 mod raw;
 mod reduction;
@@ -21,6 +22,7 @@ use crate::features::{FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
+use coordinates::resolve_coordinates;
 use features::resolve_features;
 use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
@@ -33,12 +35,15 @@ pub(super) use bench::BenchConfig;
 pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
 #[cfg(test)]
 pub(super) use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
+pub(super) use coordinates::CoordinateAtoms;
 pub(super) use features::setting_json;
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
 pub(super) use resolver::range_text;
 pub(super) use suggest::did_you_mean;
-pub(super) use tables::{Compression, RowKind, TABLES, TableFormat, TableSettings, Wanted};
+pub(super) use tables::{
+    Compression, OptionalColumns, RowKind, TABLES, TableFormat, TableSettings, Wanted,
+};
 
 /// The most microseconds that a loop on the device may stay.
 const RESIDENT_US_MAX: i64 = 1_000_000;
@@ -171,6 +176,7 @@ impl Config {
             nucleic: keys.flag("nucleic", true),
             // Known once the features are.
             ligands: false,
+            sequences: false,
             assembly: keys.choice("assembly", &ASSEMBLIES),
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
             strict: keys.flag("strict", false),
@@ -190,6 +196,9 @@ impl Config {
             features.ligands.keep && features.features.contains(&FeatureName::Ligands);
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
+        let coordinates = resolve_coordinates(&mut keys);
+        let sequences = ["seqres", "unobserved"].map(|key| keys.flag(key, false));
+        reading.sequences = sequences.contains(&true);
         let backend = keys.choice("backend", &BACKENDS);
         let device = resolve_device(&mut keys);
         let nvrtc = resolve_code_path(&mut keys, "nvrtc");
@@ -209,7 +218,7 @@ impl Config {
             .optional_integer("memory_bytes_max", 1..=i64::MAX)
             .map(|bytes| bytes as u64);
         let timeline = resolve_path(&mut keys, "timeline");
-        let tables = resolve_tables(&mut keys);
+        let tables = resolve_tables(&mut keys, coordinates, sequences);
         let wanted = resolve_wanted(&mut keys);
         let condition = resolve_where(&mut keys, &features, &tables, &reductions);
         Ok(Config {

@@ -2,6 +2,7 @@
 
 use super::Reduction;
 use super::condition::Condition;
+use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
@@ -69,8 +70,37 @@ pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) rows_per_group: usize,
     /// A compression that `format` supports.
     pub(in crate::cli) compression: Compression,
-    /// Whether the tables have columns for the frames of trajectories.
+    pub(in crate::cli) optional: OptionalColumns,
+}
+
+/// Columns that the tables have only in some runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) struct OptionalColumns {
+    /// Whether all tables have columns for the frames of trajectories.
     pub(in crate::cli) has_frames: bool,
+    /// The atoms whose coordinates the table of residues has.
+    pub(in crate::cli) coordinates: CoordinateAtoms,
+    /// Whether the table of chains has the whole sequences.
+    pub(in crate::cli) seqres: bool,
+    /// Whether the table of residues has rows of residues that were not observed.
+    pub(in crate::cli) unobserved: bool,
+}
+
+impl OptionalColumns {
+    /// None of them.
+    pub(in crate::cli) const NONE: OptionalColumns = OptionalColumns {
+        has_frames: false,
+        coordinates: CoordinateAtoms::NONE,
+        seqres: false,
+        unobserved: false,
+    };
+    /// All of them.
+    pub(in crate::cli) const ALL: OptionalColumns = OptionalColumns {
+        has_frames: true,
+        coordinates: CoordinateAtoms::ALL,
+        seqres: true,
+        unobserved: true,
+    };
 }
 
 impl TableSettings {
@@ -150,7 +180,11 @@ impl Compression {
     }
 }
 
-pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
+pub(super) fn resolve_tables(
+    keys: &mut Resolver,
+    coordinates: CoordinateAtoms,
+    [seqres, unobserved]: [bool; 2],
+) -> TableSettings {
     let format = keys.choice(
         "tables.format",
         &named(&TableFormat::ALL, TableFormat::name),
@@ -164,7 +198,12 @@ pub(super) fn resolve_tables(keys: &mut Resolver) -> TableSettings {
         residues_per_part: count("tables.residues_per_part", 1 << 24, 1 << 40) as u64,
         rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
         compression: resolve_compression(keys, format),
-        has_frames: keys.entry("topology").is_some(),
+        optional: OptionalColumns {
+            has_frames: keys.entry("topology").is_some(),
+            coordinates,
+            seqres,
+            unobserved,
+        },
     }
 }
 
@@ -244,7 +283,7 @@ pub(super) fn resolve_where(
     let text = keys.text(KEY).map(|(text, _)| text);
     keys.record(KEY, json!(text));
     let columns = features.columns(TableName::Residues);
-    let parsed = Condition::parse(&text?, &columns, tables.has_frames);
+    let parsed = Condition::parse(&text?, &columns, tables.optional);
     let [writes_residues, ..] = tables.written;
     if !writes_residues && reductions.is_empty() {
         let text = "chooses residues, and no table has any; \

@@ -355,6 +355,7 @@ impl Columns {
             auth_asym_id: text("auth_asym_id")?.unwrap_or_default(),
             label_asym_id: text("label_asym_id")?,
             entity_id: text("entity_id")?,
+            sequence: None,
         })
     }
 

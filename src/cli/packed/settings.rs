@@ -7,8 +7,12 @@ use std::collections::BTreeSet;
 /// The keys that decide what is read from a structure file.
 const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
 
-/// The key of ligands, which sets do not hold.
-const LIGANDS_KEY: &str = "ligands";
+/// What sets do not hold: its key, the word that asks for it (`None` where it is true), and its name.
+const ABSENT: [(&str, Option<&str>, &str); 3] = [
+    ("ligands", Some("keep"), "ligands"),
+    ("seqres", None, "whole sequences"),
+    ("unobserved", None, "residues that were not observed"),
+];
 
 /// What the files of a packed set state of how it was made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,7 +26,10 @@ pub(in crate::cli) struct SetSettings {
 /// The settings of a config that decide what is read from a structure file.
 pub(in crate::cli) fn reader_settings(settings: &[(&'static str, Json)]) -> Map<String, Json> {
     let is_of_reader = |(key, value): &&(&'static str, Json)| {
-        READER_KEYS.contains(key) || (*key == LIGANDS_KEY && value == "keep")
+        let is_asked = |(absent, word, _): &(&str, Option<&str>, &str)| {
+            absent == key && word.map_or(*value == true, |word| *value == word)
+        };
+        READER_KEYS.contains(key) || ABSENT.iter().any(is_asked)
     };
     let of_reader = settings.iter().filter(is_of_reader);
     of_reader
@@ -81,11 +88,12 @@ impl SetSettings {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config): a setting differs, with both values.
     pub(in crate::cli) fn check_run(&self, run: &Map<String, Json>) -> Result<()> {
-        if run.contains_key(LIGANDS_KEY) {
-            return Err(
-                Error::config("`ligands` is \"keep\", and packed sets have no ligands")
-                    .fix("run over the structure files, or leave `ligands` out"),
-            );
+        let mut absent = ABSENT.iter();
+        if let Some((key, _, what)) = absent.find(|(key, ..)| run.contains_key(*key)) {
+            let asked = &run[*key];
+            let message = format!("`{key}` is {asked}, and packed sets have no {what}");
+            let fix = format!("run over the structure files, or leave `{key}` out");
+            return Err(Error::config(message).fix(fix));
         }
         let set = self.reader.iter().flatten();
         for (key, packed) in set {

@@ -17,7 +17,7 @@ pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind)
         Kind::Text | Kind::Word => {
             Dictionary::of(group, |keys, RowRange { of, rows }| match column(of) {
                 Some(JoinedValues::Texts(values, texts)) => {
-                    let key = |row: usize| values[row].map(|text| text as i32);
+                    let key = |row: usize| Some(values.get(row).copied()?? as i32);
                     let own: Vec<i32> = rows
                         .clone()
                         .map(|row| key(row).unwrap_or(NULL_COUNT))
@@ -29,7 +29,7 @@ pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind)
         }
         Kind::Flag => {
             let flag = |values: &JoinedValues, at: usize| match values {
-                JoinedValues::Flags(flags) => flags[at],
+                JoinedValues::Flags(flags) => *flags.get(at)?,
                 _ => None,
             };
             let flags: Vec<Option<bool>> = values(group, column, flag).collect();
@@ -79,14 +79,14 @@ fn values<'a, T>(
 
 fn integer(values: &JoinedValues, at: usize) -> Option<i64> {
     match values {
-        JoinedValues::Integers(integers) => integers[at],
+        JoinedValues::Integers(integers) => *integers.get(at)?,
         _ => None,
     }
 }
 
 fn real(values: &JoinedValues, at: usize) -> Option<f64> {
     match values {
-        JoinedValues::Reals(reals) => reals[at],
+        JoinedValues::Reals(reals) => *reals.get(at)?,
         _ => None,
     }
 }

@@ -1,8 +1,9 @@
 //! Tables as Arrow record batches in memory, for a program that embeds this one. A row group is a
 //! record batch.
 
-use super::arrow_file::{file_schema, from_arrow, one_array};
+use super::arrow_file::{file_schema, one_array};
 use super::column::Column;
+use super::ipc::from_arrow;
 use super::part_file::{Encoded, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use crate::error::{Error, ErrorKind, Result};

@@ -37,6 +37,9 @@ enum Source {
     Integer(OfRow<Option<i32>>),
     Real(OfRow<Option<f32>>),
     Flag(OfRow<bool>),
+    FlagOrNull(OfRow<Option<bool>>),
+    /// The coordinates of an atom of residues along an axis, both by their index.
+    Coordinate(usize, usize),
     Feature(FeatureColumn),
     Reduced(ReducedColumn),
     /// The column of annotations at this index of its level.
@@ -93,9 +96,25 @@ impl Column {
         column
     }
 
+    /// The coordinate of an atom of residues along an axis, both by their index.
+    pub(super) fn coordinate((name, atom, axis): (String, usize, usize)) -> Self {
+        let (of, along) = name.split_once('_').unwrap_or_default();
+        let (of, along) = (of.to_uppercase(), along.to_uppercase());
+        let about = format!("{along} coordinate of the atom {of}; null where the file lacks it.");
+        let source = Source::Coordinate(atom, axis);
+        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        column.spec.unit = "A";
+        column
+    }
+
     /// True or false.
     pub(super) fn flag(name: &str, about: &str, of: OfRow<bool>) -> Self {
         Column::new(name, Kind::Flag, about, Source::Flag(of))
+    }
+
+    /// True, false or null.
+    pub(super) fn flag_or_null(name: &str, about: &str, of: OfRow<Option<bool>>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::FlagOrNull(of)).nullable()
     }
 
     /// A feature's column, the one at `index` of its table of features.
@@ -216,6 +235,19 @@ impl Column {
                 let flags: Vec<bool> = rows_of(group, of).collect();
                 Arc::new(BooleanArray::from(flags))
             }
+            Source::FlagOrNull(of) => {
+                let flags: Vec<Option<bool>> = rows_of(group, of).collect();
+                Arc::new(BooleanArray::from(flags))
+            }
+            Source::Coordinate(atom, axis) => {
+                let of_range = |RowRange { of, rows }: &RowRange| {
+                    let rows = rows.clone();
+                    rows.map(|row| of.coordinates.get(*atom, *axis, row))
+                        .collect::<Vec<_>>()
+                };
+                let values = group.iter().flat_map(of_range).collect();
+                Arc::new(with_nulls::<Float32Type>(values, is_nan))
+            }
             Source::Feature(column) => column.gather(group),
             Source::Reduced(column) => column.gather(group),
             Source::Annotation(level, index) => {
@@ -285,7 +317,13 @@ impl FeatureColumn {
         for RowRange { of: record, rows } in group {
             let own = typed(record.features.column(self.rows.features(), self.index));
             match self.rows {
-                RowKind::Residue | RowKind::Structure | RowKind::Contact => {
+                RowKind::Residue => {
+                    // Residues that were not observed follow all others, and have no values.
+                    let given = own.len().clamp(rows.start, rows.end);
+                    values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
+                    values.resize(values.len() + (rows.end - given), null);
+                }
+                RowKind::Structure | RowKind::Contact => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {

@@ -1,7 +1,7 @@
 //! The columns of each table: those that identify a row, then those of features.
 
 use super::super::annotations::{AnnotationColumn, Level};
-use super::super::config::{ASSEMBLIES, Reduction, RowKind, TABLES};
+use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind, TABLES};
 use super::column::{Column, TextOfRow};
 use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
@@ -31,10 +31,10 @@ impl<'a> ColumnSources<'a> {
 /// The name of a column that a table has anyway, and annotations bring again.
 pub(crate) fn name_taken(
     sources: ColumnSources<'_>,
-    has_frames: bool,
+    optional: OptionalColumns,
 ) -> Option<(RowKind, String)> {
     TABLES.iter().find_map(|&(kind, _)| {
-        let columns = columns(kind, &sources, has_frames);
+        let columns = columns(kind, &sources, optional);
         let names = || columns.iter().map(|column| &column.spec.name);
         let is_again = |(at, name): &(usize, &String)| names().take(*at).any(|own| own == *name);
         let again = names().enumerate().find(is_again);
@@ -42,8 +42,12 @@ pub(crate) fn name_taken(
     })
 }
 
-/// All columns of a table. `has_frames` adds those of trajectories.
-pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bool) -> Vec<Column> {
+/// All columns of a table.
+pub(super) fn columns(
+    kind: RowKind,
+    sources: &ColumnSources<'_>,
+    optional: OptionalColumns,
+) -> Vec<Column> {
     let ColumnSources {
         features,
         reductions,
@@ -60,12 +64,21 @@ pub(super) fn columns(kind: RowKind, sources: &ColumnSources<'_>, has_frames: bo
             Some(r.structure.model)
         }),
     ];
-    if has_frames {
+    if optional.has_frames {
         columns.extend(of_frames());
     }
     columns.extend(match kind {
-        RowKind::Residue => of_residues(),
-        RowKind::Chain => of_chains(),
+        RowKind::Residue => {
+            let mut columns = of_residues(optional.unobserved);
+            columns.extend(optional.coordinates.columns().map(Column::coordinate));
+            columns
+        }
+        RowKind::Chain => {
+            let mut columns = of_chains();
+            let seqres = optional.seqres.then(seqres);
+            columns.extend(seqres);
+            columns
+        }
         RowKind::Structure => of_structures(),
         RowKind::Contact => of_contacts(),
         RowKind::Variant => of_variants(),
@@ -131,18 +144,26 @@ fn named(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-fn of_residues() -> Vec<Column> {
-    vec![
-        Column::integer(
+/// The columns of residues; with `unobserved` some are null for residues that were not observed.
+fn of_residues(unobserved: bool) -> Vec<Column> {
+    let null_of_unobserved = |column: Column| match unobserved {
+        true => column.nullable(),
+        false => column,
+    };
+    let break_before = "Whether the residue is not linked to the residue in the row before.";
+    let mut columns = vec![
+        null_of_unobserved(Column::integer(
             "res_index",
             "The residue's index in the structure, from 0.",
-            |_, row| Some(row as i32),
-        ),
+            |r, row| r.is_observed(row).then_some(row as i32),
+        )),
         entry_id(),
         author_chain(|r, row| named(&r.chain_of(row).auth_asym_id)),
-        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
-            Some(r.residue(row).auth_seq_id)
-        }),
+        null_of_unobserved(Column::integer(
+            "auth_seq_id",
+            "The author's residue number.",
+            |r, row| r.number(row),
+        )),
         Column::code(
             "ins_code",
             "The insertion code.",
@@ -175,11 +196,14 @@ fn of_residues() -> Vec<Column> {
             |r, row| r.residue(row).aa,
             Some(b'X'),
         ),
-        Column::flag(
-            "break_before",
-            "Whether the residue is not linked to the residue in the row before.",
-            |r, row| r.residue(row).break_before,
-        ),
+        match unobserved {
+            true => Column::flag_or_null("break_before", break_before, |r, row| {
+                r.is_observed(row).then(|| r.residue(row).break_before)
+            }),
+            false => Column::flag("break_before", break_before, |r, row| {
+                r.residue(row).break_before
+            }),
+        },
         Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
             let uniprot = r.residue(row).uniprot?;
             Some(&r.structure.uniprot[uniprot.accession as usize])
@@ -191,7 +215,15 @@ fn of_residues() -> Vec<Column> {
             |r, row| Some(r.residue(row).uniprot?.position),
         )
         .nullable(),
-    ]
+    ];
+    if unobserved {
+        columns.push(Column::flag(
+            "observed",
+            "Whether the residue was observed: false for one that only the chain's sequence has.",
+            |r, row| r.is_observed(row),
+        ));
+    }
+    columns
 }
 
 /// The residue is that of the annotation, also where the structure has no such residue.
@@ -245,7 +277,6 @@ fn of_variants() -> Vec<Column> {
 /// The residues of the pair and their distances are columns of the feature.
 fn of_contacts() -> Vec<Column> {
     vec![
-        entry_id(),
         Column::flag(
             "same_chain",
             "Whether both residues are of one chain.",
@@ -293,7 +324,23 @@ fn of_chains() -> Vec<Column> {
         Column::integer("breaks", "Number of breaks inside chains.", |r, row| {
             Some(r.chains[row].breaks as i32)
         }),
+        Column::text(
+            "sequence",
+            "The one-letter codes of the chain's rows of residues, in their order; residues that were \
+             not observed have none.",
+            |r, row| Some(&r.chains[row].sequence),
+        ),
     ]
+}
+
+fn seqres() -> Column {
+    Column::text(
+        "seqres",
+        "The one-letter codes of the whole chain, residues that were not observed included: of \
+         SEQRES, or of mmCIF's _entity_poly_seq.",
+        |r, row| r.chains[row].seqres.as_deref(),
+    )
+    .nullable()
 }
 
 fn of_structures() -> Vec<Column> {

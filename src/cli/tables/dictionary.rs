@@ -172,6 +172,7 @@ mod tests {
             auth_asym_id: (*name).into(),
             label_asym_id: None,
             entity_id: None,
+            sequence: None,
         };
         let range = |names: &&[&str]| {
             let structure = Structure {

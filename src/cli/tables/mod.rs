@@ -9,8 +9,10 @@ mod arrow_batches;
 mod arrow_file;
 mod column;
 mod columns;
+mod coordinates;
 mod csv_file;
 mod dictionary;
+mod ipc;
 mod json_file;
 mod parquet_file;
 mod part_file;
@@ -20,30 +22,25 @@ mod row_group;
 mod schema;
 mod statistics;
 mod structure_rows;
+mod table;
 mod terminal_table;
 mod text_file;
 
 use crate::error::{Context, Error, Result};
 use crate::structure::Residue;
-use arrow_batches::ArrowBatches;
 pub(crate) use arrow_batches::TableBatch;
-use arrow_file::ArrowFile;
 use arrow_schema::SchemaRef;
 pub(super) use columns::{ColumnSources, name_taken};
+pub(crate) use coordinates::Coordinates;
 use crossbeam_channel::Sender;
-use csv_file::Csv;
-use json_file::JsonLines;
-use parquet_file::ParquetFile;
-use part_file::{CompletePart, FileSpec, PartFile, create, in_memory, publish};
+use part_file::{CompletePart, FileSpec, publish};
 use rayon::ThreadPool;
 pub(super) use row_filter::RowFilter;
 #[cfg(fuzzing)]
 pub(super) use row_filter::gather_all;
-use row_group::RowGroup;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::annotations::JoinedVariants;
@@ -53,13 +50,8 @@ use super::path_text::shown;
 use statistics::ValueStatistics;
 pub(super) use statistics::{ColumnStatistics, notes, warnings};
 pub(crate) use structure_rows::StructureRows;
-use structure_rows::TextBytes;
+use table::{Output, Table};
 pub(super) use terminal_table::TerminalTable;
-use text_file::TextFile;
-
-/// Maximum bytes of text in a row group. Some row groups of each table are in memory at once, and
-/// an Arrow file or CSV repeats the names of a structure in each row.
-const GROUP_TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// The tables' folders.
 pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
@@ -71,20 +63,6 @@ pub(super) fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
     let chosen = folders().zip(settings.written);
     let written = chosen.filter(|(_, is_written)| *is_written);
     written.map(|(folder, _)| folder).collect()
-}
-
-/// Creates a file of a table in its format; without a path it is standard output.
-fn create_part(
-    path: Option<PathBuf>,
-    format: TableFormat,
-    spec: &FileSpec,
-) -> Result<Box<dyn PartFile>> {
-    match format {
-        TableFormat::Parquet => create::<ParquetFile>(path, spec),
-        TableFormat::Arrow => create::<ArrowFile>(path, spec),
-        TableFormat::Csv => create::<TextFile<Csv>>(path, spec),
-        TableFormat::Json => create::<TextFile<JsonLines>>(path, spec),
-    }
 }
 
 /// The file name of a part.
@@ -109,16 +87,9 @@ pub(super) fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
 /// the residues, in the row group that is being filled and in those being encoded. `columns` is the
 /// number of their feature columns.
 pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
+    let columns = columns + settings.optional.coordinates.columns().count();
     let row = columns * size_of::<f32>() + size_of::<Residue>();
     (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
-}
-
-/// Where the rows of a table go.
-#[derive(Clone)]
-enum Output {
-    Folder(PathBuf),
-    Stdout,
-    Batches(Sender<TableBatch>),
 }
 
 /// All tables, or the table of residues on standard output. Dropping them before
@@ -214,9 +185,11 @@ impl Tables {
         let cores = CoreTime::default();
         let table = |(&(kind, _), output): (&(RowKind, &str), &Output)| {
             let files = FileSpec {
-                columns: columns::columns(kind, columns, settings.has_frames).into(),
+                columns: columns::columns(kind, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
+                // Record batches in memory have plain strings in all tables.
+                shares_texts: kind == RowKind::Contact && !matches!(output, Output::Batches(_)),
                 cores: cores.clone(),
             };
             Table::new(kind, output.clone(), files, settings)
@@ -306,7 +279,8 @@ impl Tables {
         self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            is_flushed |= table.append(record, &self.pool)?;
+            // Row groups of contacts are of so few structures that their ends are no occasion to gather.
+            is_flushed |= table.append(record, &self.pool)? && table.kind != RowKind::Contact;
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.
@@ -425,138 +399,6 @@ impl PartStatistics {
     /// Number of tables.
     pub(crate) fn tables(&self) -> usize {
         self.0.len()
-    }
-}
-
-/// One table: the rows of the next row group, and the open part.
-struct Table {
-    kind: RowKind,
-    output: Output,
-    format: TableFormat,
-    files: FileSpec,
-    /// The statistics of each column in all finished parts.
-    statistics: Vec<ValueStatistics>,
-    rows_per_group: usize,
-    group_text_bytes_max: usize,
-    /// The next row group.
-    group: RowGroup,
-    /// Upper bound of the bytes of text in its rows.
-    group_text_bytes: usize,
-    part: Option<Box<dyn PartFile>>,
-}
-
-impl Table {
-    fn new(kind: RowKind, output: Output, files: FileSpec, settings: TableSettings) -> Self {
-        Table {
-            kind,
-            output,
-            format: settings.format,
-            statistics: vec![ValueStatistics::default(); files.columns.len()],
-            files,
-            rows_per_group: settings.rows_per_group,
-            group_text_bytes_max: GROUP_TEXT_BYTES_MAX,
-            group: RowGroup::default(),
-            group_text_bytes: 0,
-            part: None,
-        }
-    }
-
-    /// The name of the table and of its folder.
-    fn name(&self) -> &'static str {
-        let is = |(kind, _): &&(RowKind, &str)| *kind == self.kind;
-        let (_, folder) = TABLES.iter().find(is).expect("each table has a folder");
-        folder
-    }
-
-    /// What makes record batches of the rows, if they go there.
-    fn batches(&self) -> Option<ArrowBatches> {
-        match &self.output {
-            Output::Batches(batches) => {
-                Some(ArrowBatches::new(self.name(), &self.files, batches.clone()))
-            }
-            Output::Folder(_) | Output::Stdout => None,
-        }
-    }
-
-    fn start_part(&mut self, part: u64) -> Result<()> {
-        self.part = Some(match (self.batches(), &self.output) {
-            (Some(batches), _) => in_memory(batches, &self.files),
-            (None, Output::Folder(folder)) => {
-                let path = folder.join(part_name(part, self.format));
-                create_part(Some(path), self.format, &self.files)?
-            }
-            (None, _) => create_part(None, self.format, &self.files)?,
-        });
-        Ok(())
-    }
-
-    /// Appends a structure, and returns whether a row group ended.
-    fn append(&mut self, record: &Arc<StructureRows>, pool: &ThreadPool) -> Result<bool> {
-        let mut is_flushed = false;
-        let mut text = record.text_bytes_max(self.kind);
-        if self.format != TableFormat::Parquet {
-            // Without a dictionary each row has a copy of a text that all rows share.
-            let each_row = text.once + text.each_row;
-            text = TextBytes { once: 0, each_row };
-        }
-        // The texts of the structure that the row group has not.
-        let mut once = text.once;
-        // A structure may span row groups, which end by rows and text alone.
-        for Range { mut start, end } in record.rows(self.kind) {
-            while start < end {
-                let room = self.rows_per_group - self.group.rows();
-                let text_room = self
-                    .group_text_bytes_max
-                    .saturating_sub(self.group_text_bytes);
-                let text_rows = text_room.saturating_sub(once) / text.each_row.max(1);
-                let is_full = self.group.rows() > 0 && text_rows == 0;
-                if !is_full {
-                    // A row group has one row at least.
-                    let rows = (end - start).min(room).min(text_rows.max(1));
-                    self.group.push(record, start..start + rows);
-                    self.group_text_bytes += once + rows * text.each_row;
-                    once = 0;
-                    start += rows;
-                }
-                if is_full || self.group.rows() == self.rows_per_group {
-                    self.flush(pool)?;
-                    once = text.once;
-                    is_flushed = true;
-                }
-            }
-        }
-        Ok(is_flushed)
-    }
-
-    fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
-        self.group_text_bytes = 0;
-        let part = self.part.as_mut().expect("`start_part` comes before rows");
-        part.write_group(std::mem::take(&mut self.group), pool)
-    }
-
-    fn finish_part(&mut self, pool: &ThreadPool) -> Result<CompletePart> {
-        if self.group.rows() > 0 {
-            self.flush(pool)?;
-        }
-        let part = self.part.take();
-        let part = part.expect("`start_part` comes before `finish_part`");
-        let part = part.finish()?;
-        let columns = self.statistics.iter_mut().zip(&part.statistics);
-        columns.for_each(|(statistics, of_part)| statistics.add(of_part.clone()));
-        Ok(part)
-    }
-
-    /// The statistics of each column.
-    fn into_statistics(self) -> Vec<ColumnStatistics> {
-        let name = self.name();
-        let columns = self.files.columns.iter().zip(self.statistics);
-        let named = columns.map(|(column, values)| ColumnStatistics {
-            table: name,
-            name: column.spec.name.clone(),
-            values,
-            idle_when: column.decl.as_ref().map(|decl| decl.idle_when),
-        });
-        named.collect()
     }
 }
 

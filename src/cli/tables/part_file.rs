@@ -29,6 +29,8 @@ pub(super) struct FileSpec {
     pub(super) compression: Compression,
     /// What decides the values, for formats whose files can hold it.
     pub(super) metadata: Vec<(&'static str, String)>,
+    /// Whether Arrow files have dictionaries of the texts, which then are not repeated in each row.
+    pub(super) shares_texts: bool,
     /// Processor time of gathering and encoding.
     pub(super) cores: CoreTime,
 }

@@ -1,6 +1,6 @@
 //! Chooses the residues that have rows by the condition of `tables.where`, a column at a time.
 
-use super::super::config::{Condition, ConditionValue, Node, RowKind, Test};
+use super::super::config::{Condition, ConditionValue, Node, OptionalColumns, RowKind, Test};
 use super::column::Column;
 use super::columns::{self, ColumnSources};
 use super::structure_rows::{RowRange, StructureRows};
@@ -36,7 +36,7 @@ impl RowFilter {
         let mut all = columns::columns(
             RowKind::Residue,
             &ColumnSources::of_features(features),
-            true,
+            OptionalColumns::ALL,
         );
         let take = |name: &String| {
             let found = all.iter().position(|column| column.spec.name == *name);
@@ -50,7 +50,7 @@ impl RowFilter {
 
     /// Selects the residues for which the condition holds.
     pub(crate) fn select(&self, record: StructureRows) -> StructureRows {
-        let residues = record.structure.residues.len();
+        let residues = record.all_residues();
         let all = [RowRange {
             of: Arc::new(record),
             rows: 0..residues,
@@ -78,7 +78,8 @@ pub(crate) fn gather_all(
             rows,
         });
         let ranges: Vec<RowRange> = ranges.collect();
-        for column in columns::columns(table, &ColumnSources::of_features(features), true) {
+        let sources = ColumnSources::of_features(features);
+        for column in columns::columns(table, &sources, OptionalColumns::ALL) {
             column.gather(&ranges);
         }
     }

@@ -3,8 +3,9 @@
 use super::super::annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use super::super::config::RowKind;
 use super::super::inputs::structure_name;
+use super::coordinates::Coordinates;
 use crate::features::{Column, FeatureTable, TableName};
-use crate::structure::{Chain, Ligand, Residue, Structure};
+use crate::structure::{Chain, Ligand, Residue, Structure, UnobservedResidue};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,10 +20,15 @@ pub(crate) struct StructureRows {
     pub(super) structure: Arc<Structure>,
     pub(super) atoms: u32,
     pub(super) features: Arc<FeatureTable>,
+    /// The coordinates that are columns.
+    pub(super) coordinates: Coordinates,
     /// The chains that have rows, in the structure's order.
-    pub(super) chains: Vec<ChainRow>,
+    pub(super) chains: Arc<[ChainRow]>,
     /// By chain, if there are contacts: its first position in the sequence, where it has positions.
     first_positions: Vec<Option<i32>>,
+    /// Residues that were not observed, if they have rows: their indices are those after the
+    /// structure's residues.
+    unobserved: Vec<UnobservedResidue>,
     /// The residues that have rows; `None` for all.
     pub(super) selected: Option<BooleanBuffer>,
     /// What the annotations bring.
@@ -49,13 +55,17 @@ pub(super) struct TextBytes {
 }
 
 /// A chain that has residues.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ChainRow {
     /// Index among the structure's chains.
     pub(super) index: u32,
     pub(super) residues: u32,
     /// Residues that are not linked to the residue before them in the chain.
     pub(super) breaks: u32,
+    /// The one-letter codes of its residues.
+    pub(super) sequence: String,
+    /// Those of its whole sequence, if it is known.
+    pub(super) seqres: Option<String>,
 }
 
 impl StructureRows {
@@ -90,6 +100,8 @@ impl StructureRows {
             structure: Arc::new(structure),
             atoms,
             features: Arc::new(features),
+            coordinates: Coordinates::default(),
+            unobserved: Vec::new(),
             selected: None,
             joined: Joined::default(),
         }
@@ -98,6 +110,22 @@ impl StructureRows {
     /// The same rows with what the annotations bring.
     pub(crate) fn with_annotations(self, joined: Joined) -> Self {
         StructureRows { joined, ..self }
+    }
+
+    /// The same rows with those of residues that were not observed.
+    pub(crate) fn with_unobserved(self) -> Self {
+        StructureRows {
+            unobserved: self.structure.unobserved(),
+            ..self
+        }
+    }
+
+    /// The same rows with these coordinates.
+    pub(crate) fn with_coordinates(self, coordinates: Coordinates) -> Self {
+        StructureRows {
+            coordinates,
+            ..self
+        }
     }
 
     /// The structure's name.
@@ -118,7 +146,9 @@ impl StructureRows {
             structure: Arc::clone(&self.structure),
             atoms: self.atoms,
             features: Arc::clone(&self.features),
-            chains: self.chains.clone(),
+            coordinates: Coordinates::default(),
+            unobserved: Vec::new(),
+            chains: Arc::clone(&self.chains),
             first_positions: Vec::new(),
             selected: self.selected.clone(),
             joined: Joined {
@@ -138,19 +168,48 @@ impl StructureRows {
         let count = match (kind, &self.selected) {
             (RowKind::Variant, _) => self.joined.variants.residues.len(),
             _ if self.is_of_variants() => 0,
+            (RowKind::Residue, None) => return self.residue_ranges(),
             (RowKind::Residue, Some(selected)) => {
-                return selected
-                    .set_slices()
-                    .map(|(start, end)| start..end)
-                    .collect();
+                let all = self.residue_ranges().into_iter();
+                return all.flat_map(|range| selected_in(selected, range)).collect();
             }
-            (RowKind::Residue, None) => self.structure.residues.len(),
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
             (RowKind::Contact, None) => self.features.rows(TableName::Contacts),
             (RowKind::Contact, Some(selected)) => return self.selected_pairs(selected),
         };
         std::iter::once(0..count).collect()
+    }
+
+    /// Indices of all residues in the order of their rows.
+    fn residue_ranges(&self) -> Vec<Range<usize>> {
+        let observed = self.structure.residues.len();
+        let mut ranges = Vec::new();
+        let (mut row, mut index) = (0, observed);
+        for group in self.unobserved.chunk_by(|a, b| a.before == b.before) {
+            ranges.extend([row..group[0].before, index..index + group.len()]);
+            (row, index) = (group[0].before, index + group.len());
+        }
+        ranges.push(row..observed);
+        ranges.retain(|range| !range.is_empty());
+        ranges
+    }
+
+    /// Number of residues, those that were not observed included.
+    pub(super) fn all_residues(&self) -> usize {
+        self.structure.residues.len() + self.unobserved.len()
+    }
+
+    /// Whether a residue was observed.
+    pub(super) fn is_observed(&self, row: usize) -> bool {
+        row < self.structure.residues.len()
+    }
+
+    /// The author's number of a residue; `None` if the file states none.
+    pub(super) fn number(&self, row: usize) -> Option<i32> {
+        let unobserved = row.checked_sub(self.structure.residues.len());
+        let is_numbered = unobserved.is_none_or(|at| self.unobserved[at].is_numbered);
+        is_numbered.then_some(self.residue(row).auth_seq_id)
     }
 
     /// The pairs of residues that both have rows.
@@ -211,11 +270,14 @@ impl StructureRows {
         });
         let accessions = self.structure.uniprot.iter().map(|name| name.len());
         let of_chain = names.max().unwrap_or(0);
+        let sequences = self.chains.iter();
+        let sequences =
+            sequences.map(|row| row.sequence.len() + row.seqres.as_ref().map_or(0, String::len));
         let of_residue = of_chain + accessions.max().unwrap_or(0);
         let joined = &self.joined;
         let each_row = match kind {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
-            RowKind::Chain => of_chain,
+            RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
             RowKind::Contact => 0,
             RowKind::Structure => {
                 let header = optional(&self.structure.method) + optional(&self.structure.title);
@@ -231,7 +293,10 @@ impl StructureRows {
     }
 
     pub(super) fn residue(&self, row: usize) -> &Residue {
-        &self.structure.residues[row]
+        let residues = &self.structure.residues;
+        residues
+            .get(row)
+            .unwrap_or_else(|| &self.unobserved[row - residues.len()].residue)
     }
 
     /// The residue of a variant's row, by its index.
@@ -259,21 +324,36 @@ impl StructureRows {
         self.chains.iter().map(|chain| chain.breaks).sum()
     }
 }
-fn chain_rows(structure: &Structure) -> Vec<ChainRow> {
+
+/// The parts of `range` whose residues are selected.
+fn selected_in(selected: &BooleanBuffer, range: Range<usize>) -> Vec<Range<usize>> {
+    let part = selected.slice(range.start, range.len());
+    let ranges = part.set_slices();
+    let moved = ranges.map(|(start, end)| range.start + start..range.start + end);
+    moved.collect()
+}
+
+fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {
     let new = |index| ChainRow {
         index,
         residues: 0,
         breaks: 0,
+        sequence: String::new(),
+        seqres: None,
     };
     let mut chains: Vec<ChainRow> = (0..structure.chains.len() as u32).map(new).collect();
     let mut last = None;
     for residue in &structure.residues {
         let chain = &mut chains[residue.chain as usize];
         chain.residues += 1;
+        chain.sequence.push(char::from(residue.aa));
         // The first residue of a chain is no break.
         chain.breaks += u32::from(residue.break_before && last == Some(residue.chain));
         last = Some(residue.chain);
     }
     chains.retain(|chain| chain.residues > 0);
-    chains
+    for chain in &mut chains {
+        chain.seqres = structure.chains[chain.index as usize].sequence_letters();
+    }
+    chains.into()
 }

@@ -165,7 +165,10 @@ fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
             let residue = record.residue(row);
             let insertion = [residue.ins_code];
             let insertion = insertion.strip_prefix(&[0]).unwrap_or(&insertion);
-            format!("{}{}", residue.auth_seq_id, letters(insertion))
+            let number = record
+                .number(row)
+                .map_or("?".to_owned(), |it| it.to_string());
+            format!("{number}{}", letters(insertion))
         }),
         column("name", &|row| letters(&record.residue(row).comp_id)),
     ]

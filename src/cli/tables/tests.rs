@@ -2,7 +2,7 @@ mod failures;
 mod formats;
 mod row_filter;
 
-use super::super::config::{Compression, Reduction};
+use super::super::config::{Compression, OptionalColumns, Reduction};
 use super::*;
 use crate::features::{
     ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, SharedColumns, TableName, Tolerance, Values,
@@ -21,7 +21,7 @@ const SETTINGS: TableSettings = TableSettings {
     rows_per_group: 7,
     format: TableFormat::Parquet,
     compression: Compression::Zstd(1),
-    has_frames: false,
+    optional: OptionalColumns::NONE,
 };
 
 /// The folders of the tables that these tests write.
@@ -75,6 +75,7 @@ fn structure(length: i32) -> Structure {
         auth_asym_id: name.into(),
         label_asym_id: label.map(Arc::from),
         entity_id: None,
+        sequence: None,
     };
     let numbers = 1..=length;
     let chains = [0, 2].into_iter();

@@ -14,7 +14,7 @@ fn parse(text: &str) -> Result<Condition> {
         ..columns[0].clone()
     };
     columns.push(precise);
-    Condition::parse(text, &columns, false)
+    Condition::parse(text, &columns, OptionalColumns::NONE)
 }
 
 /// The condition with a pair of parentheses around each part, and its columns by index.

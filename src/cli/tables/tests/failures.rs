@@ -36,7 +36,8 @@ fn write_some(mut tables: Tables) -> Result<()> {
 /// Puts a column into a table.
 fn put_column(tables: &mut Tables, table: usize, column: Column) {
     let name = TABLES[table].0;
-    let mut columns = columns::columns(name, &ColumnSources::of_features(&decls), false);
+    let mut columns =
+        columns::columns(name, &ColumnSources::of_features(&decls), SETTINGS.optional);
     columns[2] = column;
     tables.tables[table].files.columns = columns.into();
 }

@@ -276,9 +276,9 @@ fn the_schema_of_an_arrow_file_has_the_metadata_and_text_has_none() {
     let text = fs::read_to_string(folder.path().join("chains/part-00000.csv")).unwrap();
     let mut lines = text.lines();
     let header = "source,structure,model,entry_id,auth_asym_id,label_asym_id,entity_id,residues,\
-                  breaks,density";
+                  breaks,sequence,density";
     assert_eq!(lines.next(), Some(header));
-    assert_eq!(lines.next(), Some("in/0.pdb,0,1,,AAA,A,,1,0,0.5"));
+    assert_eq!(lines.next(), Some("in/0.pdb,0,1,,AAA,A,,1,0,M,0.5"));
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Which residues a condition selects, and what the tables have of them.
 
-use super::super::super::config::{Condition, FRAME_KEYS, RESIDUE_KEYS, Reduction, ValueType};
+use super::super::super::config::{
+    Condition, FRAME_KEYS, OptionalColumns, RESIDUE_KEYS, Reduction, ValueType,
+};
 use super::super::row_filter::RowFilter;
 use super::super::schema::Kind;
 use super::*;
 
 fn filter(condition: &str) -> RowFilter {
-    let condition = Condition::parse(condition, &decls(TableName::Residues), true).unwrap();
-    RowFilter::new(condition, &decls)
+    let decls_of_residues = decls(TableName::Residues);
+    let parsed = Condition::parse(condition, &decls_of_residues, OptionalColumns::ALL);
+    RowFilter::new(parsed.unwrap(), &decls)
 }
 
 fn record(ordinal: u64, length: i32) -> StructureRows {
@@ -58,11 +61,11 @@ fn a_test_of_null_is_unknown_and_so_is_its_opposite() {
 
 #[test]
 fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
-    for has_frames in [false, true] {
+    for optional in [OptionalColumns::NONE, OptionalColumns::ALL] {
         let table = columns::columns(
             RowKind::Residue,
             &ColumnSources::of_features(&|_| Vec::new()),
-            has_frames,
+            optional,
         );
         let of_table = table.iter().map(|column| {
             let value_type = match column.spec.kind {
@@ -75,9 +78,15 @@ fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
             (&*column.spec.name, value_type)
         });
         let mut expected = RESIDUE_KEYS.to_vec();
-        if has_frames {
+        if optional.has_frames {
             expected.splice(3..3, FRAME_KEYS);
         }
+        if optional.unobserved {
+            expected.push(("observed", ValueType::Flag));
+        }
+        let coordinates: Vec<String> = optional.coordinates.columns().map(|it| it.0).collect();
+        let of_coordinates = coordinates.iter().map(|name| (&**name, ValueType::Real));
+        expected.extend(of_coordinates);
         assert_eq!(of_table.collect::<Vec<_>>(), expected);
     }
 }

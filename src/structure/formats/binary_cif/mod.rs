@@ -22,7 +22,7 @@ use self::expansion::Expansion;
 use self::message_pack::Cursor;
 use self::text_column::TextColumn;
 use super::mmcif::OtherContent;
-use super::mmcif::data_block::{DataBlock, check_rows, find_category, find_item_of};
+use super::mmcif::data_block::{DataBlock, check_rows, find_category, find_item_of, is_kept};
 use crate::Result;
 use crate::structure::ReadOptions;
 use crate::structure::atom_table::AtomTable;
@@ -137,7 +137,8 @@ impl<'a> Block<'a> {
             }
             return Ok(());
         }
-        let Some(at) = category.name.strip_prefix(b"_").and_then(find_category) else {
+        let found = category.name.strip_prefix(b"_").and_then(find_category);
+        let Some(at) = found.filter(|&at| is_kept(at, options.sequences)) else {
             return Ok(());
         };
         check_rows(at, category.rows as usize, &table.limits)?;
@@ -159,7 +160,7 @@ impl<'a> Block<'a> {
     /// Adds to the table what the block states about its atoms.
     fn describe_atoms(&self, options: ReadOptions, table: &mut AtomTable) -> Result<()> {
         let limits = table.limits;
-        let mut block = DataBlock::new(self.header);
+        let mut block = DataBlock::new(self.header, options.sequences);
         if let Some(id) = &self.entry_id {
             block.set_entry_id(id.get(0), &limits)?;
         }

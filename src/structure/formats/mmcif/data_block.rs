@@ -1,6 +1,7 @@
 //! The categories of a data block that describe its atoms.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::atom_rows;
 use super::not_null;
@@ -8,16 +9,17 @@ use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
 use super::rows::Rows;
 use crate::Result;
 use crate::structure::assembly::Generators;
-use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME};
+use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME, NameId};
 use crate::structure::components;
 use crate::structure::decimal::int;
 use crate::structure::entry_header::{self, EntryHeader};
+use crate::structure::model::SequenceResidue;
 use crate::structure::read_limits::{ReadLimits, check};
 use crate::structure::text::Place;
 use crate::structure::text8::text8;
 
 /// The categories that are kept, with their items.
-const CATEGORIES: [(&str, &[&str]); 14] = [
+const CATEGORIES: [(&str, &[&str]); 16] = [
     ("entity", &["id", "type"]),
     ("entity_poly", &["entity_id", "type"]),
     ("struct_asym", &["id", "entity_id"]),
@@ -58,6 +60,11 @@ const CATEGORIES: [(&str, &[&str]); 14] = [
     ),
     ("refine", &["ls_d_res_high"]),
     ("em_3d_reconstruction", &["resolution"]),
+    ("entity_poly_seq", &["entity_id", "num", "mon_id"]),
+    (
+        "pdbx_poly_seq_scheme",
+        &["asym_id", "seq_id", "pdb_seq_num", "pdb_ins_code"],
+    ),
 ];
 const ENTITY: usize = 0;
 const ENTITY_POLY: usize = 1;
@@ -73,12 +80,16 @@ const EXPERIMENT: usize = 10;
 const STRUCT: usize = 11;
 const REFINEMENT: usize = 12;
 const RECONSTRUCTION: usize = 13;
+const SEQUENCE: usize = 14;
+const SEQUENCE_NUMBERS: usize = 15;
 
 /// What is kept of a data block.
 #[derive(Default)]
 pub(in crate::structure::formats) struct DataBlock<'a> {
     name: &'a [u8],
     pub has_atoms: bool,
+    /// Whether the sequences of entities are kept.
+    has_sequences: bool,
     /// The items of an `_atom_site` without a loop, each with the start and end of its value.
     pub atom: Vec<(&'a [u8], [u32; 2])>,
     entry_id: &'a [u8],
@@ -89,9 +100,10 @@ pub(in crate::structure::formats) struct DataBlock<'a> {
 }
 
 impl<'a> DataBlock<'a> {
-    pub(in crate::structure::formats) fn new(name: &'a [u8]) -> Self {
+    pub(in crate::structure::formats) fn new(name: &'a [u8], has_sequences: bool) -> Self {
         DataBlock {
             name,
+            has_sequences,
             ..DataBlock::default()
         }
     }
@@ -110,7 +122,9 @@ impl<'a> DataBlock<'a> {
         } else if atom_rows::is_item(tag) {
             self.atom.push((tag, span));
             self.has_atoms = true;
-        } else if let Some((category, Some(item))) = find_item(tag) {
+        } else if let Some((category, Some(item))) = find_item(tag)
+            && is_kept(category, self.has_sequences)
+        {
             check_value(category, item, value, limits)?;
             let values = &mut self.values[category];
             values.resize(CATEGORIES[category].1.len(), b"");
@@ -139,7 +153,8 @@ impl<'a> DataBlock<'a> {
         rows: &mut Rows,
         limits: &ReadLimits,
     ) -> Result<()> {
-        let Some((category, _)) = find_item(tags[0]) else {
+        let found = find_item(tags[0]).map(|(category, _)| category);
+        let Some(category) = found.filter(|&category| is_kept(category, self.has_sequences)) else {
             while rows.next()? {}
             return Ok(());
         };
@@ -225,6 +240,7 @@ impl<'a> DataBlock<'a> {
                 table.components.entry(text8(id)).or_insert(kind);
             }
         }
+        self.set_sequences(table);
         self.set_header(&mut table.header);
         // The UniProt residues that atoms themselves name take precedence over references.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
@@ -285,6 +301,51 @@ impl<'a> DataBlock<'a> {
         }
     }
 
+    /// Gives each chain the sequence of its entity. A sequence whose positions are not 1, 2, 3 and so
+    /// on is none.
+    fn set_sequences(&self, table: &mut AtomTable) {
+        let mut of_entity: HashMap<&[u8], Option<Vec<SequenceResidue>>> = HashMap::new();
+        for [entity, number, component] in self.table::<3>(SEQUENCE) {
+            let known = of_entity.entry(entity).or_insert_with(|| Some(Vec::new()));
+            let Some(sequence) = known else {
+                continue;
+            };
+            let last = sequence.len() as i32;
+            match int(number) {
+                Some(number) if number == last + 1 => {
+                    sequence.push(SequenceResidue::unnumbered(text8(component)));
+                }
+                // Another component at the position of the last one.
+                Some(number) if number == last && last > 0 => {}
+                _ => *known = None,
+            }
+        }
+        let mut numbers: HashMap<NameId, Vec<[&[u8]; 3]>> = HashMap::new();
+        for [asym, number @ ..] in self.table::<4>(SEQUENCE_NUMBERS) {
+            let of_chain = numbers.entry(table.names.intern(asym)).or_default();
+            of_chain.push(number);
+        }
+        let sequences = of_entity.into_iter().filter_map(|(entity, sequence)| {
+            let sequence: Arc<[SequenceResidue]> = sequence?.into();
+            Some((table.names.intern(entity), sequence))
+        });
+        let sequences: HashMap<NameId, Arc<[SequenceResidue]>> = sequences.collect();
+        for (chain, raw) in (0..).zip(&table.chains) {
+            let known = sequences.get(&raw.entity).filter(|_| raw.entity != NO_NAME);
+            let Some(sequence) = known else {
+                continue;
+            };
+            // A list is of all positions, and taken once, so that copies take no more than the file.
+            let own = numbers.remove(&raw.label);
+            let own = own.filter(|numbers| numbers.len() >= sequence.len());
+            let sequence = match own {
+                Some(numbers) => numbered(sequence, &numbers),
+                None => Arc::clone(sequence),
+            };
+            table.whole_sequences.insert(chain, sequence);
+        }
+    }
+
     /// `_struct_ref` and `_struct_ref_seq`, of entries of the Protein Data Bank.
     fn add_references(&self, table: &mut AtomTable) {
         let mut targets = HashMap::new();
@@ -321,6 +382,23 @@ impl<'a> DataBlock<'a> {
     }
 }
 
+/// A sequence with the author's numbers: for each the position, from 1, the number and the insertion
+/// code. The first number of a position counts.
+fn numbered(sequence: &[SequenceResidue], numbers: &[[&[u8]; 3]]) -> Arc<[SequenceResidue]> {
+    let mut sequence = sequence.to_vec();
+    for [position, number, ins_code] in numbers {
+        let place = int(position).and_then(|it| usize::try_from(it.checked_sub(1)?).ok());
+        let residue = place.and_then(|place| sequence.get_mut(place));
+        if let (Some(residue), Some(number)) = (residue, int(number))
+            && residue.auth_seq_id.is_none()
+        {
+            residue.auth_seq_id = Some(number);
+            residue.ins_code = ins_code.first().copied().unwrap_or(0);
+        }
+    }
+    sequence.into()
+}
+
 /// Refuses a name over its limit. The lists of an assembly's generators are not names, and
 /// [`EntryHeader`] cuts methods and titles.
 fn check_value(category: usize, item: usize, value: &[u8], limits: &ReadLimits) -> Result<()> {
@@ -340,6 +418,7 @@ pub(in crate::structure::formats) fn check_rows(
 ) -> Result<()> {
     let (field, max) = match category {
         ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
+        SEQUENCE | SEQUENCE_NUMBERS => ("residues_max", limits.residues_max),
         _ => ("chains_max", limits.chains_max),
     };
     let what = || format!("_{} has too many rows", CATEGORIES[category].0);
@@ -351,6 +430,11 @@ fn find_item(tag: &[u8]) -> Option<(usize, Option<usize>)> {
     let dot = tag.iter().position(|&byte| byte == b'.')?;
     let category = find_category(&tag[1..dot])?;
     Some((category, find_item_of(category, &tag[dot + 1..])))
+}
+
+/// Whether a category is kept in a data block that keeps the sequences of entities, or does not.
+pub(in crate::structure::formats) fn is_kept(category: usize, has_sequences: bool) -> bool {
+    !matches!(category, SEQUENCE | SEQUENCE_NUMBERS) || has_sequences
 }
 
 /// The number of a category that is kept.

@@ -34,7 +34,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     let limits = table.limits;
     let mut lexer = Lexer::new(text);
     let mut edges = Vec::new();
-    let mut block = DataBlock::default();
+    let mut block = DataBlock::new(b"", options.sequences);
     let mut content = OtherContent::default();
     let mut in_block = false;
     loop {
@@ -52,7 +52,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
                 let checked = limits.check_name("the name of the data block", name);
                 checked.map_err(|error| on_line(text, span.start, error))?;
                 in_block = true;
-                block = DataBlock::new(name);
+                block = DataBlock::new(name, options.sequences);
             }
             Token::Tag(tag) => {
                 let (value_span, Token::Value(value)) = lexer.next()? else {

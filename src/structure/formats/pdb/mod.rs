@@ -73,7 +73,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if reader.table.atoms.is_empty() {
         return Err(Error::input("no ATOM or HETATM records"));
     }
-    reader.seqres.number(reader.table);
+    reader.seqres.number(reader.table, options.sequences);
     let read = reader.table.atoms.len() as u32;
     reader.table.truncation = match reader.master_atoms {
         _ if reader.in_model && !has_end && text.last() != Some(&b'\n') => {

@@ -8,8 +8,9 @@
 
 use std::collections::HashMap;
 
-use crate::structure::atom_table::{AtomTable, NO_NAME, NameId, Names};
+use crate::structure::atom_table::{AtomTable, NO_NAME, NameId, Names, RawChain};
 use crate::structure::decimal::int;
+use crate::structure::model::SequenceResidue;
 use crate::structure::text8::{Text8, text8};
 
 /// The most pairs of an observed and an unobserved residue that the search looks at for one chain.
@@ -86,21 +87,33 @@ impl Seqres {
         chain.unobserved.push(unobserved);
     }
 
+    /// What is known of a chain that has a sequence.
+    fn of_chain(&self, raw: &RawChain) -> Option<&ChainSequence> {
+        let is_plain = raw.label == NO_NAME && raw.entity == NO_NAME;
+        let known = self.chains.get(&raw.auth).filter(|_| is_plain);
+        known.filter(|it| !it.components.is_empty())
+    }
+
     /// Sets the positions of the table's runs, from 1. Runs of chains whose residues and REMARK 465
-    /// do not add up to SEQRES keep none.
-    pub(super) fn number(&self, table: &mut AtomTable) {
+    /// do not add up to SEQRES keep none. Gives each chain its sequence if `has_sequences`.
+    pub(super) fn number(&self, table: &mut AtomTable, has_sequences: bool) {
         if self.chains.values().all(|it| it.components.is_empty()) {
             return;
+        }
+        let mut sequences: HashMap<u32, Vec<SequenceResidue>> = HashMap::new();
+        for (chain, raw) in (0..).zip(&table.chains).filter(|_| has_sequences) {
+            if let Some(known) = self.of_chain(raw) {
+                let components = known.components.iter();
+                let residues = components.map(|it| SequenceResidue::unnumbered(*it));
+                sequences.insert(chain, residues.collect());
+            }
         }
         let mut of_chain: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
         for (at, run) in table.runs.iter().enumerate() {
             of_chain.entry((run.model, run.chain)).or_default().push(at);
         }
         for ((model, chain), runs) in of_chain {
-            let raw = table.chains[chain as usize];
-            let is_plain = raw.label == NO_NAME && raw.entity == NO_NAME;
-            let known = self.chains.get(&raw.auth).filter(|_| is_plain);
-            let Some(known) = known.filter(|it| !it.components.is_empty()) else {
+            let Some(known) = self.of_chain(&table.chains[chain as usize]) else {
                 continue;
             };
             let sites = sites(table, &runs);
@@ -108,12 +121,17 @@ impl Seqres {
             let Some(positions) = known.positions(table, model, &runs, &sites) else {
                 continue;
             };
-            for (site, position) in sites.iter().zip(positions) {
+            for (site, &position) in sites.iter().zip(&positions) {
                 for &run in &runs[site.runs.clone()] {
                     table.runs[run].seqres = Some(position);
                 }
             }
+            if let Some(sequence) = sequences.get_mut(&chain) {
+                known.number_sequence(model, &sites, &positions, sequence);
+            }
         }
+        let sequences = sequences.into_iter();
+        table.whole_sequences = sequences.map(|(chain, it)| (chain, it.into())).collect();
     }
 }
 
@@ -138,6 +156,39 @@ fn sites(table: &AtomTable, runs: &[usize]) -> Vec<Site> {
 }
 
 impl ChainSequence {
+    /// Numbers the residues of a sequence in which the first sites of a model have these positions,
+    /// from 1.
+    fn number_sequence(
+        &self,
+        model: i32,
+        sites: &[Site],
+        positions: &[i32],
+        sequence: &mut [SequenceResidue],
+    ) {
+        let mut number = |place: usize, number: Option<Number>| {
+            let residue = &mut sequence[place];
+            if let (None, Some((seq, ins_code))) = (residue.auth_seq_id, number) {
+                (residue.auth_seq_id, residue.ins_code) = (Some(seq), ins_code);
+            }
+        };
+        let mut unobserved = self.unobserved_in(model);
+        let mut next = 0;
+        for (site, &position) in sites.iter().zip(positions) {
+            let place = position as usize - 1;
+            (next..place).for_each(|at| number(at, unobserved.next().map(|it| it.number)));
+            number(place, site.number);
+            next = place + 1;
+        }
+        (next..self.components.len())
+            .for_each(|at| number(at, unobserved.next().map(|it| it.number)));
+    }
+
+    /// The residues that a model lacks.
+    fn unobserved_in(&self, model: i32) -> impl Iterator<Item = &Unobserved> {
+        let all = self.unobserved.iter();
+        all.filter(move |it| it.model.is_none_or(|of| of == model))
+    }
+
     /// The positions of the first sites, which are the polymer; water and ligands follow. `None` if
     /// sites and unobserved residues are not the sequence.
     fn positions(
@@ -148,8 +199,7 @@ impl ChainSequence {
         sites: &[Site],
     ) -> Option<Vec<i32>> {
         let sequence = &self.components;
-        let is_of_model = |it: &&Unobserved| it.model.is_none_or(|of| of == model);
-        let unobserved: Vec<_> = self.unobserved.iter().filter(is_of_model).collect();
+        let unobserved: Vec<_> = self.unobserved_in(model).collect();
         let observed = sites.get(..sequence.len().checked_sub(unobserved.len())?)?;
         let (rows, columns) = (observed.len() + 1, unobserved.len() + 1);
         if rows.checked_mul(columns)? > PAIRS_MAX {
