@@ -12,6 +12,7 @@ use super::assembly::Generators;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
 use super::entry_header::EntryHeader;
+use super::links::Link;
 use super::model::{Chain, Truncation};
 use super::read_limits::{ReadLimits, check, exceeded, reserve};
 use super::text8::{Text8, text8};
@@ -221,6 +222,9 @@ pub(super) struct AtomTable {
     pub components: HashMap<Text8, Kind>,
     /// The components of chains whose sequence the file states without entities (SEQRES).
     pub sequences: Sequences,
+    /// The covalent links that the file states, if ligands are kept. Those with a metal may be among
+    /// them.
+    pub links: Vec<Link>,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.
@@ -321,6 +325,14 @@ impl AtomTable {
             self.accessions.push(name);
             self.accessions.len() as u32 - 1
         })
+    }
+
+    /// Adds a link.
+    pub(super) fn add_link(&mut self, link: Link) -> Result<()> {
+        let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
+        check("residues_max", max, count, || "the file has too many links")?;
+        self.links.push(link);
+        Ok(())
     }
 
     /// Adds a reference from residues `numbers` of a chain or entity to `positions` of a UniProt

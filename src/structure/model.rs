@@ -100,6 +100,9 @@ pub struct Ligand {
     pub comp_id: [u8; 8],
     /// What it is.
     pub kind: LigandKind,
+    /// The molecule that it is part of: the residues of [`Structure::ligands`] that covalent links
+    /// join have one number, from 0 in the order of their first residues.
+    pub molecule: u32,
     /// Its heavy atoms.
     pub atoms: Arc<[LigandAtom]>,
 }

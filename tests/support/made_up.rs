@@ -113,6 +113,7 @@ pub(crate) fn with_ligands(mut s: Structure, seed: u64) -> Structure {
             ins_code: 0,
             comp_id: *b"LIG     ",
             kind,
+            molecule: index as u32 / 2,
             atoms: atoms.into(),
         });
     }

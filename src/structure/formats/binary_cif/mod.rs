@@ -22,7 +22,7 @@ use self::expansion::Expansion;
 use self::message_pack::Cursor;
 use self::text_column::TextColumn;
 use super::mmcif::OtherContent;
-use super::mmcif::data_block::{DataBlock, check_rows, find_category, find_item_of};
+use super::mmcif::data_block::{DataBlock, LINKS, check_rows, find_category, find_item_of};
 use crate::Result;
 use crate::structure::ReadOptions;
 use crate::structure::atom_table::AtomTable;
@@ -137,7 +137,8 @@ impl<'a> Block<'a> {
             }
             return Ok(());
         }
-        let Some(at) = category.name.strip_prefix(b"_").and_then(find_category) else {
+        let known = category.name.strip_prefix(b"_").and_then(find_category);
+        let Some(at) = known.filter(|at| *at != LINKS || options.ligands) else {
             return Ok(());
         };
         check_rows(at, category.rows as usize, &table.limits)?;
@@ -159,7 +160,7 @@ impl<'a> Block<'a> {
     /// Adds to the table what the block states about its atoms.
     fn describe_atoms(&self, options: ReadOptions, table: &mut AtomTable) -> Result<()> {
         let limits = table.limits;
-        let mut block = DataBlock::new(self.header);
+        let mut block = DataBlock::new(self.header, options);
         if let Some(id) = &self.entry_id {
             block.set_entry_id(id.get(0), &limits)?;
         }
@@ -173,7 +174,7 @@ impl<'a> Block<'a> {
                 block.row(kept.category, row, values, &limits)?;
             }
         }
-        block.describe_atoms(table);
+        block.describe_atoms(table)?;
         match options.assembly {
             Assembly::Deposited => Ok(()),
             Assembly::First => block.generators(Place::Row, &limits, &mut table.generators),
