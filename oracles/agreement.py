@@ -109,9 +109,19 @@ def place_rows(table, rows, model):
     elif table == "chains":
         order = chain_order(rows, model)
         same = order is not None
+    elif table == "ligands":
+        order = np.argsort(rows["ligand_index"], kind="stable")
+        same = model.ligands is not None and count == len(model.ligands.firsts())
     else:
         order, same = np.arange(count), count == 1
     return {name: values[order] for name, values in rows.items()} if same else None
+
+
+def has_rows(table, model):
+    """Whether a model has rows in a table of a run."""
+    if table == "ligands":
+        return model.ligands is not None and len(model.ligands.xyz) > 0
+    return table == "structures" or len(model) > 0
 
 
 def columns_of(run, model, problems):
@@ -120,7 +130,7 @@ def columns_of(run, model, problems):
     for table in run.tables:
         rows = run.rows(table, model.key)
         if rows is None:
-            if table == "structures" or len(model):
+            if has_rows(table, model):
                 problems[f"{table}: {model.key} is not in the run"] += 1
             continue
         found[table] = place_rows(table, rows, model)

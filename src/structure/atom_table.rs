@@ -12,7 +12,6 @@ use super::assembly::Generators;
 use super::decimal::OCCUPANCY_ONE;
 use super::element::HYDROGEN;
 use super::entry_header::EntryHeader;
-use super::links::Link;
 use super::model::{Chain, Truncation};
 use super::read_limits::{ReadLimits, check, exceeded, reserve};
 use super::text8::{Text8, text8};
@@ -162,6 +161,12 @@ pub(super) struct Reference {
     /// The position of residue `first` in the sequence.
     pub position: i32,
 }
+
+/// The author's chain, residue number, insertion code (0 for none) and component.
+pub(super) type ResidueName = (NameId, Option<i32>, u8, Text8);
+
+/// A link that the file states: two residues, each with the name of its atom.
+pub(super) type Link = [(ResidueName, Text8); 2];
 
 /// Index of a text in [`Names`].
 pub(super) type NameId = u32;

@@ -72,8 +72,10 @@ impl LigandSelector {
                 class: AtomClass::unknown(atom.name, atom.element),
             };
             let atoms: Vec<LigandAtom> = atoms.iter().map(atom).collect();
+            let names = model.table.chain_names(run.chain);
             structure.ligands.push(Ligand {
-                auth_asym_id: model.table.chain_names(run.chain).auth_asym_id,
+                auth_asym_id: names.auth_asym_id,
+                label_asym_id: names.label_asym_id,
                 auth_seq_id: run.seq,
                 ins_code: run.ins_code,
                 comp_id: run.comp,

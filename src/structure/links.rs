@@ -4,11 +4,12 @@
 //! starts with `covale`. Records of a metal, of a symmetry copy, and of a residue that is not read
 //! are none. Where records are missing, distances decide: atoms that are no metals, of two residues
 //! and not of different altlocs, are linked below [`LINK`], and C1 of a saccharide is linked to N or
-//! O of the polymer.
+//! O of the polymer. Residues with atoms below [`OVERLAP`] are in one place by turns, and distances
+//! link them to nothing.
 
 use std::collections::{HashMap, HashSet};
 
-use super::atom_table::{Atom, NameId, Run};
+use super::atom_table::{Atom, Link, ResidueName, Run};
 use super::element::is_metal;
 use super::groups::Groups;
 use super::model::Structure;
@@ -19,17 +20,15 @@ use super::text8::Text8;
 /// Linked atoms are closer than this, in 0.001 A.
 const LINK: i64 = 1_700;
 
+/// Atoms of residues that are in one place by turns are closer than this, in 0.001 A. No bond of
+/// heavy atoms is as short.
+const OVERLAP: i64 = 1_000;
+
 /// The edge of the cells in which links are searched is 2^11 units of 0.001 A, more than a link.
 const CELL_SHIFT: u32 = 11;
 
 /// Atoms of a cell that are compared. No molecule has more, and files that do are not slow.
 const CELL_ATOMS_MAX: usize = 32;
-
-/// The author's chain, residue number, insertion code (0 for none) and component.
-pub(super) type ResidueName = (NameId, Option<i32>, u8, Text8);
-
-/// A link that the file states: two residues, each with the name of its atom.
-pub(super) type Link = [(ResidueName, Text8); 2];
 
 /// What links of a model's ligands are found from.
 #[derive(Default)]
@@ -134,14 +133,20 @@ impl LinkFinder {
                 (Site::Polymer, Site::Polymer) => {}
             }
         }
+        let mut overlaps: HashMap<(u32, u32), bool> = HashMap::new();
         for atom in self.atoms.values().flatten() {
             let others = near(&self.atoms, atom.xyz).filter(|other| {
                 let altlocs = [atom.altloc, other.altloc];
                 let is_together = altlocs[0] == altlocs[1] || altlocs.contains(&0);
                 other.residue > atom.residue && is_together
             });
-            others.for_each(|other| join(atom.residue, other.residue));
+            for other in others {
+                let pair = overlaps.entry((atom.residue, other.residue)).or_default();
+                *pair |= is_within(atom.xyz, other.xyz, OVERLAP);
+            }
         }
+        let near_pairs = overlaps.iter().filter(|(_, overlap)| !**overlap);
+        near_pairs.for_each(|(&(one, other), _)| join(one, other));
         if !self.anomeric.is_empty() {
             let atoms = structure.xyz.iter().zip(&structure.element);
             let polar = atoms.filter(|(_, element)| matches!(element, 7 | 8));

@@ -87,11 +87,24 @@ pub enum LigandKind {
     Glycan,
 }
 
+impl LigandKind {
+    /// The name in tables: `ligand`, `ion` or `glycan`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LigandKind::Ligand => "ligand",
+            LigandKind::Ion => "ion",
+            LigandKind::Glycan => "glycan",
+        }
+    }
+}
+
 /// A residue that is no polymer: heavy atoms of one conformer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ligand {
     /// The author's chain id.
     pub auth_asym_id: Arc<str>,
+    /// `label_asym_id`; `None` in a PDB file.
+    pub label_asym_id: Option<Arc<str>>,
     /// The author's residue number; `None` if the file has no number.
     pub auth_seq_id: Option<i32>,
     /// Insertion code, 0 for none.

@@ -21,7 +21,7 @@ pub struct ReadOptions {
     /// Whether the atoms of nucleotides are kept.
     pub nucleic: bool,
     /// Whether [`Structure::ligands`](super::Structure::ligands) has the residues that are no
-    /// polymer. Assemblies and topologies have none.
+    /// polymer. Topologies have none.
     pub ligands: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or a
     /// PDB file's TITLE contains ALPHAFOLD, else temperature factors.

@@ -108,6 +108,10 @@ fn without_records_atoms_below_1_7_angstrom_are_linked() {
         line("HETATM", " C1 BLIG B 304 ", 30.5, "C"),
         line("HETATM", "FE   LIG B 305 ", 31.0, "FE"),
         line("HETATM", "MG    MG B 306 ", 31.5, "MG"),
+        line("HETATM", " C1  LIG B 307 ", 40.0, "C"),
+        line("HETATM", " C2  LIG B 307 ", 41.5, "C"),
+        line("HETATM", " C1  LIG B 308 ", 40.9, "C"),
+        line("HETATM", " C2  LIG B 308 ", 42.5, "C"),
     ];
     let expected = [
         "LIG 301 Ligand 0",
@@ -117,6 +121,9 @@ fn without_records_atoms_below_1_7_angstrom_are_linked() {
         "LIG 304 Ion 2",
         "LIG 305 Ion 3",
         "MG 306 Ion 4",
+        // In one place by turns: atoms below 1 A of each other.
+        "LIG 307 Ligand 5",
+        "LIG 308 Ligand 6",
     ];
     assert_eq!(molecules(&read(&text.concat(), Format::Pdb)), expected);
 }

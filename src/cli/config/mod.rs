@@ -381,16 +381,10 @@ fn check_trajectories(keys: &mut Resolver, has_topology: bool, reading: &ReadOpt
 
 /// Checks that what is read has ligands, if they are kept.
 fn check_ligands(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
-    let text = if !reading.ligands {
-        return;
-    } else if has_topology {
-        "\"keep\" is for files, and trajectories are read; leave it out"
-    } else if reading.assembly != Assembly::Deposited {
-        "\"keep\" is for the deposited chains; leave `assembly` or `ligands` out"
-    } else {
-        return;
-    };
-    keys.problem("ligands", text);
+    if reading.ligands && has_topology {
+        let text = "\"keep\" is for files, and trajectories are read; leave it out";
+        keys.problem("ligands", text);
+    }
 }
 
 fn resolve_threads(keys: &mut Resolver) -> usize {

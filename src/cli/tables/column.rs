@@ -285,7 +285,7 @@ impl FeatureColumn {
         for RowRange { of: record, rows } in group {
             let own = typed(record.features.column(self.rows.features(), self.index));
             match self.rows {
-                RowKind::Residue | RowKind::Structure | RowKind::Contact => {
+                RowKind::Residue | RowKind::Structure | RowKind::Contact | RowKind::Ligand => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {
