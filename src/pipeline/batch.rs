@@ -134,6 +134,8 @@ pub(crate) struct Batcher<W: Workload> {
     axes: &'static [&'static str],
     /// A batch closes before it exceeds this extent.
     target: Extent,
+    /// A batch that reaches this length along any axis is full.
+    full: Extent,
     /// The largest extent of a single item.
     max: Extent,
     wait: Duration,
@@ -155,6 +157,7 @@ impl<W: Workload> Batcher<W> {
         Batcher {
             axes,
             target,
+            full: target.unlimited_where_zero(),
             max,
             wait,
             open: Box::default(),
@@ -249,12 +252,7 @@ impl<W: Workload> Batcher<W> {
 
     /// Whether no further item of any size fits.
     fn is_full(&self) -> bool {
-        let total = self.open.total.as_slice().iter();
-        let axes = total.zip(self.target.as_slice());
-        let full = axes.fold(false, |any, (&length, &target)| {
-            any | ((target > 0) & (length >= target))
-        });
-        full || self.open.empty_entries == EMPTY_ENTRIES_MAX
+        self.open.total.reaches_any(self.full) || self.open.empty_entries == EMPTY_ENTRIES_MAX
     }
 
     /// When the open batch closes, if there is one.
