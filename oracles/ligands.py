@@ -119,8 +119,9 @@ def ligand_surface(model, settings):
     own = model.ligands
     if own is None or not len(own.xyz):
         return {}
-    xyz, radii = np.concatenate([own.xyz, model.atom_xyz]), np.concatenate([own.radius, model.atom_radius])
-    bound = freesasa_areas(xyz, radii, settings.points)[: len(own.xyz)]
+    xyz = np.concatenate([model.atom_xyz, own.xyz])
+    radii = np.concatenate([model.atom_radius, own.radius])
+    bound = freesasa_areas(xyz, radii, settings.points)[len(model.atom_xyz) :]
     alone = np.zeros(len(own.xyz))
     for ligand in np.unique(own.ligand):
         atoms = own.ligand == ligand
@@ -167,7 +168,7 @@ def names_of(chain, seq, ins, comp):
 
 @oracle(package="gemmi", table="ligands", rules={"kind": EXACT, "molecule": EXACT})
 def ligand_links(model, _settings):
-    """Links and branched entities as gemmi reads them from the file, saccharides as Biotite has them.
+    """Links and branched entities as gemmi reads them, saccharides as Biotite has them.
 
     Where links are missing: SciPy's pairs within 1.7 A. NetworkX joins.
     """
@@ -176,7 +177,7 @@ def ligand_links(model, _settings):
     from scipy.spatial import cKDTree
 
     own = model.ligands
-    if own is None or not len(own.xyz) or not Path(model.source).is_file():
+    if own is None or not len(own.xyz) or not is_read_by_gemmi(Path(model.source)):
         return {}
     file = gemmi.read_structure(model.source)
     file.setup_entities()
@@ -215,8 +216,9 @@ def ligand_links(model, _settings):
     for link in file.connections:
         if link.type == gemmi.ConnectionType.Covale and link.asu != gemmi.Asu.Different:
             ends = [
-                (end.chain_name, end.res_id.seqid.num, end.res_id.seqid.icode.strip(), end.res_id.name)
+                (end.chain_name, seqid.num, seqid.icode.strip(), end.res_id.name)
                 for end in (link.partner1, link.partner2)
+                for seqid in [end.res_id.seqid]
             ]
             own_ends = [index[end] for end in ends if end in index]
             if len(own_ends) == 2:
@@ -245,11 +247,19 @@ def ligand_links(model, _settings):
         is_glycan |= (groups == groups[ligand]) & is_sugar
     atoms = np.bincount(own.ligand, minlength=count)
     kind = np.where(is_glycan, "glycan", np.where(atoms == 1, "ion", "ligand"))
-    copies = {"a copy in an assembly": np.array([name not in known for name in names])}
+    excluded = {
+        "a copy in an assembly": np.array([name not in known for name in names]),
+        "an agent of crystallisation": own.kind[firsts] == "agent",
+    }
     return {
-        "kind": Values(kind.astype(object), copies),
+        "kind": Values(kind.astype(object), excluded),
         "molecule": Values(joined(count, pairs).astype(float)),
     }
+
+
+def is_read_by_gemmi(path):
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    return suffix in {".pdb", ".ent", ".cif", ".mmcif"} and path.is_file()
 
 
 def c1_of(found, name):

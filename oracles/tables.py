@@ -26,7 +26,8 @@ atoms.tsv, one row a selected heavy atom, those outside the rows included:
   b (as in the file)
 
 ligands.tsv, one row a heavy atom of what is no polymer, only if the run keeps ligands:
-  source, model, ligand (from 0 in each model), kind (ligand, ion or glycan),
+  source, model, ligand (from 0 in each model), kind (ligand, ion, agent or
+  glycan),
   chain_id (the author's), comp, seq (the author's number), ins, x, y, z, element, radius
 """
 

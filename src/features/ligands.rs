@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// The search for ligands and metals ends at this distance, in 0.001 A.
 const LIGAND_REACH: u32 = 12_000;
 
-/// The words of the setting `ligands`.
+/// The words of the settings `ligands` and `ligand.agents`.
 const CHOICES: &[&str] = &["drop", "keep"];
 
 /// Settings of ligands.
@@ -22,6 +22,8 @@ const CHOICES: &[&str] = &["drop", "keep"];
 pub struct Ligands {
     /// Whether structures have ligands. If not, the feature has no columns.
     pub keep: bool,
+    /// Whether agents of crystallisation are among them. They bury area, and have rows.
+    pub keep_agents: bool,
     /// A pair of heavy atoms closer than this is a contact; at most 12 A.
     pub cutoff: Cutoff,
 }
@@ -31,6 +33,7 @@ impl Default for Ligands {
     fn default() -> Self {
         Ligands {
             keep: false,
+            keep_agents: false,
             cutoff: Cutoff::of_milli_angstrom(4_500),
         }
     }
@@ -52,9 +55,10 @@ impl Feature for Ligands {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let choice = CHOICES[usize::from(self.keep)];
+        let choice = |keep| Setting::Choice(CHOICES[usize::from(keep)], CHOICES);
         vec![
-            ("ligands", Setting::Choice(choice, CHOICES)),
+            ("ligands", choice(self.keep)),
+            ("ligand.agents", choice(self.keep_agents)),
             ("ligand.cutoff", Setting::Length(self.cutoff)),
         ]
     }
@@ -62,6 +66,9 @@ impl Feature for Ligands {
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("ligands", Setting::Choice(choice, _)) => self.keep = *choice == CHOICES[1],
+            ("ligand.agents", Setting::Choice(choice, _)) => {
+                self.keep_agents = *choice == CHOICES[1];
+            }
             ("ligand.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
             _ => return Err(unknown(key)),
         }

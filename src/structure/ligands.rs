@@ -1,7 +1,8 @@
 //! The residues that are no polymer: ligands, ions and glycans.
 //!
-//! All residues that [`super::polymer`] leaves out, but for water and agents of crystallisation
-//! ([`LEFT_OUT`]). A site has the conformer that [`super::conformer`] chooses.
+//! All residues that [`super::polymer`] leaves out, but for water ([`WATER`]) and, unless they are
+//! kept, agents of crystallisation ([`AGENTS`]). A site has the conformer that
+//! [`super::conformer`] chooses.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +15,16 @@ use super::model::{Ligand, LigandAtom, LigandKind, Structure};
 use super::residue_runs::{ModelRuns, ResidueRuns};
 use super::text8::{Text8, text8};
 
-/// Components that are left out: water, by the names of the wwPDB and of simulation packages, then
-/// what crystallisation, cryoprotection and buffers leave behind.
+/// Water, by the names of the wwPDB and of simulation packages.
 #[rustfmt::skip]
-const LEFT_OUT: &[&str] = &[
+const WATER: &[&str] = &[
     "HOH", "DOD", "WAT", "H2O", "OH2", "SOL", "SPC", "TIP", "TIP2", "TIP3", "TIP4", "TIP5", "TP3",
     "TP4", "TP5", "T3P", "T4P", "HO4", "OPC",
+];
+
+/// What crystallisation, cryoprotection and buffers leave behind.
+#[rustfmt::skip]
+const AGENTS: &[&str] = &[
     "144", "1PE", "2PE", "7PE", "ACT", "ACY", "AZI", "BE7", "BME", "BR", "BTB", "BU1", "BU2",
     "BU3", "CAC", "CIT", "CL", "CO3", "CXE", "DIO", "DMF", "DMS", "DTD", "DTT", "DTV", "EDO",
     "EEE", "EOH", "EPE", "FLC", "FMT", "GOL", "IMD", "IOD", "IPA", "IPH", "JEF", "LDA", "MES",
@@ -42,14 +47,16 @@ impl LigandSelector {
         self.residues.start_file(chains);
     }
 
-    /// Adds the ligands of a model to its structure. `polymer` has the offsets of the runs that are
-    /// polymer.
+    /// Adds the ligands of a model to its structure, with agents of crystallisation if
+    /// `keeps_agents`. `polymer` has the offsets of the runs that are polymer.
     pub(super) fn add(
         &mut self,
         model: ModelRuns,
         polymer: &HashSet<u32>,
+        keeps_agents: bool,
         structure: &mut Structure,
     ) {
+        let is_left_out = |comp| is_water(comp) || (!keeps_agents && is_agent(comp));
         let is_ligand = |run: &Run| !polymer.contains(&run.offset) && !is_left_out(run.comp);
         self.residues
             .gather(model, |run| is_ligand(run).then_some(()));
@@ -80,6 +87,7 @@ impl LigandSelector {
                 ins_code: run.ins_code,
                 comp_id: run.comp,
                 kind: match atoms.len() {
+                    _ if is_agent(run.comp) => LigandKind::Agent,
                     1 => LigandKind::Ion,
                     _ => LigandKind::Ligand,
                 },
@@ -99,11 +107,20 @@ impl LigandSelector {
     }
 }
 
-/// Whether a component is water or an agent of crystallisation.
-fn is_left_out(comp: Text8) -> bool {
+/// Whether a component is water.
+fn is_water(comp: Text8) -> bool {
     static NAMES: OnceLock<HashSet<Text8>> = OnceLock::new();
-    let names = || LEFT_OUT.iter().map(|name| text8(name.as_bytes())).collect();
-    NAMES.get_or_init(names).contains(&comp)
+    NAMES.get_or_init(|| names(WATER)).contains(&comp)
+}
+
+/// Whether a component is an agent of crystallisation.
+fn is_agent(comp: Text8) -> bool {
+    static NAMES: OnceLock<HashSet<Text8>> = OnceLock::new();
+    NAMES.get_or_init(|| names(AGENTS)).contains(&comp)
+}
+
+fn names(list: &[&str]) -> HashSet<Text8> {
+    list.iter().map(|name| text8(name.as_bytes())).collect()
 }
 
 /// Whether the component dictionary calls a component a saccharide. `scripts/make_components.py`
@@ -124,11 +141,14 @@ mod tests {
 
     #[test]
     fn the_lists_have_the_components_that_they_should() {
-        for comp in ["HOH", "TIP3", "GOL", "SO4", "CL"] {
-            assert!(is_left_out(text8(comp.as_bytes())), "{comp}");
-        }
-        for comp in ["HEM", "ZN", "NAG", "ATP", ""] {
-            assert!(!is_left_out(text8(comp.as_bytes())), "{comp}");
+        for comp in [
+            "HOH", "TIP3", "GOL", "SO4", "CL", "HEM", "ZN", "NAG", "ATP", "",
+        ] {
+            let is = |known: &[&str]| known.contains(&comp);
+            let name = text8(comp.as_bytes());
+            assert_eq!(is_water(name), is(&["HOH", "TIP3"]), "{comp}");
+            assert_eq!(is_agent(name), is(&["GOL", "SO4", "CL"]), "{comp}");
+            assert!(!is_saccharide(name) || !is_agent(name), "{comp}");
         }
         for comp in ["NAG", "MAN", "FUC", "GLC", "SIA"] {
             assert!(is_saccharide(text8(comp.as_bytes())), "{comp}");

@@ -82,17 +82,22 @@ pub enum LigandKind {
     Ligand,
     /// A single heavy atom.
     Ion,
+    /// An agent of crystallisation, which is read only if [`ReadOptions::agents`] keeps it.
+    ///
+    /// [`ReadOptions::agents`]: super::ReadOptions::agents
+    Agent,
     /// A saccharide of a branched entity, one that is linked to the polymer, or one that is linked
     /// to such a saccharide.
     Glycan,
 }
 
 impl LigandKind {
-    /// The name in tables: `ligand`, `ion` or `glycan`.
+    /// The name in tables: `ligand`, `ion`, `agent` or `glycan`.
     pub fn name(self) -> &'static str {
         match self {
             LigandKind::Ligand => "ligand",
             LigandKind::Ion => "ion",
+            LigandKind::Agent => "agent",
             LigandKind::Glycan => "glycan",
         }
     }

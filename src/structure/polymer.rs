@@ -87,7 +87,8 @@ impl PolymerSelector {
                 let residues = self.candidates.residues.iter();
                 let runs = residues.flat_map(|residue| self.candidates.runs(model, residue));
                 let polymer: HashSet<u32> = runs.map(|run| run.offset).collect();
-                self.ligands.add(model, &polymer, &mut structure);
+                self.ligands
+                    .add(model, &polymer, options.agents, &mut structure);
             }
             structures.push(structure);
         }

@@ -23,6 +23,8 @@ pub struct ReadOptions {
     /// Whether [`Structure::ligands`](super::Structure::ligands) has the residues that are no
     /// polymer. Topologies have none.
     pub ligands: bool,
+    /// Whether agents of crystallisation are among them.
+    pub agents: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or a
     /// PDB file's TITLE contains ALPHAFOLD, else temperature factors.
     pub b_factor_kind: Option<BFactorKind>,
@@ -41,6 +43,7 @@ impl Default for ReadOptions {
             models: Models::First,
             nucleic: true,
             ligands: false,
+            agents: false,
             b_factor_kind: None,
             assembly: Assembly::Deposited,
             strict: false,

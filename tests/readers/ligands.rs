@@ -83,6 +83,35 @@ fn ligands_and_ions_are_what_is_left_without_water_and_agents() {
 }
 
 #[test]
+fn agents_are_of_a_kind_of_their_own_if_they_are_kept() {
+    let lines = [
+        line("ATOM", " CA  ALA A   1 ", 0.0, "C"),
+        line("HETATM", " C1  HEM A 201 ", 5.0, "C"),
+        line("HETATM", " C2  HEM A 201 ", 6.5, "C"),
+        line("HETATM", " C1  GOL A 202 ", 40.0, "C"),
+        line("HETATM", " C2  GOL A 202 ", 41.5, "C"),
+        line("HETATM", "CL    CL A 203 ", 50.0, "CL"),
+        line("HETATM", " O   HOH A 301 ", 60.0, "O"),
+    ];
+    let kept = ReadOptions {
+        agents: true,
+        ..keep()
+    };
+    let read = |options| {
+        let structures = Reader::new(options).read_bytes(lines.concat().as_bytes(), Format::Pdb);
+        ligands(&structures.unwrap()[0])
+    };
+    let expected = ["HEM 201 Ligand 2", "GOL 202 Agent 2", "CL 203 Agent 1"];
+    assert_eq!(read(kept), expected);
+    assert_eq!(read(keep()), expected[..1]);
+    let alone = ReadOptions {
+        ligands: false,
+        ..kept
+    };
+    assert_eq!(read(alone), [""; 0], "agents are kept with ligands alone");
+}
+
+#[test]
 fn sugars_that_links_join_to_the_polymer_are_glycans() {
     let structure = pdb(&[
         line("ATOM", " CA  ASN A   1 ", 0.0, "C"),

@@ -171,6 +171,7 @@ impl Config {
             nucleic: keys.flag("nucleic", true),
             // Known once the features are.
             ligands: false,
+            agents: false,
             assembly: keys.choice("assembly", &ASSEMBLIES),
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
             strict: keys.flag("strict", false),
@@ -188,6 +189,7 @@ impl Config {
         let features = resolve_features(&mut keys);
         reading.ligands =
             features.ligands.keep && features.features.contains(&FeatureName::Ligands);
+        reading.agents = reading.ligands && features.ligands.keep_agents;
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let backend = keys.choice("backend", &BACKENDS);

@@ -300,9 +300,11 @@ fn of_ligands() -> Vec<Column> {
         Column::padded("comp_id", "The residue name.", |r, row| {
             &r.ligand(row).comp_id
         }),
-        Column::text("kind", "What it is: ligand, ion or glycan.", |r, row| {
-            Some(r.ligand(row).kind.name())
-        }),
+        Column::text(
+            "kind",
+            "What it is: ligand, ion, agent or glycan.",
+            |r, row| Some(r.ligand(row).kind.name()),
+        ),
         Column::integer(
             "molecule",
             "The index of its molecule in the structure, from 0: covalent links join the ligands of \

@@ -227,10 +227,9 @@ impl StructureRows {
             RowKind::Contact => 0,
             RowKind::Ligand => {
                 let names = self.structure.ligands.iter();
-                names
-                    .map(|ligand| ligand.auth_asym_id.len())
-                    .max()
-                    .unwrap_or(0)
+                let names =
+                    names.map(|ligand| ligand.auth_asym_id.len() + optional(&ligand.label_asym_id));
+                names.max().unwrap_or(0)
             }
             RowKind::Structure => {
                 let header = optional(&self.structure.method) + optional(&self.structure.title);
