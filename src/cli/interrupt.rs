@@ -56,9 +56,8 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// An interrupt, and a function that stands for the first signal.
-    #[cfg(test)]
-    pub(super) fn for_test() -> (Self, impl FnOnce()) {
+    /// An interrupt without signals, and a function that takes the place of the first one.
+    pub(super) fn by_call() -> (Self, impl FnOnce() + Send + use<>) {
         let (interrupt, sender) = Interrupt::new();
         let asked = Arc::clone(&interrupt.asked);
         let ask = move || {

@@ -54,11 +54,19 @@ impl Plan {
     /// # Errors
     /// There is no input, or one leads to no file; a table cannot be read, or the backend cannot
     /// be used.
-    pub(super) fn new(mut config: Config) -> Result<Self> {
+    pub(super) fn new(config: Config) -> Result<Self> {
         if config.input.is_empty() {
             return Err(Error::config("no input is given")
                 .fix("name files or folders: tapeloop run structures/ -o out"));
         }
+        Plan::of_any_input(config)
+    }
+
+    /// [`Plan::new`] for runs that may name their inputs later.
+    ///
+    /// # Errors
+    /// Those of [`Plan::new`], but for no input.
+    pub(super) fn of_any_input(mut config: Config) -> Result<Self> {
         let (trajectories, topology_hash) = trajectories_of(&config)?;
         let reader = reader_settings(&config.settings);
         let reads_packed = config.annotations.is_empty() && !channels_of(&config).is_empty();
@@ -99,6 +107,15 @@ impl Plan {
             annotations,
             packed_annotations,
         })
+    }
+
+    /// Checks inputs that the config does not name, as [`Plan::new`] checks those that it names.
+    ///
+    /// # Errors
+    /// One leads to no file, or to a packed set of other settings.
+    pub(super) fn check_inputs(&self, items: &[String]) -> Result<()> {
+        let reader = reader_settings(&self.config.settings);
+        inputs::check(items, &self.trajectories, &reader, false).map(drop)
     }
 
     /// The columns of annotations that the tables have.

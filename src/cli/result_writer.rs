@@ -5,6 +5,7 @@ use super::annotations::Annotations;
 use super::core_time::CoreTime;
 use super::inputs::{InputDigests, structure_name};
 use super::output::{Committed, OutputFolder};
+use super::rejected_batches::RejectedBatches;
 use super::run_counters::{RunCounters, WrittenParts};
 use super::run_json::RunHeader;
 use super::tables::{ColumnStatistics, RowFilter, StructureRows, Tables, TerminalTable};
@@ -42,6 +43,8 @@ pub(super) struct ResultWriter {
     /// The rows of the structure that is being written are decoded here, and of no other.
     annotations: Option<Arc<Annotations>>,
     folder: Option<OutputFolder>,
+    /// Gets the rejected inputs if there is no folder; without it they are named on standard error.
+    rejected_batches: Option<RejectedBatches>,
     counters: Arc<RunCounters>,
     header: RunHeader,
     committed: Committed,
@@ -97,6 +100,7 @@ impl ResultWriter {
             filter,
             annotations: None,
             folder,
+            rejected_batches: None,
             counters,
             header,
             rejected: committed.rejected.clone(),
@@ -113,9 +117,19 @@ impl ResultWriter {
         }
     }
 
+    /// The same writer, with rejected inputs as record batches.
+    pub(super) fn with_rejected_batches(self, rejected: RejectedBatches) -> Self {
+        ResultWriter {
+            rejected_batches: Some(rejected),
+            ..self
+        }
+    }
+
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
     pub(super) fn finish(self, streamed: Result<()>) -> FinishedWriter {
-        let finished = streamed.and_then(|()| {
+        let rejected = self.rejected_batches.map(RejectedBatches::finish);
+        let finished = streamed.and(rejected.unwrap_or(Ok(())));
+        let finished = finished.and_then(|()| {
             let start = Instant::now();
             let finished = match self.rows {
                 Rows::Tables(tables) => tables.finish(),
@@ -211,9 +225,10 @@ impl ResultWriter {
                 let line = format!("{source}: {error}");
                 let line = printable(&line);
                 tracing::debug!("rejected {line}");
-                match &mut self.folder {
-                    Some(folder) => folder.reject(&source, ordinal, model, &error)?,
-                    None => complain(&format!("rejected: {line}")),
+                match (&mut self.folder, &mut self.rejected_batches) {
+                    (Some(folder), _) => folder.reject(&source, ordinal, model, &error)?,
+                    (None, Some(batches)) => batches.reject(&source, ordinal, model, &error)?,
+                    (None, None) => complain(&format!("rejected: {line}")),
                 }
                 if self.rejected.len() < REJECTED_LISTED_MAX {
                     self.rejected.push(line.into_owned());

@@ -26,7 +26,7 @@ use super::timeline::TimelineFolder;
 use crate::bench::format;
 use crate::bench::machine::{Threads, core_time};
 use crate::error::{Error, Result};
-use crate::features::{FeatureName, Features, Separation, TableName};
+use crate::features::{ColumnDecl, FeatureName, Features, Separation, TableName};
 use crate::structure::Assembly;
 use crate::workload::{Completion, Sink};
 use serde_json::{Value as Json, json};
@@ -422,7 +422,7 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
 }
 
 /// The filter of the residues' rows.
-fn row_filter(plan: &Plan) -> Option<RowFilter> {
+pub(super) fn row_filter(plan: &Plan) -> Option<RowFilter> {
     let features = |table| plan.config.features.columns(table);
     let condition = plan.config.condition.clone()?;
     Some(RowFilter::new(condition, &features))
@@ -440,19 +440,24 @@ fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatisti
     columns
 }
 
+/// What the columns of a plan's tables come from; `features` are those of its config.
+pub(super) fn column_sources<'a>(
+    plan: &'a Plan,
+    features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
+) -> ColumnSources<'a> {
+    ColumnSources {
+        features,
+        reductions: &plan.config.reductions,
+        annotations: plan.annotation_columns(),
+    }
+}
+
 fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {
     let Config {
-        features,
-        reductions,
-        tables,
-        ..
+        features, tables, ..
     } = &plan.config;
     let columns = |table| features.columns(table);
-    let sources = ColumnSources {
-        features: &columns,
-        reductions,
-        annotations: plan.annotation_columns(),
-    };
+    let sources = column_sources(plan, &columns);
     let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
     match (target, folder) {
         (Target::Table, _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),

@@ -101,7 +101,7 @@ mod tests {
         let made = Command::new("mkfifo").arg(&list).status().unwrap();
         assert!(made.success());
         let item = format!("@{}", list.display());
-        let (interrupt, ask) = Interrupt::for_test();
+        let (interrupt, ask) = Interrupt::by_call();
         let counters = Arc::default();
         let start = |item: &str| {
             let sources = Sources::new(vec![item.to_owned()], Archives::Unknown, Shard::WHOLE);

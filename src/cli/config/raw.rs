@@ -4,6 +4,7 @@ use super::super::path_text::shown;
 use super::suggest::did_you_mean;
 use crate::error::{Context, Error, Result};
 use serde::Deserialize;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -116,6 +117,42 @@ impl RawConfig {
                 let value = Value::deserialize(ValueDeserializer::from(value.clone()))?;
                 let origin = origin_here;
                 self.entries.insert(key, Entry { value, origin });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes keys and values from the settings of a program that embeds this one: `{"sasa.points":
+    /// 256}` or `{"sasa": {"points": 256}}`. A key of null is not set.
+    ///
+    /// # Errors
+    /// A value is of no type that a config file has.
+    pub(crate) fn of_settings(settings: &serde_json::Map<String, Json>) -> Result<Self> {
+        let mut raw = RawConfig::default();
+        raw.insert_settings("", settings)?;
+        Ok(raw)
+    }
+
+    fn insert_settings(
+        &mut self,
+        prefix: &str,
+        settings: &serde_json::Map<String, Json>,
+    ) -> Result<()> {
+        for (name, value) in settings {
+            let key = format!("{prefix}{name}");
+            match value {
+                Json::Null => {}
+                Json::Object(inner) => {
+                    let origin = Origin::Option(key.clone());
+                    self.tables.push((key.clone(), origin));
+                    self.insert_settings(&format!("{key}."), inner)?;
+                }
+                value => {
+                    let typed = Value::deserialize(value);
+                    let error = |error: toml::de::Error| Error::config(error.message().to_owned());
+                    let value = typed.map_err(|e| error(serde::de::Error::custom(e)));
+                    self.set(&key, &key, Some(value.within(|| key.clone())?));
+                }
             }
         }
         Ok(())

@@ -77,6 +77,17 @@ pub(in crate::cli) struct TableSettings {
     pub(in crate::cli) has_frames: bool,
 }
 
+impl TableSettings {
+    /// The same settings for tables of one part.
+    pub(in crate::cli) fn in_one_part(self) -> Self {
+        TableSettings {
+            inputs_per_part: u64::MAX,
+            residues_per_part: u64::MAX,
+            ..self
+        }
+    }
+}
+
 /// The file format of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum TableFormat {

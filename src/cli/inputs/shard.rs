@@ -16,7 +16,7 @@ impl Shard {
     pub(in crate::cli) const WHOLE: Shard = Shard { index: 0, count: 1 };
 
     /// Whether the input with this number, from 0, is in the shard.
-    pub(super) fn contains(self, number: u64) -> bool {
+    pub(in crate::cli) fn contains(self, number: u64) -> bool {
         number % self.count == self.index
     }
 }

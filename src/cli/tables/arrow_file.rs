@@ -3,7 +3,7 @@
 
 use super::super::config::Compression;
 use super::column::Column;
-use super::part_file::{Encoded, FileSpec, Format, Task};
+use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use super::schema::plain_schema;
 use super::statistics::ValueStatistics;
@@ -27,7 +27,7 @@ pub(super) struct ArrowFile {
     columns: Arc<[Column]>,
 }
 
-fn from_arrow(error: ArrowError) -> Error {
+pub(super) fn from_arrow(error: ArrowError) -> Error {
     match error {
         // Without Arrow's prefix: `No space left on device`.
         ArrowError::IoError(_, source) => Error::io(source),
@@ -35,10 +35,7 @@ fn from_arrow(error: ArrowError) -> Error {
     }
 }
 
-impl Format for ArrowFile {
-    /// A column.
-    type Encoded = ArrayRef;
-
+impl FileFormat for ArrowFile {
     fn start(file: File, spec: &FileSpec) -> Result<Self> {
         let (codec, level) = match spec.compression {
             Compression::None => (None, None),
@@ -56,6 +53,11 @@ impl Format for ArrowFile {
             columns: Arc::clone(&spec.columns),
         })
     }
+}
+
+impl Format for ArrowFile {
+    /// A column.
+    type Encoded = ArrayRef;
 
     fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ArrayRef>>> {
         let task = |index: usize| {
@@ -83,22 +85,22 @@ impl Format for ArrowFile {
         written.map_err(from_arrow)
     }
 
-    fn finish(self) -> Result<File> {
-        self.writer.into_inner().map_err(from_arrow)
+    fn finish(self) -> Result<Option<File>> {
+        self.writer.into_inner().map(Some).map_err(from_arrow)
     }
 }
 
 /// The schema of a file, with the file's metadata. A file has one dictionary for all record
 /// batches, which is known only at its end, and not every reader takes dictionaries that grow. So
 /// texts are plain strings, which every reader maps.
-fn file_schema(spec: &FileSpec) -> Schema {
+pub(super) fn file_schema(spec: &FileSpec) -> Schema {
     let metadata = spec.metadata.iter();
     let metadata = metadata.map(|(key, value)| ((*key).to_owned(), value.clone()));
     plain_schema(spec.columns()).with_metadata(metadata.collect::<HashMap<_, _>>())
 }
 
 /// The arrays of a column one after the other, with plain strings in place of dictionaries.
-fn one_array(arrays: &[ArrayRef]) -> std::result::Result<ArrayRef, ArrowError> {
+pub(super) fn one_array(arrays: &[ArrayRef]) -> std::result::Result<ArrayRef, ArrowError> {
     if arrays[0].as_any_dictionary_opt().is_some() {
         return Ok(Arc::new(plain_texts(arrays)));
     }

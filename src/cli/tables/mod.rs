@@ -5,6 +5,7 @@
 //! the same input gives the same bytes whatever the batches were.
 
 mod annotation_column;
+mod arrow_batches;
 mod arrow_file;
 mod column;
 mod columns;
@@ -24,12 +25,16 @@ mod text_file;
 
 use crate::error::{Context, Error, Result};
 use crate::structure::Residue;
+pub(crate) use arrow_batches::TableBatch;
+use arrow_batches::ArrowBatches;
 use arrow_file::ArrowFile;
 pub(super) use columns::{ColumnSources, name_taken};
 use csv_file::Csv;
 use json_file::JsonLines;
 use parquet_file::ParquetFile;
-use part_file::{CompletePart, FileSpec, PartFile, create, publish};
+use arrow_schema::SchemaRef;
+use crossbeam_channel::Sender;
+use part_file::{CompletePart, FileSpec, PartFile, create, in_memory, publish};
 use rayon::ThreadPool;
 pub(super) use row_filter::RowFilter;
 #[cfg(fuzzing)]
@@ -108,6 +113,14 @@ pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
     (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
 }
 
+/// Where the rows of a table go.
+#[derive(Clone)]
+enum Output {
+    Folder(PathBuf),
+    Stdout,
+    Batches(Sender<TableBatch>),
+}
+
 /// All tables, or the table of residues on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
 pub(crate) struct Tables {
@@ -139,8 +152,8 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let folders = TABLES.map(|(_, subfolder)| Some(folder.join(subfolder)));
-        Tables::write_to(&folders, settings, columns, metadata, pool)
+        let outputs = TABLES.map(|(_, subfolder)| Output::Folder(folder.join(subfolder)));
+        Tables::write_to(&outputs, settings, columns, metadata, pool)
     }
 
     /// Creates the table of residues on standard output, in one part. The arguments are those of
@@ -152,17 +165,41 @@ impl Tables {
         pool: Arc<ThreadPool>,
     ) -> Self {
         let settings = TableSettings {
-            inputs_per_part: u64::MAX,
-            residues_per_part: u64::MAX,
             written: [true; TABLES.len()],
-            ..settings
+            ..settings.in_one_part()
         };
-        Tables::write_to(&[None], settings, columns, metadata, pool)
+        Tables::write_to(&[Output::Stdout], settings, columns, metadata, pool)
     }
 
-    /// Creates the first tables of [`TABLES`], one for each of the folders.
+    /// Sends the rows of tables as record batches, in one part. The other arguments are those of
+    /// [`Tables::new`].
+    pub(crate) fn to_batches(
+        batches: &Sender<TableBatch>,
+        settings: TableSettings,
+        columns: &ColumnSources<'_>,
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
+        let outputs = TABLES.map(|_| Output::Batches(batches.clone()));
+        // Its texts are those of Arrow files, which each row repeats.
+        let settings = TableSettings {
+            format: TableFormat::Arrow,
+            ..settings.in_one_part()
+        };
+        Tables::write_to(&outputs, settings, columns, metadata, pool)
+    }
+
+    /// The name and the schema of each table, if the rows go to record batches.
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = (&'static str, SchemaRef)> {
+        self.tables.iter().filter_map(|table| {
+            let batches = table.batches()?;
+            Some((table.name(), Arc::clone(batches.schema())))
+        })
+    }
+
+    /// Creates the first tables of [`TABLES`], one for each of the outputs.
     fn write_to(
-        folders: &[Option<PathBuf>],
+        outputs: &[Output],
         settings: TableSettings,
         columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
@@ -175,18 +212,18 @@ impl Tables {
         ];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
-        let table = |(&(kind, _), folder): (&(RowKind, &str), &Option<PathBuf>)| {
+        let table = |(&(kind, _), output): (&(RowKind, &str), &Output)| {
             let files = FileSpec {
                 columns: columns::columns(kind, columns, settings.has_frames).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 cores: cores.clone(),
             };
-            Table::new(kind, folder.clone(), files, settings)
+            Table::new(kind, output.clone(), files, settings)
         };
         Tables {
             tables: {
-                let chosen = TABLES.iter().zip(folders).zip(settings.written);
+                let chosen = TABLES.iter().zip(outputs).zip(settings.written);
                 let written = chosen.filter(|(_, is_written)| *is_written);
                 written.map(|(it, _)| table(it)).collect()
             },
@@ -356,11 +393,7 @@ impl Tables {
             self.advance(0)?;
         }
         self.finish_part()?;
-        let columns = self.tables.into_iter().flat_map(|table| {
-            let is = |(kind, _): &&(RowKind, &str)| *kind == table.kind;
-            let (_, folder) = TABLES.iter().find(is).expect("each table has a folder");
-            table.into_statistics(folder)
-        });
+        let columns = self.tables.into_iter().flat_map(Table::into_statistics);
         Ok((self.parts_done, columns.collect()))
     }
 }
@@ -398,8 +431,7 @@ impl PartStatistics {
 /// One table: the rows of the next row group, and the open part.
 struct Table {
     kind: RowKind,
-    /// `None` for standard output.
-    folder: Option<PathBuf>,
+    output: Output,
     format: TableFormat,
     files: FileSpec,
     /// The statistics of each column in all finished parts.
@@ -416,13 +448,13 @@ struct Table {
 impl Table {
     fn new(
         kind: RowKind,
-        folder: Option<PathBuf>,
+        output: Output,
         files: FileSpec,
         settings: TableSettings,
     ) -> Self {
         Table {
             kind,
-            folder,
+            output,
             format: settings.format,
             statistics: vec![ValueStatistics::default(); files.columns.len()],
             files,
@@ -434,10 +466,32 @@ impl Table {
         }
     }
 
+    /// The name of the table and of its folder.
+    fn name(&self) -> &'static str {
+        let is = |(kind, _): &&(RowKind, &str)| *kind == self.kind;
+        let (_, folder) = TABLES.iter().find(is).expect("each table has a folder");
+        folder
+    }
+
+    /// What makes record batches of the rows, if they go there.
+    fn batches(&self) -> Option<ArrowBatches> {
+        match &self.output {
+            Output::Batches(batches) => {
+                Some(ArrowBatches::new(self.name(), &self.files, batches.clone()))
+            }
+            Output::Folder(_) | Output::Stdout => None,
+        }
+    }
+
     fn start_part(&mut self, part: u64) -> Result<()> {
-        let name = part_name(part, self.format);
-        let path = self.folder.as_ref().map(|folder| folder.join(name));
-        self.part = Some(create_part(path, self.format, &self.files)?);
+        self.part = Some(match (self.batches(), &self.output) {
+            (Some(batches), _) => in_memory(batches, &self.files),
+            (None, Output::Folder(folder)) => {
+                let path = folder.join(part_name(part, self.format));
+                create_part(Some(path), self.format, &self.files)?
+            }
+            (None, _) => create_part(None, self.format, &self.files)?,
+        });
         Ok(())
     }
 
@@ -497,8 +551,9 @@ impl Table {
         Ok(part)
     }
 
-    /// The statistics of each column; `name` is the table's.
-    fn into_statistics(self, name: &'static str) -> Vec<ColumnStatistics> {
+    /// The statistics of each column.
+    fn into_statistics(self) -> Vec<ColumnStatistics> {
+        let name = self.name();
         let columns = self.files.columns.iter().zip(self.statistics);
         let named = columns.map(|(column, values)| ColumnStatistics {
             table: name,

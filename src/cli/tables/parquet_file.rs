@@ -2,7 +2,7 @@
 
 use super::super::config::Compression;
 use super::column::Column;
-use super::part_file::{Encoded, FileSpec, Format, Task};
+use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use super::schema::{ColumnSpec, Kind, arrow_schema, plain_schema};
 use super::statistics::ValueStatistics;
@@ -40,9 +40,7 @@ fn from_parquet(error: ParquetError) -> Error {
     }
 }
 
-impl Format for ParquetFile {
-    type Encoded = ArrowColumnChunk;
-
+impl FileFormat for ParquetFile {
     fn start(file: File, spec: &FileSpec) -> Result<Self> {
         let schema = Arc::new(arrow_schema(spec.columns()));
         let parquet_schema = ArrowSchemaConverter::new()
@@ -63,6 +61,10 @@ impl Format for ParquetFile {
             row_groups: 0,
         })
     }
+}
+
+impl Format for ParquetFile {
+    type Encoded = ArrowColumnChunk;
 
     fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ArrowColumnChunk>>> {
         let writers = self.writers.create_column_writers(self.row_groups);
@@ -97,10 +99,10 @@ impl Format for ParquetFile {
         write().map_err(from_parquet)
     }
 
-    fn finish(mut self) -> Result<File> {
+    fn finish(mut self) -> Result<Option<File>> {
         // An error of `into_inner` has the system's error as a part of its text.
         self.writer.finish().map_err(from_parquet)?;
-        Ok(self.writer.inner().try_clone()?)
+        Ok(Some(self.writer.inner().try_clone()?))
     }
 }
 

@@ -39,16 +39,19 @@ impl FileSpec {
     }
 }
 
-/// How a file format stores row groups.
-pub(super) trait Format: Sized + Send {
-    /// What a task makes of its share of a row group.
-    type Encoded: Send + 'static;
-
+/// A format of files.
+pub(super) trait FileFormat: Format {
     /// Begins a file.
     ///
     /// # Errors
     /// It cannot be written.
     fn start(file: File, spec: &FileSpec) -> Result<Self>;
+}
+
+/// How row groups are stored.
+pub(super) trait Format: Sized + Send {
+    /// What a task makes of its share of a row group.
+    type Encoded: Send + 'static;
 
     /// The tasks that encode the next row group. The pool runs them in any order.
     ///
@@ -62,11 +65,11 @@ pub(super) trait Format: Sized + Send {
     /// The file cannot be written.
     fn write(&mut self, encoded: Vec<Self::Encoded>) -> Result<()>;
 
-    /// Writes what follows the last row group.
+    /// Writes what follows the last row group. Returns the file, if there is one.
     ///
     /// # Errors
     /// The file cannot be written.
-    fn finish(self) -> Result<File>;
+    fn finish(self) -> Result<Option<File>>;
 }
 
 /// Encodes a share of a row group, such as a column.
@@ -106,7 +109,7 @@ pub(super) trait PartFile: Send {
 ///
 /// # Errors
 /// The file cannot be created.
-pub(super) fn create<F: Format + 'static>(
+pub(super) fn create<F: FileFormat + 'static>(
     path: Option<PathBuf>,
     spec: &FileSpec,
 ) -> Result<Box<dyn PartFile>> {
@@ -118,13 +121,22 @@ pub(super) fn create<F: Format + 'static>(
         None => (Place::Stdout, stdout().within(|| STDOUT)?),
     };
     let format = F::start(file, spec).within(|| place.shown())?;
-    Ok(Box::new(OpenPart {
+    Ok(open(place, format, spec))
+}
+
+/// Rows that stay in memory: `format` gives them away.
+pub(super) fn in_memory<F: Format + 'static>(format: F, spec: &FileSpec) -> Box<dyn PartFile> {
+    open(Place::Memory, format, spec)
+}
+
+fn open<F: Format + 'static>(place: Place, format: F, spec: &FileSpec) -> Box<dyn PartFile> {
+    Box::new(OpenPart {
         place,
         format,
         encoding: VecDeque::new(),
         cores: spec.cores.clone(),
         statistics: vec![ValueStatistics::default(); spec.columns.len()],
-    }))
+    })
 }
 
 /// Standard output, in messages.
@@ -152,6 +164,7 @@ enum Place {
         temporary: Temporary,
     },
     Stdout,
+    Memory,
 }
 
 impl Place {
@@ -160,6 +173,7 @@ impl Place {
         match self {
             Place::File { temporary, .. } => shown(temporary.path()),
             Place::Stdout => STDOUT.to_owned(),
+            Place::Memory => "record batches".to_owned(),
         }
     }
 }
@@ -221,7 +235,7 @@ impl<F: Format> PartFile for OpenPart<F> {
             ..
         } = *self;
         let file = format.finish().within(|| place.shown())?;
-        if let Place::File { .. } = place {
+        if let (Place::File { .. }, Some(file)) = (&place, file) {
             file.sync_all().within(|| place.shown())?;
         }
         Ok(CompletePart { place, statistics })

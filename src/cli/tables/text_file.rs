@@ -1,7 +1,7 @@
 //! Tables as text, with a line for each row. A task writes some rows of a row group.
 
 use super::column::Column;
-use super::part_file::{Encoded, FileSpec, Format, Task};
+use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
 use super::row_group::RowGroup;
 use super::statistics::ValueStatistics;
 use crate::error::Result;
@@ -36,10 +36,7 @@ pub(super) struct TextFile<L> {
     lines: PhantomData<L>,
 }
 
-impl<L: Lines> Format for TextFile<L> {
-    /// Lines of text.
-    type Encoded = Vec<u8>;
-
+impl<L: Lines> FileFormat for TextFile<L> {
     fn start(mut file: File, spec: &FileSpec) -> Result<Self> {
         file.write_all(&L::header(&spec.columns)?)?;
         Ok(TextFile {
@@ -48,6 +45,11 @@ impl<L: Lines> Format for TextFile<L> {
             lines: PhantomData,
         })
     }
+}
+
+impl<L: Lines> Format for TextFile<L> {
+    /// Lines of text.
+    type Encoded = Vec<u8>;
 
     fn tasks(&mut self, group: &RowGroup) -> Result<Vec<Task<Vec<u8>>>> {
         let task = |slice: usize| {
@@ -74,8 +76,8 @@ impl<L: Lines> Format for TextFile<L> {
         Ok(())
     }
 
-    fn finish(self) -> Result<File> {
-        Ok(self.file)
+    fn finish(self) -> Result<Option<File>> {
+        Ok(Some(self.file))
     }
 }
 

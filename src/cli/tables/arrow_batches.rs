@@ -1,0 +1,72 @@
+//! Tables as Arrow record batches in memory, for a program that embeds this one. A row group is a
+//! record batch.
+
+use super::arrow_file::{file_schema, from_arrow, one_array};
+use super::column::Column;
+use super::part_file::{Encoded, FileSpec, Format, Task};
+use super::row_group::RowGroup;
+use crate::error::{Error, ErrorKind, Result};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::SchemaRef;
+use crossbeam_channel::Sender;
+use std::fs::File;
+use std::sync::Arc;
+
+/// A record batch, and the name of its table.
+pub(crate) type TableBatch = (&'static str, RecordBatch);
+
+/// Sends the record batches of a table.
+pub(super) struct ArrowBatches {
+    table: &'static str,
+    schema: SchemaRef,
+    columns: Arc<[Column]>,
+    batches: Sender<TableBatch>,
+}
+
+impl ArrowBatches {
+    pub(super) fn new(table: &'static str, spec: &FileSpec, batches: Sender<TableBatch>) -> Self {
+        ArrowBatches {
+            table,
+            schema: Arc::new(file_schema(spec)),
+            columns: Arc::clone(&spec.columns),
+            batches,
+        }
+    }
+
+    /// The schema of the batches.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl Format for ArrowBatches {
+    /// A column.
+    type Encoded = ArrayRef;
+
+    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ArrayRef>>> {
+        let task = |index: usize| {
+            let columns = Arc::clone(&self.columns);
+            Task {
+                share: columns[index].place(),
+                encode: Box::new(move |group| {
+                    let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();
+                    Ok(Encoded {
+                        data: one_array(&arrays).map_err(from_arrow)?,
+                        statistics: Vec::new(),
+                    })
+                }),
+            }
+        };
+        Ok((0..self.columns.len()).map(task).collect())
+    }
+
+    fn write(&mut self, encoded: Vec<ArrayRef>) -> Result<()> {
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), encoded).map_err(from_arrow)?;
+        let sent = self.batches.send((self.table, batch));
+        sent.map_err(|_| Error::new(ErrorKind::Closed, "the reader of the record batches has ended"))
+    }
+
+    fn finish(self) -> Result<Option<File>> {
+        Ok(None)
+    }
+}
