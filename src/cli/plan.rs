@@ -405,16 +405,13 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
 /// # Errors
 /// No table is left, or a name is there twice.
 fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
-    let has_variants = annotations.is_some_and(Annotations::have_variants);
-    let has_columns = |table| !config.features.columns(table).is_empty();
-    let (has_contacts, has_ligands) = (
-        has_columns(TableName::Contacts),
-        has_columns(TableName::Ligands),
-    );
+    let features = &config.features;
+    let has = |table: TableName| !features.columns(table).is_empty();
+    let [has_contacts, has_ligands] = [TableName::Contacts, TableName::Ligands].map(has);
     let [.., contacts, ligands, variants] = &mut config.tables.written;
-    *variants &= has_variants;
     *contacts &= has_contacts;
     *ligands &= has_ligands;
+    *variants &= annotations.is_some_and(Annotations::have_variants);
     if !config.tables.written.contains(&true) {
         let text = "`tables.written` names only tables without rows: there are contacts if \
                     contacts.atom is set, ligands if `ligands` is \"keep\", and variants if a table \
