@@ -76,6 +76,7 @@ fused(const unsigned* header, const StructureSpan* structures, unsigned program,
         range(STRUCTURES, blockIdx.x, 1);
         range(TILES, own.tile_start, (own.residue_count + TILE - 1) / TILE);
         range(CHAINS, own.chain_start, own.chain_count);
+        range(LIGANDS, own.ligand_start, own.ligand_count);
         KEEP(a, 0); KEEP(b, 8); KEEP(c, 16); KEEP(d, 24); KEEP(e, 32);
         KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
         KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);

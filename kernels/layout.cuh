@@ -3,7 +3,7 @@
 #pragma once
 
 // Indices of the batch's totals along each axis in the header.
-enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, CONTACT_ROOM, AXES };
+enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, CONTACT_ROOM, LIGANDS, AXES };
 
 // A position in 0.001 A. A missing position has MISSING in all three coordinates. That is farther
 // from every real position (at most 100,000,000 from the origin) than any cutoff, and near enough
@@ -70,8 +70,10 @@ static_assert(sizeof(Grid) == 32, "eight words");
 struct alignas(16) StructureSpan {
     unsigned residue_start, residue_count, atom_start, atom_count, chain_start, chain_count;
     unsigned predicted, tile_start;
-    // Atoms of ligands, which follow the others along the axis of atoms; atom_grid includes them.
-    unsigned ligand_atom_count, unused[3];
+    // Atoms of ligands, which follow the others along the axis of atoms, those of glycans first;
+    // atom_grid includes them.
+    unsigned ligand_atom_count, glycan_atom_count;
+    unsigned ligand_start, ligand_count;
     Grid atom_grid, residue_grid;
 };
 static_assert(sizeof(StructureSpan) == 112, "seven 16-byte loads");

@@ -7,6 +7,7 @@ KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
 sasa(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
      const Atom* atoms, CELL_PARAMS, float* areas, unsigned first, unsigned points, unsigned probe)
 {
-    shrake_rupley::write_areas<false>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,
-                                    nullptr, first, points, probe);
+    using namespace shrake_rupley;
+    write_areas<Others::NONE>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas, nullptr,
+                              first, points, probe);
 }

@@ -8,6 +8,7 @@ sasa_delta(const unsigned* header, const StructureSpan* structures, const Residu
            const Atom* atoms, CELL_PARAMS, float* areas, float* deltas, unsigned first,
            unsigned points, unsigned probe)
 {
-    shrake_rupley::write_areas<true>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,
-                                    deltas, first, points, probe);
+    using namespace shrake_rupley;
+    write_areas<Others::CHAINS>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas, deltas,
+                                first, points, probe);
 }

@@ -1,4 +1,5 @@
-// The Shrake-Rupley algorithm, which sasa.cu and sasa_delta.cu share.
+// The Shrake-Rupley algorithm, which sasa.cu, sasa_delta.cu, glycan_sasa_delta.cu and
+// ligand_areas.cu share.
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
 // t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
@@ -33,8 +34,8 @@ constexpr unsigned SLOTS = 4, TOGETHER = 32 * SLOTS;
 
 // A warp's shared memory.
 struct Workspace {
-    // Positions relative to the box's low corner, and squared radii, which are negative for atoms
-    // of another chain.
+    // Positions relative to the box's low corner, and squared radii, which are negative for the
+    // other atoms.
     float4 candidates[CANDIDATES];
     // u . d + t >= 0: d and t; near ones from the front, far ones from the back.
     float4 half_spaces[HALF_SPACES];
@@ -43,6 +44,9 @@ struct Workspace {
     // Points of a block that are still open.
     unsigned char living[TOGETHER];
 };
+
+// The atoms that also bury points of a residue in the model, but are left out of it alone.
+enum class Others { NONE, CHAINS, GLYCANS, REST };
 
 // A warp's inputs for its residue, among them the test points (x of all points, then y, then z) and
 // the probe's radius.
@@ -54,6 +58,9 @@ struct Context {
     const float* points;
     unsigned count;
     int probe;
+    // Of Others::GLYCANS the atoms of glycans; those after them count as absent. Of Others::REST
+    // the own atoms, which are not of the rest.
+    unsigned begin, end;
 
     // The largest distance of a neighbour.
     __device__ inline int reach() const { return 2 * (RADIUS_MAX + probe) + SLACK; }
@@ -62,19 +69,24 @@ struct Context {
 // Collects the atoms that may be neighbours of the atoms in a box, and returns their number. If
 // there is no room for more, it calls full(count), which returns how many to keep, or more than the
 // room to stop.
-template <bool BY_CHAIN, typename Full>
+template <Others OTHERS, typename Full>
 __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full full)
 {
     const auto load = [&](unsigned at) { return uint2{c.cells.tag[at], c.cells.source[at]}; };
     const auto keep = [&](unsigned place, uint2 atom, float x, float y, float z) {
         const auto [tag, source] = atom;
         const float radius = float(int(tag_radius(tag)) + c.probe);
-        const bool is_other = BY_CHAIN && tag_chain(tag) != c.chain;
+        const bool is_other = OTHERS == Others::CHAINS ? tag_chain(tag) != c.chain
+            : OTHERS == Others::GLYCANS                ? source >= c.begin
+            : OTHERS == Others::REST ? source - c.begin >= c.end - c.begin
+                                     : false;
         c.work.candidates[place] = {x, y, z, is_other ? -(radius * radius) : radius * radius};
         c.work.sources[place] = source;
     };
+    const auto want
+        = [&](uint2 atom) { return OTHERS != Others::GLYCANS || atom.y < c.end; };
     return gather(c.cells, c.grid, box, c.reach(), CANDIDATES, (uint2*)c.work.half_spaces, load,
-                  [](uint2) { return true; }, keep, full);
+                  want, keep, full);
 }
 
 // The atom whose points are tested: its position relative to the box's low corner, R^2, and 1 / (2
@@ -98,9 +110,9 @@ __device__ inline void fill_up(const Context& c, unsigned candidates)
 }
 
 // Computes the half spaces of candidates first ... < last, which are whole steps, for atom `own`.
-// If BY_CHAIN, only of candidates of its own chain, or only of other chains. If a step's half spaces
+// If SPLIT, only of the other candidates, or only of those that are none. If a step's half spaces
 // exceed the room, none from there on is written.
-template <bool BY_CHAIN>
+template <bool SPLIT>
 __device__ inline Listed find(const Context& c, const Center& center, unsigned own, bool others,
                               unsigned first, unsigned last)
 {
@@ -112,7 +124,7 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
         const unsigned source = c.work.sources[first + lane()];
         const float x = candidate.x - center.x, y = candidate.y - center.y,
                     z = candidate.z - center.z;
-        float t = (BY_CHAIN ? fabsf(candidate.w) : candidate.w) - center.radius2;
+        float t = (SPLIT ? fabsf(candidate.w) : candidate.w) - center.radius2;
         t = __fmaf_rn(-x, x, t);
         t = __fmaf_rn(-y, y, t);
         t = __fmaf_rn(-z, z, t) * center.inverse;
@@ -120,7 +132,7 @@ __device__ inline Listed find(const Context& c, const Center& center, unsigned o
         const bool apart = (__float_as_uint(x) | __float_as_uint(y) | __float_as_uint(z)
                             | __float_as_uint(t)) != 0;
         bool wanted = (t > farthest) & (apart | (source < own));
-        if (BY_CHAIN)
+        if (SPLIT)
             wanted &= (candidate.w < 0.0f) == others;
         const bool is_near = t > -NEAR;
         const unsigned nears = __ballot_sync(~0u, wanted & is_near);
@@ -226,13 +238,13 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
     return kept;
 }
 
-// Numbers of an atom's points that its own chain does not bury, and that no chain buries.
+// Numbers of an atom's points that are open without the other atoms, and in the model.
 struct Open { unsigned alone, model; };
 
 // Counts the open points of an atom whose candidates are all in the workspace. `points` are the
 // points of the first block, if there is only one. Returns false if the atom has too many
 // neighbours.
-template <bool BY_CHAIN>
+template <bool SPLIT>
 __device__ inline bool open_points(const Context& c, Points& points, const Center& center,
                                    unsigned own, unsigned candidates, Open& open)
 {
@@ -240,14 +252,14 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
     for (unsigned block = 0; block < c.count; block += TOGETHER) {
         if (c.count > TOGETHER)
             points.load(c, block);
-        const Listed chain = find<BY_CHAIN>(c, center, own, false, 0, candidates);
+        const Listed chain = find<SPLIT>(c, center, own, false, 0, candidates);
         if (!chain.fit())
             return false;
         unsigned living = near_pass(c, points, block, chain.near);
-        living = living_pass<BY_CHAIN>(c, block, living, HALF_SPACES - chain.far, HALF_SPACES);
+        living = living_pass<SPLIT>(c, block, living, HALF_SPACES - chain.far, HALF_SPACES);
         open.alone += living;
-        if (BY_CHAIN && living > 0) {
-            const Listed other = find<BY_CHAIN>(c, center, own, true, 0, candidates);
+        if (SPLIT && living > 0) {
+            const Listed other = find<SPLIT>(c, center, own, true, 0, candidates);
             if (!other.fit())
                 return false;
             living = living_pass<true>(c, block, living, 0, other.near);
@@ -259,27 +271,28 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
 }
 
 // The same for an atom with any number of neighbours, with several passes over the workspace.
-template <bool BY_CHAIN>
+template <Others OTHERS>
 __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                                      const Center& center, unsigned own, Position position)
 {
+    constexpr bool SPLIT = OTHERS != Others::NONE;
     const Box box(position.x, position.y, position.z);
     Open open{};
     for (unsigned block = 0; block < c.count; block += TOGETHER) {
         unsigned living = near_pass(c, points, block, 0);
-        for (unsigned others = 0; others < (BY_CHAIN ? 2 : 1); ++others) {
+        for (unsigned others = 0; others < (SPLIT ? 2 : 1); ++others) {
             const auto empty = [&](unsigned count) {
                 fill_up(c, count);
                 for (unsigned first = 0; first < count; first += HALF_SPACES) {
                     const unsigned last = min(first + HALF_SPACES, count);
-                    const Listed listed = find<BY_CHAIN>(c, center, own, others, first, last);
+                    const Listed listed = find<SPLIT>(c, center, own, others, first, last);
                     living = living_pass<true>(c, block, living, 0, listed.near);
                     living = living_pass<true>(c, block, living, HALF_SPACES - listed.far,
                                                HALF_SPACES);
                 }
                 return 0u;
             };
-            empty(candidates_of<BY_CHAIN>(c, box, empty));
+            empty(candidates_of<OTHERS>(c, box, empty));
             if (others == 0)
                 open.alone += living;
         }
@@ -292,8 +305,8 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 enum Kind { ALL, SIDE, POLAR, DELTA };
 
 // The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
-// area. All threads of the warp call. If BY_CHAIN is false, all chains are treated as one.
-template <bool BY_CHAIN>
+// area. All threads of the warp call. DELTA is the area that the other atoms bury.
+template <Others OTHERS>
 __device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
                                                    const Atom* atoms)
 {
@@ -310,7 +323,7 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
         const Box box(atom.x, atom.y, atom.z);
         unsigned candidates = CANDIDATES + 1;
         if (box.edge() <= GROUP_EDGE)
-            candidates = candidates_of<BY_CHAIN>(c, box, [](unsigned) { return CANDIDATES + 1; });
+            candidates = candidates_of<OTHERS>(c, box, [](unsigned) { return CANDIDATES + 1; });
         if (candidates > CANDIDATES && length > 1) {
             most = length / 2;
             continue;
@@ -328,12 +341,12 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
             const unsigned tag = __shfl_sync(~0u, atom.tag, k);
             Open open;
             const bool is_crowded = candidates > CANDIDATES
-                || !open_points<BY_CHAIN>(c, points, one, start + k, candidates, open);
+                || !open_points<OTHERS != Others::NONE>(c, points, one, start + k, candidates, open);
             if (is_crowded) {
                 const Position own{__shfl_sync(~0u, atom.x, k), __shfl_sync(~0u, atom.y, k),
                                    __shfl_sync(~0u, atom.z, k)};
                 const Center at_home{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
-                open = open_in_crowd<BY_CHAIN>(c, points, at_home, start + k, own);
+                open = open_in_crowd<OTHERS>(c, points, at_home, start + k, own);
             }
             const unsigned milli = tag_radius(tag) + c.probe;
             const unsigned count = lane() == DELTA ? open.alone - open.model : open.model;
@@ -358,8 +371,8 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue and, if BY_CHAIN, the areas that other chains bury.
-template <bool BY_CHAIN>
+// Writes the areas of each residue and, if OTHERS are the other chains, the areas that they bury.
+template <Others OTHERS>
 __device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
                                    const ResidueSpan* residues, const Atom* atoms,
                                    const Cells& cells, float* areas, float* deltas,
@@ -375,10 +388,10 @@ __device__ inline void write_areas(const unsigned* header, const StructureSpan* 
                               (const float*)header + first,
                               points,
                               int(probe)};
-        const unsigned long long area = residue_areas<BY_CHAIN>(context, residue, atoms);
+        const unsigned long long area = residue_areas<OTHERS>(context, residue, atoms);
         if (lane() <= POLAR)
             areas[3 * own + lane()] = angstrom2(area, residue, points);
-        if (BY_CHAIN && lane() == DELTA)
+        if (OTHERS == Others::CHAINS && lane() == DELTA)
             deltas[own] = angstrom2(area, residue, points);
     });
 }

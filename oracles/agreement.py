@@ -116,9 +116,19 @@ def place_rows(table, rows, model):
     elif table == "contacts":
         order, keys = np.arange(count), pair_keys(rows["res_index_i"], rows["res_index_j"])
         same = bool((np.diff(keys) > 0).all())
+    elif table == "ligands":
+        order = np.argsort(rows["ligand_index"], kind="stable")
+        same = model.ligands is not None and count == len(model.ligands.firsts())
     else:
         order, same = np.arange(count), count == 1
     return {name: values[order] for name, values in rows.items()} if same else None
+
+
+def has_rows(table, model):
+    """Whether a model has rows in a table of a run."""
+    if table == "ligands":
+        return model.ligands is not None and len(model.ligands.xyz) > 0
+    return table == "structures" or len(model) > 0
 
 
 def columns_of(run, model, problems):
@@ -129,7 +139,7 @@ def columns_of(run, model, problems):
         if rows is None and table == "contacts":
             rows = {name: np.zeros(0) for name in run.columns(table)}
         if rows is None:
-            if table == "structures" or len(model):
+            if has_rows(table, model):
                 problems[f"{table}: {model.key} is not in the run"] += 1
             continue
         found[table] = place_rows(table, rows, model)

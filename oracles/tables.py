@@ -26,8 +26,9 @@ atoms.tsv, one row a selected heavy atom, those outside the rows included:
   b (as in the file)
 
 ligands.tsv, one row a heavy atom of what is no polymer, only if the run keeps ligands:
-  source, model, ligand (from 0 in each model), kind (ligand, ion or glycan), comp,
-  seq (the author's number), x, y, z, element, radius
+  source, model, ligand (from 0 in each model), kind (ligand, ion, agent or
+  glycan),
+  chain_id (the author's), comp, seq (the author's number), ins, x, y, z, element, radius
 """
 
 import hashlib
@@ -42,7 +43,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 
-TABLES = ("residues", "chains", "structures", "contacts")
+TABLES = ("residues", "chains", "structures", "contacts", "ligands")
 BACKBONE = ["n", "ca", "c", "o", "cb"]
 RESIDUE_TEXT = ["source", "chain_id", "ins", "comp", "parent", "aa"]
 RESIDUE_NUMBERS = [
@@ -56,14 +57,25 @@ ATOM_NUMBERS = [
 
 @dataclass
 class Ligands:
-    """The heavy atoms of what is no polymer, one row an atom; `kind`, `comp` and `seq` repeat."""
+    """The heavy atoms of what is no polymer, one row an atom; what is of a ligand repeats."""
 
+    ligand: np.ndarray
     kind: np.ndarray
+    chain_id: np.ndarray
+    ins: np.ndarray
     comp: np.ndarray
     seq: np.ndarray
     xyz: np.ndarray
     element: np.ndarray
     radius: np.ndarray
+
+    def firsts(self):
+        """The first atom of each ligand."""
+        return np.unique(self.ligand, return_index=True)[1]
+
+    def per_ligand(self, values):
+        """Sum the values of atoms over each ligand."""
+        return np.bincount(self.ligand, values)
 
 
 @dataclass
@@ -79,6 +91,8 @@ class Model:
     number: int
     chain: np.ndarray
     chain_id: np.ndarray
+    auth_seq: np.ndarray
+    ins: np.ndarray
     position: np.ndarray
     comp: np.ndarray
     parent: np.ndarray
@@ -91,6 +105,7 @@ class Model:
     atom_chain: np.ndarray
     atom_residue: np.ndarray
     atom_name: np.ndarray
+    atom_element: np.ndarray
     atom_radius: np.ndarray
     atom_side: np.ndarray
     atom_polar: np.ndarray
@@ -217,11 +232,12 @@ def read_ligands(folder):
     if not (folder / "ligands.tsv").exists():
         return lambda key: None
     counts = ["model", "ligand", "x", "y", "z", "element", "radius"]
-    table = read_table(folder, "ligands", ["source", "kind", "comp"], counts, ["seq"])
-    columns = {name: texts(table, name) for name in ["kind", "comp"]}
+    words = ["kind", "chain_id", "comp", "ins"]
+    table = read_table(folder, "ligands", ["source", *words], counts, ["seq"])
+    columns = {name: texts(table, name) for name in words}
     columns["seq"] = numbers(table, "seq", np.nan)
     columns["xyz"] = points(table, list("xyz"))[0]
-    columns |= {name: numbers(table, name) for name in ["element", "radius"]}
+    columns |= {name: numbers(table, name) for name in ["ligand", "element", "radius"]}
     rows_of = runs_of_models(table)
 
     def of_model(key):
@@ -238,8 +254,9 @@ def read_dump(folder):
     floats = ["position"]
     residues = read_table(folder, "residues", RESIDUE_TEXT, RESIDUE_NUMBERS + positions, floats)
     atoms = read_table(folder, "atoms", ["source", "name"], ATOM_NUMBERS, ["b"])
-    of_rows = {name: texts(residues, name) for name in ["chain_id", "comp", "parent", "aa"]}
+    of_rows = {name: texts(residues, name) for name in ["chain_id", "ins", "comp", "parent", "aa"]}
     of_rows["chain"] = numbers(residues, "chain")
+    of_rows["auth_seq"] = numbers(residues, "auth_seq")
     of_rows["position"] = numbers(residues, "position", np.nan)
     of_rows["break_before"] = numbers(residues, "break_before") != 0
     backbone = {atom: points(residues, [atom + axis for axis in "xyz"]) for atom in BACKBONE}
@@ -249,6 +266,7 @@ def read_dump(folder):
         "atom_chain": numbers(atoms, "chain"),
         "atom_residue": numbers(atoms, "res_index", -1),
         "atom_name": texts(atoms, "name"),
+        "atom_element": numbers(atoms, "element"),
         "atom_radius": numbers(atoms, "radius"),
         "atom_side": numbers(atoms, "side") != 0,
         "atom_polar": numbers(atoms, "polar") != 0,

@@ -250,8 +250,8 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
         if !has_rows[index] {
             let error = Error::config(format!("the table {name:?} has no rows"));
             return Err(error.fix(
-                "contacts need contacts.atom, and variants a table of annotations with a column \
-                 `variant`; tables.written may leave others out",
+                "contacts need contacts.atom, ligands `ligands = \"keep\"`, and variants a table of \
+                 annotations with a column `variant`; tables.written may leave others out",
             ));
         }
     }

@@ -399,20 +399,23 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
     annotations.map_or(&[], Annotations::columns)
 }
 
-/// Leaves the tables of contacts and of variants out if there are none, and checks that columns of
+/// Leaves the tables of contacts, ligands and variants out if there are none, and checks that columns of
 /// annotations do not have the name of another column.
 ///
 /// # Errors
 /// No table is left, or a name is there twice.
 fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
-    let has_variants = annotations.is_some_and(Annotations::have_variants);
-    let has_contacts = !config.features.columns(TableName::Contacts).is_empty();
-    let [.., contacts, variants] = &mut config.tables.written;
-    *variants &= has_variants;
+    let features = &config.features;
+    let has = |table: TableName| !features.columns(table).is_empty();
+    let [has_contacts, has_ligands] = [TableName::Contacts, TableName::Ligands].map(has);
+    let [.., contacts, ligands, variants] = &mut config.tables.written;
     *contacts &= has_contacts;
+    *ligands &= has_ligands;
+    *variants &= annotations.is_some_and(Annotations::have_variants);
     if !config.tables.written.contains(&true) {
         let text = "`tables.written` names only tables without rows: there are contacts if \
-                    contacts.atom is set, and variants if a table of annotations has a column `variant`";
+                    contacts.atom is set, ligands if `ligands` is \"keep\", and variants if a table \
+                    of annotations has a column `variant`";
         return Err(Error::config(text).fix("add another table, or what these are made from"));
     }
     let features = |table| config.features.columns(table);
@@ -434,7 +437,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let level = match kind {
         RowKind::Variant => Level::Variants,
         RowKind::Structure => Level::Structures,
-        RowKind::Residue | RowKind::Chain | RowKind::Contact => Level::Residues,
+        RowKind::Residue | RowKind::Chain | RowKind::Contact | RowKind::Ligand => Level::Residues,
     };
     let file = annotations.and_then(|it| it.file_with(level, &name));
     Err(match file {

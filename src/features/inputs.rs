@@ -24,8 +24,10 @@ pub(super) struct Inputs {
     pub(super) members: Option<Buffer<u32>>,
     /// All atoms but those of ligands, `[atoms]`.
     pub(super) atoms: Option<Buffer<Atom>>,
-    /// All atoms and those of ligands, `[atoms]`.
+    /// All atoms and those of ligands, `[atoms]`. Glycans come first among ligands.
     pub(super) bound_atoms: Option<Buffer<Atom>>,
+    /// The span of each ligand, `[ligands]`.
+    pub(super) ligands: Option<Buffer<ResidueSpan>>,
     /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`; all bits
     /// set for other atoms.
     pub(super) ligand_of: Option<Buffer<u32>>,

@@ -18,7 +18,8 @@ pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
 /// Units of room for rows of contacts, of a number of rows that follows from the cutoff.
 pub(super) const CONTACT_ROOM: usize = 6;
-pub(super) const AXES: [&str; 7] = [
+pub(super) const LIGANDS: usize = 7;
+pub(super) const AXES: [&str; 8] = [
     "residues",
     "atoms",
     "structures",
@@ -26,6 +27,7 @@ pub(super) const AXES: [&str; 7] = [
     "chains",
     "cells",
     "contact_room",
+    "ligands",
 ];
 
 /// Residues of a tile, which are the threads of its block.
@@ -272,7 +274,10 @@ pub(super) struct StructureSpan {
     /// Atoms of ligands, which follow the others along the axis of atoms. Only the buffer of bound
     /// atoms has them; in other buffers they are absent.
     pub(super) ligand_atom_count: u32,
-    pub(super) unused: [u32; 3],
+    /// Those of them that are of glycans, which are the first.
+    pub(super) glycan_atom_count: u32,
+    pub(super) ligand_start: u32,
+    pub(super) ligand_count: u32,
     /// Includes the atoms of ligands.
     pub(super) atom_grid: Grid,
     pub(super) residue_grid: Grid,
@@ -306,6 +311,12 @@ impl StructureSpan {
     pub(super) fn residues(&self) -> std::ops::Range<usize> {
         let start = self.residue_start as usize;
         start..start + self.residue_count as usize
+    }
+
+    /// The atoms of its glycans in the batch.
+    pub(super) fn glycan_atoms(&self) -> std::ops::Range<u32> {
+        let start = self.atom_start + self.atom_count;
+        start..start + self.glycan_atom_count
     }
 
     /// Its atoms in the batch, without those of ligands.

@@ -1,20 +1,20 @@
 //! Ligands, ions and glycans around residues.
 
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
-use super::cpu::split::for_each_row_of_two;
+use super::cpu::split::{for_each_row, for_each_row_of_two};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
 use super::grid::corners;
-use super::kernels::{Cells, Twin, nearest_ligand};
-use super::layout::{Atom, Position, RESIDUES, ResidueSpan, StructureSpan};
+use super::kernels::{Cells, Twin, ligand_residues, nearest_ligand};
+use super::layout::{Atom, LIGANDS, Position, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
-use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, bound_areas};
+use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, bound_areas, glycan_deltas, ligand_areas};
 use crate::error::{Error, Result};
 
 /// The search for ligands and metals ends at this distance, in 0.001 A.
 const LIGAND_REACH: u32 = 12_000;
 
-/// The words of the setting `ligands`.
+/// The words of the settings `ligands` and `ligand.agents`.
 const CHOICES: &[&str] = &["drop", "keep"];
 
 /// Settings of ligands.
@@ -22,6 +22,8 @@ const CHOICES: &[&str] = &["drop", "keep"];
 pub struct Ligands {
     /// Whether structures have ligands. If not, the feature has no columns.
     pub keep: bool,
+    /// Whether agents of crystallisation are among them. They bury area, and have rows.
+    pub keep_agents: bool,
     /// A pair of heavy atoms closer than this is a contact; at most 12 A.
     pub cutoff: Cutoff,
 }
@@ -31,6 +33,7 @@ impl Default for Ligands {
     fn default() -> Self {
         Ligands {
             keep: false,
+            keep_agents: false,
             cutoff: Cutoff::of_milli_angstrom(4_500),
         }
     }
@@ -44,16 +47,18 @@ impl Feature for Ligands {
             formula: "ligand_dmin = min of d(a, b), a a heavy atom of the residue, b one of a \
                       ligand, null at 12 A and beyond, likewise metal_dmin; ligand_contacts: \
                       pairs a, b with d < R; sasa_bound: sasa with the heavy atoms of ligands, \
-                      ions and glycans in the model",
+                      ions and glycans in the model; glycan_sasa_delta: sasa less sasa with the \
+                      heavy atoms of glycans in the model",
             source: "",
             needs: &["sasa"],
         }
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let choice = CHOICES[usize::from(self.keep)];
+        let choice = |keep| Setting::Choice(CHOICES[usize::from(keep)], CHOICES);
         vec![
-            ("ligands", Setting::Choice(choice, CHOICES)),
+            ("ligands", choice(self.keep)),
+            ("ligand.agents", choice(self.keep_agents)),
             ("ligand.cutoff", Setting::Length(self.cutoff)),
         ]
     }
@@ -61,6 +66,9 @@ impl Feature for Ligands {
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("ligands", Setting::Choice(choice, _)) => self.keep = *choice == CHOICES[1],
+            ("ligand.agents", Setting::Choice(choice, _)) => {
+                self.keep_agents = *choice == CHOICES[1];
+            }
             ("ligand.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
             _ => return Err(unknown(key)),
         }
@@ -110,9 +118,36 @@ impl Feature for Ligands {
             )
             .reference(AREA_TOLERANCE)
             .rotation(AREA_ROTATION),
+            ColumnDecl::residue(
+                "glycan_sasa_delta",
+                ColumnKind::Real,
+                "A^2",
+                "Solvent-accessible area that the model's glycans bury. Deposited glycans are \
+                 stubs: a lower bound.",
+            )
+            .reference(AREA_TOLERANCE)
+            .rotation(AREA_ROTATION),
         ];
         let idle = |column: ColumnDecl| column.idle_when("no ligand was read near a residue");
-        columns.map(idle).to_vec()
+        let area = |name: &str, about: &str| {
+            ColumnDecl::residue(name, ColumnKind::Real, "A^2", about.to_owned())
+                .reference(AREA_TOLERANCE)
+                .rotation(AREA_ROTATION)
+        };
+        let near = format!(
+            "Residues with a heavy atom within {} A of one of the ligand's.",
+            self.cutoff.angstrom()
+        );
+        let of_ligands = [
+            area("sasa_alone", "Solvent-accessible area of the ligand alone."),
+            area(
+                "sasa_buried",
+                "Of it, what the rest of the model with its ligands, ions and glycans buries.",
+            ),
+            ColumnDecl::residue("contact_residues", ColumnKind::Count, "", near),
+        ];
+        let of_ligands = of_ligands.map(|column| column.of(TableName::Ligands));
+        columns.map(idle).into_iter().chain(of_ligands).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -135,12 +170,30 @@ impl Feature for Ligands {
         };
         r.launch_warps(RESIDUES, args);
         let areas = bound_areas(r);
+        let deltas = glycan_deltas(r);
         r.column(distances, 0);
         r.column(contacts, 0);
         r.column(contacts, 1);
         r.column(contacts, 1);
         r.column(distances, 1);
         r.column(areas, 0);
+        r.column(deltas, 0);
+        let areas = ligand_areas(r);
+        let near = r.results::<i32>(TableName::Ligands, "ligand_residues", 1);
+        let args = ligand_residues::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            ligands: r.ligands(),
+            atoms: r.bound_atoms(),
+            cells,
+            residue_of: r.atom_residue(),
+            counts: near.buffer,
+            cutoff: self.cutoff.milli_angstrom(),
+        };
+        r.launch_warps(LIGANDS, args);
+        (0..2).for_each(|at| r.column(areas, at));
+        r.column(near, 0);
     }
 
     fn check(&self) -> Result<()> {
@@ -148,6 +201,43 @@ impl Feature for Ligands {
             return Err(Error::config("ligand.cutoff is more than 12 A"));
         }
         Ok(())
+    }
+}
+
+/// Counts the residues around ligands.
+impl Twin for ligand_residues::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let counts = &mut self.counts[..self.header[LIGANDS] as usize];
+        let (cells, cutoff) = (&self.cells, self.cutoff);
+        for_each_row(counts, 1, |rows, counts| {
+            let mut near = Vec::new();
+            for (own, count) in rows.zip(counts) {
+                let ligand = &self.ligands[own];
+                let atoms = &self.atoms[ligand.atoms()];
+                near.clear();
+                if !atoms.is_empty() {
+                    let grid = &structures[ligand.structure as usize].atom_grid;
+                    let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
+                    let around = cells.runs_around(grid, low, high, cutoff as i32).flatten();
+                    let found = around.filter_map(|at| {
+                        let residue = self.residue_of[cells.source[at] as usize];
+                        let there = Position {
+                            x: cells.x[at],
+                            y: cells.y[at],
+                            z: cells.z[at],
+                        };
+                        let mut squares = atoms.iter().map(|atom| atom.position.squared_to(there));
+                        let is_near = residue != 0 && squares.any(|d2| d2 < cutoff * cutoff);
+                        is_near.then_some(residue)
+                    });
+                    near.extend(found);
+                }
+                near.sort_unstable();
+                near.dedup();
+                *count = near.len() as i32;
+            }
+        });
     }
 }
 

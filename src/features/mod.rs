@@ -50,7 +50,8 @@ use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
-    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, RESIDUES, STRUCTURES, TILE, TILES,
+    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, LIGANDS, RESIDUES, STRUCTURES, TILE,
+    TILES,
 };
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -105,8 +106,8 @@ impl Features {
         &self.config
     }
 
-    /// A capacity for batches of `residues` residues, with room for the most atoms and chains that
-    /// so many residues are expected to have.
+    /// A capacity for batches of `residues` residues, with room for the most atoms, chains and
+    /// ligands that so many residues are expected to have.
     pub fn capacity(residues: u32) -> Extent {
         let structures = (residues / 16).max(1);
         let mut lengths = [0; AXES.len()];
@@ -117,6 +118,7 @@ impl Features {
         lengths[CHAINS] = (residues / 2).clamp(1, CHAINS_MAX);
         lengths[CELLS] = lengths[ATOMS].saturating_add(structures.saturating_mul(grid::SLACK));
         lengths[CONTACT_ROOM] = residues;
+        lengths[LIGANDS] = residues;
         Extent::from(lengths)
     }
 

@@ -5,12 +5,12 @@ use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, COORDINATE_MAX,
-    ChainSpan, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES,
-    Tile,
+    ChainSpan, LIGANDS, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
+    TILE, TILES, Tile,
 };
 use super::side_chain_atoms::side_chain;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{BFactorKind, Channel, LigandAtom, LigandKind, Residue, Structure};
+use crate::structure::{BFactorKind, Channel, Ligand, LigandAtom, LigandKind, Residue, Structure};
 use crate::workload::{Extent, WriteViews};
 
 /// The extent of a structure.
@@ -41,6 +41,7 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
     lengths[CELLS] = Grid::cells_max(lengths[ATOMS] as usize).saturating_add(1);
     lengths[CONTACT_ROOM] = lengths[RESIDUES];
+    lengths[LIGANDS] = length(structure.ligands.len(), LIGANDS)?;
     Ok(Extent::from(lengths))
 }
 
@@ -72,6 +73,8 @@ fn check_parts(structure: &Structure) -> Result<()> {
         "an atom has no class"
     } else if chains == 0 && !structure.ligands.is_empty() {
         "it has ligands, but no chain"
+    } else if (structure.ligands.iter()).any(|ligand| ligand.atoms.len() > usize::from(u16::MAX)) {
+        "a ligand has more than 65535 atoms"
     } else if chains >= CHAINS_MAX as usize {
         "it has more than 524287 chains"
     } else if of_rows
@@ -149,6 +152,9 @@ pub(super) fn write(
         let ligands = ligand_atoms(structure).map(|(ligand, _)| ligand);
         let of_ligands = of_ligands.iter_mut().zip(ligands);
         of_ligands.for_each(|(of, ligand)| *of = ligand);
+    }
+    if let Some(buffer) = inputs.ligands {
+        write_ligands(views.take(buffer), structure, at);
     }
     let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
         for (atom, residue) in atoms.iter_mut().zip(residues) {
@@ -241,6 +247,8 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
     let of_ligands = ligand_atoms(structure).map(|(_, atom)| atom.xyz);
     let ligand_atom_count = ligand_atoms(structure).count();
+    let glycans = structure.ligands.iter().filter(|ligand| is_glycan(ligand));
+    let glycan_atom_count: usize = glycans.map(|ligand| ligand.atoms.len()).sum();
     let of_residues = structure.residues.iter().flat_map(|residue| {
         let ca = structure.position(residue.ca);
         let cb = c_beta(structure, residue).map(|(position, _)| position);
@@ -257,7 +265,9 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
         predicted: u32::from(structure.b_factor_kind == BFactorKind::Plddt),
         tile_start: at[TILES],
         ligand_atom_count: ligand_atom_count as u32,
-        unused: [0; 3],
+        glycan_atom_count: glycan_atom_count as u32,
+        ligand_start: at[LIGANDS],
+        ligand_count: structure.ligands.len() as u32,
         atom_grid: Grid {
             first,
             ..Grid::over(
@@ -311,10 +321,39 @@ fn is_standard_letter(aa: u8) -> bool {
     LETTERS[aa as usize]
 }
 
+fn is_glycan(ligand: &Ligand) -> bool {
+    ligand.kind == LigandKind::Glycan
+}
+
+/// The ligands with their indices, in the order of their atoms: glycans come first.
+fn ligands_by_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &Ligand)> {
+    let ligands = |glycans: bool| {
+        let all = (0..).zip(&structure.ligands);
+        all.filter(move |(_, ligand)| is_glycan(ligand) == glycans)
+    };
+    ligands(true).chain(ligands(false))
+}
+
 /// The atoms of ligands, each with the index of its ligand.
 fn ligand_atoms(structure: &Structure) -> impl Iterator<Item = (u32, &LigandAtom)> {
-    let ligands = (0..).zip(&structure.ligands);
+    let ligands = ligands_by_atoms(structure);
     ligands.flat_map(|(at, ligand)| ligand.atoms.iter().map(move |atom| (at, atom)))
+}
+
+/// Writes the spans of ligands in their order; the chain is the structure's first.
+fn write_ligands(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) {
+    let mut atom_start = at[ATOMS] + structure.xyz.len() as u32;
+    for (index, ligand) in ligands_by_atoms(structure) {
+        spans[index as usize] = ResidueSpan {
+            structure: at[STRUCTURES],
+            chain: at[CHAINS],
+            atom_start,
+            atom_count: ligand.atoms.len() as u16,
+            aa: b'X',
+            flags: ResidueSpan::PRESENT,
+        };
+        atom_start += ligand.atoms.len() as u32;
+    }
 }
 
 /// Writes the atoms of ligands. Of their tags, "side chain" stands for an atom of a ligand, which

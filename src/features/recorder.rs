@@ -7,8 +7,8 @@ use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, RESIDUES, ResidueSpan, STRUCTURES, SideChain,
-    StructureSpan, TILES, Tile,
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, RESIDUES, ResidueSpan, STRUCTURES,
+    SideChain, StructureSpan, TILES, Tile,
 };
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
@@ -320,9 +320,14 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.atoms, "atoms", ATOMS, 1)
     }
 
-    /// All atoms and those of ligands, `[atoms]`.
+    /// All atoms and those of ligands, `[atoms]`. Glycans come first among ligands.
     pub(super) fn bound_atoms(&mut self) -> Buffer<Atom> {
         self.input(|inputs| &mut inputs.bound_atoms, "bound_atoms", ATOMS, 1)
+    }
+
+    /// The span of each ligand, `[ligands]`.
+    pub(super) fn ligands(&mut self) -> Buffer<ResidueSpan> {
+        self.input(|inputs| &mut inputs.ligands, "ligands", LIGANDS, 1)
     }
 
     /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`.

@@ -151,7 +151,10 @@ impl FeatureRecorder<'_> {
         let axis = table.axis();
         let narrowed = match table {
             TableName::Residues => T::narrowed(self, name, values),
-            TableName::Chains | TableName::Structures | TableName::Contacts => None,
+            TableName::Chains
+            | TableName::Structures
+            | TableName::Contacts
+            | TableName::Ligands => None,
         };
         let (buffer, read) = narrowed.unwrap_or_else(|| {
             let buffer = self.recorder.download_buffer(name, axis, values);

@@ -1,7 +1,7 @@
 //! Tables of results: columns that the structures of a batch share, and each structure's rows.
 
 use super::columns::TableName;
-use super::layout::{CHAINS, CONTACT_ROOM, RESIDUES, STRUCTURES};
+use super::layout::{CHAINS, CONTACT_ROOM, LIGANDS, RESIDUES, STRUCTURES};
 use crate::workload::Extent;
 use std::fmt;
 use std::ops::Range;
@@ -23,12 +23,12 @@ pub enum Column<'a> {
 pub struct FeatureTable {
     columns: Arc<SharedColumns>,
     /// The structure's rows of each table.
-    rows: [Range<usize>; 4],
+    rows: [Range<usize>; TableName::ALL.len()],
 }
 
 /// The columns of a batch, or of one structure, of each of [`TableName::ALL`].
 #[derive(Debug, Default)]
-pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; 4]);
+pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; TableName::ALL.len()]);
 
 /// The values of a column.
 #[derive(Debug)]
@@ -39,11 +39,12 @@ pub(crate) enum Values {
 
 impl TableName {
     /// All tables.
-    pub const ALL: [TableName; 4] = [
+    pub const ALL: [TableName; 5] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
         TableName::Contacts,
+        TableName::Ligands,
     ];
 
     /// The axis that has a unit for each row, or room for the rows.
@@ -53,6 +54,7 @@ impl TableName {
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
             TableName::Contacts => CONTACT_ROOM,
+            TableName::Ligands => LIGANDS,
         }
     }
 }
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     fn extent(residues: u32, chains: u32, structures: u32) -> Extent {
-        let mut lengths = [0; 7];
+        let mut lengths = [0; 8];
         lengths[RESIDUES] = residues;
         lengths[CHAINS] = chains;
         lengths[STRUCTURES] = structures;
@@ -140,7 +142,8 @@ mod tests {
     fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
         let chains = vec![Values::Real(chains.to_vec())];
         let structure = vec![Values::Real(vec![structure])];
-        FeatureTable::alone(SharedColumns([residues, chains, structure, contacts()]))
+        let columns = [residues, chains, structure, contacts(), Vec::new()];
+        FeatureTable::alone(SharedColumns(columns))
     }
 
     /// The residues of the second structure of the batch.
@@ -164,6 +167,7 @@ mod tests {
             vec![Values::Real(vec![10.0, 20.0, 30.0])],
             vec![Values::Real(vec![100.0, 200.0, 300.0])],
             vec![Values::Count(vec![7, 8, 9])],
+            Vec::new(),
         ]));
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [

@@ -32,4 +32,4 @@ pub use struct_arg::{
 };
 
 /// The largest number of axes of an extent.
-pub const AXES_MAX: usize = 7;
+pub const AXES_MAX: usize = 8;

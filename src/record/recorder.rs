@@ -15,7 +15,7 @@ pub const BUFFERS_MAX: usize = 160;
 
 /// Number of header elements before the uniforms: the batch's total along axis `a` at index `a`,
 /// the number of items at [`HEADER_ITEMS`], zeros elsewhere.
-pub const HEADER_LEN: usize = 8;
+pub const HEADER_LEN: usize = 12;
 
 /// Index of the number of items in the header, for any number of axes.
 pub const HEADER_ITEMS: usize = AXES_MAX;

@@ -5,6 +5,8 @@
 //! Residues keep their order within a copy. [`of_chains`] makes one copy of some chains, and moves
 //! nothing.
 
+mod ligands;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -162,7 +164,8 @@ pub(super) fn build_all(
     let (mut atoms, mut residues) = (0, 0);
     let mut build = |structure: &Structure| {
         let built = build(structure, generators, limits)?;
-        atoms += built.xyz.len() as u64;
+        let of_ligands = built.ligands.iter().map(|ligand| ligand.atoms.len());
+        atoms += (built.xyz.len() + of_ligands.sum::<usize>()) as u64;
         residues += built.residues.len() as u64;
         let what = |unit| move || format!("the assemblies of all models have too many {unit}");
         check("atoms_max", limits.atoms_max, atoms, what("atoms"))?;
@@ -192,7 +195,8 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
     if total.atoms == 0 && !deposited.xyz.is_empty() {
         return Err(Error::input("no atom is in a chain of assembly 1").fix(FIX));
     }
-    let built = Copier::new(deposited, total)?.copy(&generated)?;
+    let mut built = Copier::new(deposited, total)?.copy(&generated)?;
+    ligands::copy(deposited, generators, limits, &mut built)?;
     Ok(Structure {
         assembly: Assembly::First,
         ..built
@@ -443,12 +447,7 @@ impl<'a> Copier<'a> {
     fn add_atoms(&mut self, operator: &Operator, atoms: Range<u32>) -> Result<()> {
         let atoms = atoms.start as usize..atoms.end as usize;
         for &xyz in &self.deposited.xyz[atoms.clone()] {
-            let moved = operator.apply(xyz).ok_or_else(|| {
-                let limit = LIMIT_MILLI / 1000;
-                let message = format!("assembly 1 has an atom beyond {limit} A");
-                Error::input(message).fix(FIX)
-            })?;
-            self.built.xyz.push(moved);
+            self.built.xyz.push(moved(operator, xyz)?);
         }
         let (from, to) = (self.deposited, &mut self.built);
         to.element.extend_from_slice(&from.element[atoms.clone()]);
@@ -482,6 +481,15 @@ impl<'a> Copier<'a> {
             self.built.chains.len() as u32 - 1
         })
     }
+}
+
+/// The position of an atom of the assembly.
+fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
+    operator.apply(xyz).ok_or_else(|| {
+        let limit = LIMIT_MILLI / 1000;
+        let message = format!("assembly 1 has an atom beyond {limit} A");
+        Error::input(message).fix(FIX)
+    })
 }
 
 fn without_values(channel: &Channel) -> Channel {

@@ -162,6 +162,12 @@ pub(super) struct Reference {
     pub position: i32,
 }
 
+/// The author's chain, residue number, insertion code (0 for none) and component.
+pub(super) type ResidueName = (NameId, Option<i32>, u8, Text8);
+
+/// A link that the file states: two residues, each with the name of its atom.
+pub(super) type Link = [(ResidueName, Text8); 2];
+
 /// Index of a text in [`Names`].
 pub(super) type NameId = u32;
 
@@ -223,6 +229,9 @@ pub(super) struct AtomTable {
     pub sequences: Sequences,
     /// Chains' whole sequences by chain, if they are wanted.
     pub whole_sequences: HashMap<u32, Arc<[SequenceResidue]>>,
+    /// The covalent links that the file states, if ligands are kept. Those with a metal may be among
+    /// them.
+    pub links: Vec<Link>,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.
@@ -324,6 +333,14 @@ impl AtomTable {
             self.accessions.push(name);
             self.accessions.len() as u32 - 1
         })
+    }
+
+    /// Adds a link.
+    pub(super) fn add_link(&mut self, link: Link) -> Result<()> {
+        let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
+        check("residues_max", max, count, || "the file has too many links")?;
+        self.links.push(link);
+        Ok(())
     }
 
     /// Adds a reference from residues `numbers` of a chain or entity to `positions` of a UniProt

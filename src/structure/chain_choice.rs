@@ -1,5 +1,7 @@
 //! A structure of one of its chains.
 
+use std::collections::HashMap;
+
 use super::assembly;
 use super::model::{MISSING, Structure};
 use super::text::quoted;
@@ -59,6 +61,11 @@ impl Structure {
         let mut ligands = std::mem::take(&mut self.ligands);
         let author = std::sync::Arc::clone(&self.chains[kept[0] as usize].auth_asym_id);
         ligands.retain(|ligand| ligand.auth_asym_id == author);
+        let mut molecules = HashMap::new();
+        for ligand in &mut ligands {
+            let next = molecules.len() as u32;
+            ligand.molecule = *molecules.entry(ligand.molecule).or_insert(next);
+        }
         *self = assembly::of_chains(self, kept)?;
         self.ligands = ligands;
         Ok(())

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 
+use super::groups::Groups;
 use super::polymer::Candidate;
 use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX, ResidueNumber, ResidueRuns};
 use super::structure_builder::{LINK, is_within};
@@ -53,8 +54,8 @@ fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
         state.has_certain |= !residue.data.needs_link;
         state.first_segment = state.first_segment.min(run.segment);
     }
-    // Residues that links join are a group, which the index of one of them names.
-    let mut groups: Vec<u32> = (0..residues.len() as u32).collect();
+    // Residues that links join are a group.
+    let mut groups = Groups::new(residues.len());
     for at in 0..residues.len() {
         if residues[at].data.needs_link {
             let before = neighbours(candidates, model, at, (0..at).rev());
@@ -66,15 +67,14 @@ fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
                 .into_iter()
                 .filter(|&other| is_bonded(candidates, model, at, other));
             for other in before.chain(after) {
-                let [a, b] = [at, other].map(|residue| root(&mut groups, residue as u32));
-                groups[a.max(b) as usize] = a.min(b);
+                groups.join(at as u32, other as u32);
             }
         }
     }
     let mut sizes = vec![0u32; residues.len()];
     let mut is_certain = vec![false; residues.len()];
     let group_of: Vec<usize> = (0..residues.len())
-        .map(|at| root(&mut groups, at as u32) as usize)
+        .map(|at| groups.root(at as u32) as usize)
         .collect();
     for (residue, &group) in residues.iter().zip(&group_of) {
         sizes[group] += 1;
@@ -87,17 +87,6 @@ fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
         is_certain[group] || (alone && sizes[group] > 1)
     };
     group_of.iter().enumerate().map(keep).collect()
-}
-
-/// The group of a residue. Halves the path to it, so that all calls together take nearly linear
-/// time.
-fn root(groups: &mut [u32], mut at: u32) -> u32 {
-    while groups[at as usize] != at {
-        let above = groups[groups[at as usize] as usize];
-        groups[at as usize] = above;
-        at = above;
-    }
-    at
 }
 
 /// The candidates of the same chain and segment with the number that follows in `order`. There are

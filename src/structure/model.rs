@@ -82,9 +82,25 @@ pub enum LigandKind {
     Ligand,
     /// A single heavy atom.
     Ion,
+    /// An agent of crystallisation, which is read only if [`ReadOptions::agents`] keeps it.
+    ///
+    /// [`ReadOptions::agents`]: super::ReadOptions::agents
+    Agent,
     /// A saccharide of a branched entity, one that is linked to the polymer, or one that is linked
     /// to such a saccharide.
     Glycan,
+}
+
+impl LigandKind {
+    /// The name in tables: `ligand`, `ion`, `agent` or `glycan`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LigandKind::Ligand => "ligand",
+            LigandKind::Ion => "ion",
+            LigandKind::Agent => "agent",
+            LigandKind::Glycan => "glycan",
+        }
+    }
 }
 
 /// A residue that is no polymer: heavy atoms of one conformer.
@@ -92,6 +108,8 @@ pub enum LigandKind {
 pub struct Ligand {
     /// The author's chain id.
     pub auth_asym_id: Arc<str>,
+    /// `label_asym_id`; `None` in a PDB file.
+    pub label_asym_id: Option<Arc<str>>,
     /// The author's residue number; `None` if the file has no number.
     pub auth_seq_id: Option<i32>,
     /// Insertion code, 0 for none.
@@ -100,6 +118,9 @@ pub struct Ligand {
     pub comp_id: [u8; 8],
     /// What it is.
     pub kind: LigandKind,
+    /// The molecule that it is part of: the residues of [`Structure::ligands`] that covalent links
+    /// join have one number, from 0 in the order of their first residues.
+    pub molecule: u32,
     /// Its heavy atoms.
     pub atoms: Arc<[LigandAtom]>,
 }

@@ -26,7 +26,7 @@ use super::conformer::Conformers;
 use super::element::HYDROGEN;
 use super::ligands::LigandSelector;
 use super::membership::{self, SITE_RESIDUES_MAX};
-use super::model::{Assembly, Structure};
+use super::model::Structure;
 use super::references::References;
 use super::residue_runs::{ModelRuns, PerModel, ResidueRuns};
 use super::structure_builder::StructureBuilder;
@@ -83,11 +83,12 @@ impl PolymerSelector {
             }
             has_polymer |= self.has_heavy_atoms(model);
             let mut structure = self.build(model, &references, options)?;
-            if options.ligands && options.assembly == Assembly::Deposited {
+            if options.ligands {
                 let residues = self.candidates.residues.iter();
                 let runs = residues.flat_map(|residue| self.candidates.runs(model, residue));
                 let polymer: HashSet<u32> = runs.map(|run| run.offset).collect();
-                self.ligands.add(model, &polymer, &mut structure);
+                self.ligands
+                    .add(model, &polymer, options.agents, &mut structure);
             }
             structures.push(structure);
         }

@@ -22,7 +22,8 @@ pub struct ReadLimits {
     pub name_bytes_max: u32,
     /// Atoms in all models that are read, water and ligands included.
     pub atoms_max: u32,
-    /// Residues in all models that are read, water and ligands included.
+    /// Residues in all models that are read, water and ligands included; also the links of a file
+    /// whose ligands are read.
     pub residues_max: u32,
     /// Models that are read.
     pub models_max: u32,
@@ -31,7 +32,7 @@ pub struct ReadLimits {
     pub chains_max: u32,
     /// Operators that are evaluated for an assembly, including products and their factors.
     pub operators_max: u32,
-    /// Atoms of an assembly.
+    /// Atoms of an assembly, those of ligands included.
     pub assembly_atoms_max: u32,
     /// Amino-acid residues of an assembly.
     pub assembly_residues_max: u32,

@@ -21,10 +21,12 @@ pub struct ReadOptions {
     /// Whether the atoms of nucleotides are kept.
     pub nucleic: bool,
     /// Whether [`Structure::ligands`](super::Structure::ligands) has the residues that are no
-    /// polymer. Assemblies and topologies have none.
+    /// polymer. Topologies have none.
     pub ligands: bool,
     /// Whether [`Chain::sequence`](super::Chain::sequence) is read.
     pub sequences: bool,
+    /// Whether agents of crystallisation are among them.
+    pub agents: bool,
     /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or a
     /// PDB file's TITLE contains ALPHAFOLD, else temperature factors.
     pub b_factor_kind: Option<BFactorKind>,
@@ -44,6 +46,7 @@ impl Default for ReadOptions {
             nucleic: true,
             ligands: false,
             sequences: false,
+            agents: false,
             b_factor_kind: None,
             assembly: Assembly::Deposited,
             strict: false,

@@ -50,6 +50,7 @@ fn the_columns_name_the_nearest_ligand() {
         "ligand_seq",
         "metal_dmin",
         "sasa_bound",
+        "glycan_sasa_delta",
     ];
     assert_eq!(names, expected);
     let rows: Vec<Vec<String>> = reader
@@ -61,6 +62,55 @@ fn the_columns_name_the_nearest_ligand() {
     let area: f64 = rows[1][5].parse().unwrap();
     let alone = 4.0 * std::f64::consts::PI * (1.64f64 + 1.4).powi(2);
     assert!((area - alone).abs() < 1e-3, "{area}: zinc is 7 A away");
+}
+
+#[test]
+fn the_table_of_ligands_has_a_row_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two.pdb");
+    let link = "LINK         C2  HEM A 201                 C1  HEM A 203     1555   1555  1.50\n";
+    let other = FILE.lines().find(|line| line.contains(" C1  HEM")).unwrap();
+    let other = other
+        .replace("A 201   ", "B 203Z  ")
+        .replace(" 4.400", "64.400");
+    let text = format!("{}{FILE}", link.replace("A 203 ", "B 203Z"));
+    fs::write(&file, text.replace("END\n", &format!("{other}\nEND\n"))).unwrap();
+    let out = folder.path().join("out");
+    let args = [str_of(&file), "-o", str_of(&out), "--format", "csv"];
+    let more = ["--features", "ligands", "--where", "auth_seq_id > 8"];
+    run_well(&[&args[..], &more, &KEEP].concat());
+    let table = fs::read_to_string(out.join("ligands/part-00000.csv")).unwrap();
+    let mut lines = table.lines();
+    let header = "source,structure,model,ligand_index,entry_id,auth_asym_id,label_asym_id,auth_seq_id,ins_code,\
+                  comp_id,kind,molecule,atoms,sasa_alone,sasa_buried,contact_residues";
+    assert_eq!(lines.next(), Some(header));
+    let rows: Vec<Vec<&str>> = lines
+        .map(|line| line.split(',').skip(3).collect())
+        .collect();
+    let expected = [
+        ["0", "", "A", "", "201", "", "HEM", "ligand", "0", "2"],
+        ["1", "", "A", "", "202", "", "ZN", "ion", "1", "1"],
+        ["2", "", "B", "", "203", "Z", "HEM", "ion", "0", "1"],
+    ];
+    assert_eq!(
+        rows.len(),
+        expected.len(),
+        "all ligands, whatever residues are chosen"
+    );
+    for (row, expected) in rows.iter().zip(expected) {
+        assert_eq!(row[..10], expected);
+    }
+    assert_eq!([rows[0][12], rows[1][12], rows[2][12]], ["1", "0", "0"]);
+    let area: f64 = rows[2][10].parse().unwrap();
+    let alone = 4.0 * std::f64::consts::PI * (1.88f64 + 1.4).powi(2);
+    assert!(
+        (area - alone).abs() < 1e-3 && rows[2][11] == "0",
+        "{:?}",
+        rows[2]
+    );
+    let dropped = folder.path().join("dropped");
+    run_well(&[str_of(&file), "-o", str_of(&dropped)]);
+    assert!(!dropped.join("ligands").exists());
 }
 
 #[test]
@@ -101,11 +151,6 @@ fn what_has_no_ligands_refuses_to_keep_them() {
     };
     let out = str_of(&out);
     let start = ["run", file, "-o", out];
-    let more = ["--set", "assembly=\"1\""];
-    refused(
-        &[&start[..], &KEEP, &more].concat(),
-        &["ligands", "deposited chains"],
-    );
     let more = ["--set", "ligands=\"some\""];
     refused(
         &[&start[..], &more].concat(),

@@ -234,11 +234,12 @@ fn scope_kernels_copies_what_is_live_and_pads_nothing() {
         }
         pipeline.counters()
     };
-    // x, starts and y are 4 bytes a unit; the header is 32.
+    // x, starts and y are 4 bytes a unit, and so are the elements of the header.
+    let header = 4 * HEADER_LEN as u64;
     let (batch, kernels) = (run(Scope::Batch), run(Scope::Kernels));
-    assert_eq!(batch.copied_bytes, 4 * (1000 + 10 + 1000) + 32);
+    assert_eq!(batch.copied_bytes, 4 * (1000 + 10 + 1000) + header);
     assert_eq!(batch.padding_bytes, 4 * (850 + 8 + 850));
-    assert_eq!(kernels.copied_bytes, 4 * (150 + 2 + 150) + 32);
+    assert_eq!(kernels.copied_bytes, 4 * (150 + 2 + 150) + header);
     assert_eq!(kernels.padding_bytes, 0);
     assert_eq!((batch.driver_calls, kernels.driver_calls), (2, 6));
 }

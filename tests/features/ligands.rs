@@ -8,7 +8,7 @@ use tapeloop::features::{
     Column, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features, Fusion, NULL_COUNT,
     TableName,
 };
-use tapeloop::structure::{LigandKind, LooseSpan, Structure};
+use tapeloop::structure::{LigandAtom, LigandKind, LooseSpan, MISSING, Structure};
 
 const REACH2: i64 = 12_000 * 12_000;
 
@@ -137,6 +137,120 @@ fn the_bound_area_is_that_with_the_atoms_in_the_model() {
 }
 
 #[test]
+fn what_glycans_bury_is_the_area_without_them_less_that_with_them_alone() {
+    let structures = structures();
+    let config = keeping(&[FeatureName::Ligands, FeatureName::Sasa]);
+    let tables = compute(config.clone(), &structures);
+    let mut with_glycans = structures.clone();
+    for s in &mut with_glycans {
+        s.ligands.retain(|ligand| ligand.kind == LigandKind::Glycan);
+    }
+    let bound = compute(config.clone(), &with_glycans);
+    let mut buried = 0;
+    for (table, bound) in tables.iter().zip(&bound) {
+        let delta = column(&config, table, "glycan_sasa_delta");
+        assert_eq!(delta, column(&config, bound, "glycan_sasa_delta"));
+        let pairs = column(&config, table, "sasa").into_iter();
+        let pairs = pairs.zip(column(&config, bound, "sasa_bound"));
+        for (delta, (without, with)) in delta.into_iter().zip(pairs) {
+            let [delta, without, with] = [delta, without, with].map(f32::from_bits);
+            let expected = without - with;
+            assert!(
+                (delta - expected).abs() < 1e-3 || delta.is_nan() && expected.is_nan(),
+                "{delta} against {without} less {with}"
+            );
+            buried += u32::from(delta > 1.0);
+        }
+    }
+    assert!(buried > 20, "{buried}");
+}
+
+/// The area of some atoms with others around them.
+fn area_among(own: &[LigandAtom], others: &[LigandAtom]) -> f32 {
+    let mut s = structure(1, 0);
+    let residue = &mut s.residues[0];
+    residue.chain = 0;
+    for atom in [
+        &mut residue.n,
+        &mut residue.ca,
+        &mut residue.c,
+        &mut residue.o,
+        &mut residue.cb,
+    ] {
+        *atom = MISSING;
+    }
+    let atoms = own.iter().chain(others);
+    s.xyz = atoms.clone().map(|atom| atom.xyz).collect();
+    s.element = atoms.clone().map(|atom| atom.element).collect();
+    s.class = atoms.map(|atom| atom.class).collect();
+    s.b_factor = vec![f32::NAN; s.xyz.len()];
+    s.atom_name.clear();
+    s.atom_start = vec![0, own.len() as u32];
+    s.loose = vec![LooseSpan {
+        chain: 0,
+        atom_count: others.len() as u32,
+    }];
+    let areas = FeatureConfig {
+        features: vec![FeatureName::Sasa],
+        ..FeatureConfig::default()
+    };
+    let table = &compute(areas.clone(), &[s])[0];
+    f32::from_bits(column(&areas, table, "sasa")[0])
+}
+
+#[test]
+fn the_table_of_ligands_has_areas_and_contacts_by_their_definitions() {
+    let structures = structures();
+    let mut config = keeping(&[FeatureName::Ligands]);
+    config.ligands.cutoff = Cutoff::from_angstrom(3.9).unwrap();
+    let tables = compute(config.clone(), &structures);
+    let columns = config.columns(TableName::Ligands);
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    assert_eq!(names, ["sasa_alone", "sasa_buried", "contact_residues"]);
+    let (mut buried_some, mut contacts) = (0, 0);
+    for (s, table) in structures.iter().zip(&tables) {
+        assert_eq!(table.rows(TableName::Ligands), s.ligands.len());
+        let values = |at: usize| bits(table.column(TableName::Ligands, at));
+        let [alone, buried, near] = [0, 1, 2].map(values);
+        let of_polymer: Vec<LigandAtom> = (0..s.xyz.len())
+            .map(|at| LigandAtom {
+                xyz: s.xyz[at],
+                element: s.element[at],
+                class: s.class[at],
+            })
+            .collect();
+        for (at, ligand) in s.ligands.iter().enumerate() {
+            let own = &ligand.atoms;
+            let [alone, buried] = [alone[at], buried[at]].map(f32::from_bits);
+            assert_eq!(alone, area_among(own, &[]), "ligand {at}");
+            if at == 6 {
+                // Ligand 3 has the same atoms, and is first.
+                assert_eq!(buried, alone);
+            } else {
+                let ligands = s.ligands.iter().enumerate();
+                let others = ligands.filter(|(other, _)| *other != at);
+                let others = others.flat_map(|(_, other)| other.atoms.iter());
+                let others: Vec<LigandAtom> = of_polymer.iter().chain(others).copied().collect();
+                let in_model = area_among(own, &others);
+                assert!((alone - buried - in_model).abs() < 1e-3, "ligand {at}");
+            }
+            let expected = s.atom_start.windows(2).filter(|range| {
+                let mut atoms = s.xyz[range[0] as usize..range[1] as usize].iter();
+                atoms.any(|&xyz| own.iter().any(|b| distance2(xyz, b.xyz) < 3_900 * 3_900))
+            });
+            let expected = expected.count() as u32;
+            assert_eq!(near[at], expected, "ligand {at}");
+            buried_some += u32::from(buried > 1.0);
+            contacts += expected;
+        }
+    }
+    assert!(
+        buried_some > 20 && contacts > 50,
+        "{buried_some}, {contacts}"
+    );
+}
+
+#[test]
 fn ligands_change_no_other_column() {
     let structures = structures();
     let mut bare = structures.clone();
@@ -154,7 +268,7 @@ fn ligands_change_no_other_column() {
     assert_eq!(all(compute(dropped.clone(), &structures)), expected);
     let of_residues = |config: &FeatureConfig| config.columns(TableName::Residues).len();
     let kept = keeping(FeatureName::ALL);
-    assert_eq!(of_residues(&kept), of_residues(&dropped) + 6);
+    assert_eq!(of_residues(&kept), of_residues(&dropped) + 7);
     for fusion in [Fusion::Off, Fusion::On] {
         let kept = FeatureConfig {
             fusion,
@@ -180,6 +294,9 @@ fn structures_without_ligands_have_none_near() {
     for (decl, values) in config.columns(TableName::Residues).iter().zip(columns) {
         let is_empty = match values {
             _ if decl.name == "sasa_bound" => continue,
+            Column::Real(reals) if decl.name == "glycan_sasa_delta" => {
+                reals.iter().all(|&real| real == 0.0)
+            }
             Column::Count(counts) if decl.name == "ligand_contacts" => {
                 counts.iter().all(|&count| count == 0)
             }
@@ -237,6 +354,12 @@ fn ligands_that_do_not_fit_the_structure_are_refused() {
         s.ligands[0].atoms = atoms.into();
     });
     assert!(no_class.unwrap().contains("an atom has no class"));
+    let large = refusal(|s| s.ligands[0].atoms = vec![s.ligands[0].atoms[0]; 65_536].into());
+    assert!(
+        large
+            .unwrap()
+            .contains("a ligand has more than 65535 atoms")
+    );
     let no_chain = refusal(|s| {
         *s = Structure {
             ligands: std::mem::take(&mut s.ligands),

@@ -381,7 +381,7 @@ fn an_oversized_structure_is_rejected_alone() {
     assert!(small.is_ok());
     assert_eq!(
         Features::capacity(64),
-        Extent::from([64, 1024, 4, 4, 32, 1284, 64])
+        Extent::from([64, 1024, 4, 4, 32, 1284, 64, 64])
     );
     assert_eq!(Features::buckets(64, 64), [8, 64].map(Features::capacity));
     assert_eq!(

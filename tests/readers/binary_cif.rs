@@ -32,6 +32,7 @@ fn outcomes(path: &Path) -> Vec<String> {
             let options = ReadOptions {
                 models,
                 assembly,
+                ligands: true,
                 ..ReadOptions::default()
             };
             let outcome = Reader::new(options).read_path(path);

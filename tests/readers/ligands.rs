@@ -1,7 +1,9 @@
 //! What is a ligand, an ion or a glycan: one small file each.
 
 use std::path::Path;
-use tapeloop::structure::{Assembly, Format, LigandKind, Models, ReadOptions, Reader, Structure};
+use tapeloop::structure::{
+    Assembly, Format, LigandKind, Models, ReadLimits, ReadOptions, Reader, Structure,
+};
 
 fn keep() -> ReadOptions {
     ReadOptions {
@@ -81,6 +83,35 @@ fn ligands_and_ions_are_what_is_left_without_water_and_agents() {
 }
 
 #[test]
+fn agents_are_of_a_kind_of_their_own_if_they_are_kept() {
+    let lines = [
+        line("ATOM", " CA  ALA A   1 ", 0.0, "C"),
+        line("HETATM", " C1  HEM A 201 ", 5.0, "C"),
+        line("HETATM", " C2  HEM A 201 ", 6.5, "C"),
+        line("HETATM", " C1  GOL A 202 ", 40.0, "C"),
+        line("HETATM", " C2  GOL A 202 ", 41.5, "C"),
+        line("HETATM", "CL    CL A 203 ", 50.0, "CL"),
+        line("HETATM", " O   HOH A 301 ", 60.0, "O"),
+    ];
+    let kept = ReadOptions {
+        agents: true,
+        ..keep()
+    };
+    let read = |options| {
+        let structures = Reader::new(options).read_bytes(lines.concat().as_bytes(), Format::Pdb);
+        ligands(&structures.unwrap()[0])
+    };
+    let expected = ["HEM 201 Ligand 2", "GOL 202 Agent 2", "CL 203 Agent 1"];
+    assert_eq!(read(kept), expected);
+    assert_eq!(read(keep()), expected[..1]);
+    let alone = ReadOptions {
+        ligands: false,
+        ..kept
+    };
+    assert_eq!(read(alone), [""; 0], "agents are kept with ligands alone");
+}
+
+#[test]
 fn sugars_that_links_join_to_the_polymer_are_glycans() {
     let structure = pdb(&[
         line("ATOM", " CA  ASN A   1 ", 0.0, "C"),
@@ -88,9 +119,9 @@ fn sugars_that_links_join_to_the_polymer_are_glycans() {
         line("HETATM", " C1  NAG A 201 ", 4.45, "C"),
         line("HETATM", " O4  NAG A 201 ", 8.0, "O"),
         line("HETATM", " C1  NAG A 202 ", 9.4, "C"),
-        line("HETATM", " C1  MAN A 203 ", 4.705, "C"),
+        line("HETATM", " C1  MAN A 203 ", 5.6, "C"),
         line("HETATM", " O1  MAN A 203 ", 12.0, "O"),
-        line("HETATM", " O2  NAG B 301 ", 3.9, "O"),
+        line("HETATM", " O2  NAG B 301 ", 3.2, "O"),
         line("HETATM", " C1  NAG B 301 ", 30.0, "C"),
         line("HETATM", " C1  LIG B 302 ", 31.4, "C"),
         line("HETATM", " C2  LIG B 302 ", 32.4, "C"),
@@ -160,7 +191,7 @@ fn peptides_that_are_not_of_the_chain_are_ligands() {
 }
 
 #[test]
-fn a_chosen_chain_keeps_its_ligands_and_assemblies_and_frames_have_none() {
+fn a_chosen_chain_keeps_its_ligands_and_frames_have_none() {
     let lines = [
         line("ATOM", " CA  ALA A   1 ", 0.0, "C"),
         line("ATOM", " CA  ALA B   1 ", 9.0, "C"),
@@ -170,17 +201,71 @@ fn a_chosen_chain_keeps_its_ligands_and_assemblies_and_frames_have_none() {
     let mut chosen = pdb(&lines);
     chosen.keep_chain("B").unwrap();
     assert_eq!(ligands(&chosen), ["MG 202 Ion 1"]);
-    let options = ReadOptions {
-        assembly: Assembly::First,
-        ..keep()
-    };
-    let assembly = Reader::new(options).read_bytes(lines.concat().as_bytes(), Format::Pdb);
-    assert_eq!(assembly.unwrap()[0].ligands, []);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("top.pdb");
     std::fs::write(&path, lines.concat()).unwrap();
     let topology = Reader::new(keep()).read_topology(&path).unwrap();
     assert_eq!(topology.structure().ligands, []);
+}
+
+#[test]
+fn an_assembly_has_copies_of_the_ligands_of_its_chains() {
+    let remark = "\
+REMARK 350 BIOMOLECULE: 1
+REMARK 350 APPLY THE FOLLOWING TO CHAINS: A
+REMARK 350   BIOMT1   1  1.000000  0.000000  0.000000        0.00000
+REMARK 350   BIOMT2   1  0.000000  1.000000  0.000000        0.00000
+REMARK 350   BIOMT3   1  0.000000  0.000000  1.000000        0.00000
+REMARK 350   BIOMT1   2 -1.000000  0.000000  0.000000        0.00000
+REMARK 350   BIOMT2   2  0.000000 -1.000000  0.000000        0.00000
+REMARK 350   BIOMT3   2  0.000000  0.000000  1.000000       50.00000
+";
+    let lines = [
+        line("ATOM", " CA  ALA A   1 ", 0.0, "C"),
+        line("ATOM", " CA  ALA B   1 ", 9.0, "C"),
+        line("HETATM", " C1  LIG A 201 ", 20.0, "C"),
+        line("HETATM", " C2  LIG A 201 ", 21.5, "C"),
+        line("HETATM", "MG    MG B 202 ", 30.0, "MG"),
+        line("HETATM", " C1  LIG A 203 ", 23.0, "C"),
+        line("HETATM", "ZN    ZN A 204 ", 40.0, "ZN"),
+    ];
+    let read = |text: String, atoms_max: u32| {
+        let options = ReadOptions {
+            assembly: Assembly::First,
+            limits: ReadLimits {
+                assembly_atoms_max: atoms_max,
+                ..ReadLimits::default()
+            },
+            ..keep()
+        };
+        let structures = Reader::new(options).read_bytes(text.as_bytes(), Format::Pdb);
+        structures.map(|mut structures| structures.remove(0))
+    };
+    let text = remark.to_owned() + &lines.concat();
+    let assembly = read(text.clone(), 10).unwrap();
+    let found: Vec<_> = assembly
+        .ligands
+        .iter()
+        .map(|ligand| {
+            let number = ligand.auth_seq_id.unwrap();
+            let at = ligand.atoms[0].xyz;
+            (&*ligand.auth_asym_id, number, ligand.molecule, at)
+        })
+        .collect();
+    let expected = [
+        ("A", 201, 0, [20_000, 0, 0]),
+        ("A", 203, 0, [23_000, 0, 0]),
+        ("A", 204, 1, [40_000, 0, 0]),
+        ("A-2", 201, 2, [-20_000, 0, 50_000]),
+        ("A-2", 203, 2, [-23_000, 0, 50_000]),
+        ("A-2", 204, 3, [-40_000, 0, 50_000]),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(assembly.residues.len(), 2);
+    let error = read(text, 9).unwrap_err().to_string();
+    assert!(error.contains("10 atoms with its ligands"), "{error}");
+    let deposited = read(lines.concat(), 10).unwrap();
+    assert_eq!(deposited.ligands.len(), 4, "the file has no assembly");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod ligands;
 mod limits;
 #[cfg(unix)]
 mod linear_time;
+mod links;
 mod mmcif;
 mod pdb;
 mod polymers;

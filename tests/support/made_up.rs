@@ -109,10 +109,12 @@ pub(crate) fn with_ligands(mut s: Structure, seed: u64) -> Structure {
         };
         s.ligands.push(Ligand {
             auth_asym_id: "A".into(),
+            label_asym_id: None,
             auth_seq_id: (index != 3).then_some(500 + index as i32),
             ins_code: 0,
             comp_id: *b"LIG     ",
             kind,
+            molecule: index as u32 / 2,
             atoms: atoms.into(),
         });
     }

@@ -14,7 +14,7 @@ const TEXT: &str = r#"
 extern "C" __global__ void tint(const unsigned* header, const float* x, float* mid)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < header[0]) mid[i] = __fmul_rn(x[i], __uint_as_float(header[8]));
+    if (i < header[0]) mid[i] = __fmul_rn(x[i], __uint_as_float(header[12]));
 }
 extern "C" __global__ void timestamp(const unsigned* header, const float* mid, const unsigned* owner,
                                  const unsigned* bias, unsigned* y)
@@ -25,7 +25,7 @@ extern "C" __global__ void timestamp(const unsigned* header, const float* mid, c
 extern "C" __global__ void season(const unsigned* header, const unsigned* bias, unsigned* z)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < header[1]) z[i] = bias[i] * 2654435761u + header[9];
+    if (i < header[1]) z[i] = bias[i] * 2654435761u + header[13];
 }
 "#;
 

@@ -177,6 +177,7 @@ impl Config {
             // Known once the features are.
             ligands: false,
             sequences: false,
+            agents: false,
             assembly: keys.choice("assembly", &ASSEMBLIES),
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
             strict: keys.flag("strict", false),
@@ -194,6 +195,7 @@ impl Config {
         let features = resolve_features(&mut keys);
         reading.ligands =
             features.ligands.keep && features.features.contains(&FeatureName::Ligands);
+        reading.agents = reading.ligands && features.ligands.keep_agents;
         check_ligands(&mut keys, topology.is_some(), &reading);
         let reductions = resolve_reductions(&mut keys, &features);
         let coordinates = resolve_coordinates(&mut keys);
@@ -390,16 +392,10 @@ fn check_trajectories(keys: &mut Resolver, has_topology: bool, reading: &ReadOpt
 
 /// Checks that what is read has ligands, if they are kept.
 fn check_ligands(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
-    let text = if !reading.ligands {
-        return;
-    } else if has_topology {
-        "\"keep\" is for files, and trajectories are read; leave it out"
-    } else if reading.assembly != Assembly::Deposited {
-        "\"keep\" is for the deposited chains; leave `assembly` or `ligands` out"
-    } else {
-        return;
-    };
-    keys.problem("ligands", text);
+    if reading.ligands && has_topology {
+        let text = "\"keep\" is for files, and trajectories are read; leave it out";
+        keys.problem("ligands", text);
+    }
 }
 
 fn resolve_threads(keys: &mut Resolver) -> usize {

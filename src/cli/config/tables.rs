@@ -18,6 +18,8 @@ pub(in crate::cli) enum RowKind {
     Structure,
     /// A pair of residues that are in contact.
     Contact,
+    /// A residue that is no polymer.
+    Ligand,
     /// A row of the annotations' tables of variants, with the residue that it names.
     Variant,
 }
@@ -30,16 +32,18 @@ impl RowKind {
             RowKind::Chain => TableName::Chains,
             RowKind::Structure => TableName::Structures,
             RowKind::Contact => TableName::Contacts,
+            RowKind::Ligand => TableName::Ligands,
         }
     }
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 5] = [
+pub(in crate::cli) const TABLES: [(RowKind, &str); 6] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
     (RowKind::Contact, "contacts"),
+    (RowKind::Ligand, "ligands"),
     (RowKind::Variant, "variants"),
 ];
 

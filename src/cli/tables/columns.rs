@@ -81,11 +81,12 @@ pub(super) fn columns(
         }
         RowKind::Structure => of_structures(),
         RowKind::Contact => of_contacts(),
+        RowKind::Ligand => of_ligands(),
         RowKind::Variant => of_variants(),
     });
     let level = match kind {
         RowKind::Residue => Some(Level::Residues),
-        RowKind::Chain | RowKind::Contact => None,
+        RowKind::Chain | RowKind::Contact | RowKind::Ligand => None,
         RowKind::Structure => Some(Level::Structures),
         RowKind::Variant => Some(Level::Variants),
     };
@@ -301,6 +302,49 @@ fn of_contacts() -> Vec<Column> {
             },
         )
         .nullable(),
+    ]
+}
+
+fn of_ligands() -> Vec<Column> {
+    vec![
+        Column::integer(
+            "ligand_index",
+            "The ligand's index in the structure, from 0.",
+            |_, row| Some(row as i32),
+        ),
+        entry_id(),
+        author_chain(|r, row| named(&r.ligand(row).auth_asym_id)),
+        Column::text("label_asym_id", "mmCIF's own chain.", |r, row| {
+            r.ligand(row).label_asym_id.as_deref()
+        })
+        .nullable(),
+        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
+            r.ligand(row).auth_seq_id
+        })
+        .nullable(),
+        Column::code(
+            "ins_code",
+            "The insertion code.",
+            |r, row| r.ligand(row).ins_code,
+            None,
+        ),
+        Column::padded("comp_id", "The residue name.", |r, row| {
+            &r.ligand(row).comp_id
+        }),
+        Column::text(
+            "kind",
+            "What it is: ligand, ion, agent or glycan.",
+            |r, row| Some(r.ligand(row).kind.name()),
+        ),
+        Column::integer(
+            "molecule",
+            "The index of its molecule in the structure, from 0: covalent links join the ligands of \
+             one molecule.",
+            |r, row| Some(r.ligand(row).molecule as i32),
+        ),
+        Column::integer("atoms", "Number of heavy atoms.", |r, row| {
+            Some(r.ligand_atoms[row] as i32)
+        }),
     ]
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct StructureRows {
     /// Its atoms are gone: no table has them, and they take most of its memory.
     pub(super) structure: Arc<Structure>,
     pub(super) atoms: u32,
+    /// The number of atoms of each ligand.
+    pub(super) ligand_atoms: Vec<u32>,
     pub(super) features: Arc<FeatureTable>,
     /// The coordinates that are columns.
     pub(super) coordinates: Coordinates,
@@ -72,6 +74,9 @@ impl StructureRows {
     /// The rows of a structure, which was read from `source`.
     pub(crate) fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
         let atoms = structure.xyz.len() as u32;
+        let ligand_atoms = structure.ligands.iter();
+        let ligand_atoms = ligand_atoms.map(|ligand| ligand.atoms.len() as u32);
+        let ligand_atoms = ligand_atoms.collect();
         let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
             atoms: Arc::default(),
             ..ligand
@@ -99,6 +104,7 @@ impl StructureRows {
             },
             structure: Arc::new(structure),
             atoms,
+            ligand_atoms,
             features: Arc::new(features),
             coordinates: Coordinates::default(),
             unobserved: Vec::new(),
@@ -145,6 +151,7 @@ impl StructureRows {
             name: self.name.clone(),
             structure: Arc::clone(&self.structure),
             atoms: self.atoms,
+            ligand_atoms: Vec::new(),
             features: Arc::clone(&self.features),
             coordinates: Coordinates::default(),
             unobserved: Vec::new(),
@@ -175,6 +182,7 @@ impl StructureRows {
             }
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
+            (RowKind::Ligand, _) => self.ligand_atoms.len(),
             (RowKind::Contact, None) => self.features.rows(TableName::Contacts),
             (RowKind::Contact, Some(selected)) => return self.selected_pairs(selected),
         };
@@ -279,6 +287,12 @@ impl StructureRows {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
             RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
             RowKind::Contact => 0,
+            RowKind::Ligand => {
+                let names = self.structure.ligands.iter();
+                let names =
+                    names.map(|ligand| ligand.auth_asym_id.len() + optional(&ligand.label_asym_id));
+                names.max().unwrap_or(0)
+            }
             RowKind::Structure => {
                 let header = optional(&self.structure.method) + optional(&self.structure.title);
                 header + text_bytes_max(&joined.structures)
@@ -307,6 +321,11 @@ impl StructureRows {
     /// The residue of a variant's row, as the annotation names it.
     pub(super) fn variant_key(&self, row: usize) -> &VariantKey {
         &self.joined.variants.keys[row]
+    }
+
+    /// The ligand of a row.
+    pub(super) fn ligand(&self, row: usize) -> &Ligand {
+        &self.structure.ligands[row]
     }
 
     /// The chain of a residue's row.

@@ -5,7 +5,7 @@
 
 use super::super::path_text::shown;
 use crate::error::{Context, Result};
-use crate::structure::{BFactorKind, LigandKind, Structure};
+use crate::structure::{BFactorKind, Structure};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tposition\tins\tcomp\tparent\taa\t\
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\
                         atom_start\tatom_count\tpredicted";
-const LIGANDS: &str = "source\tmodel\tligand\tkind\tcomp\tseq\tx\ty\tz\telement\tradius";
+const LIGANDS: &str =
+    "source\tmodel\tligand\tkind\tchain_id\tcomp\tseq\tins\tx\ty\tz\telement\tradius";
 const ATOMS: &str =
     "source\tmodel\tatom\tchain\tres_index\tname\tx\ty\tz\telement\tradius\tside\tpolar\tb";
 
@@ -126,19 +127,17 @@ fn append_atoms(source: &str, s: &Structure, out: &mut impl Write) -> io::Result
 
 fn append_ligands(source: &str, s: &Structure, out: &mut impl Write) -> io::Result<()> {
     for (index, ligand) in s.ligands.iter().enumerate() {
-        let kind = match ligand.kind {
-            LigandKind::Ligand => "ligand",
-            LigandKind::Ion => "ion",
-            LigandKind::Glycan => "glycan",
-        };
+        let kind = ligand.kind.name();
         for atom in ligand.atoms.iter() {
             let [x, y, z] = atom.xyz;
             writeln!(
                 out,
-                "{source}\t{}\t{index}\t{kind}\t{}\t{}\t{x}\t{y}\t{z}\t{}\t{}",
+                "{source}\t{}\t{index}\t{kind}\t{}\t{}\t{}\t{}\t{x}\t{y}\t{z}\t{}\t{}",
                 s.model,
+                ligand.auth_asym_id,
                 ligand.component(),
                 field(ligand.auth_seq_id),
+                text(&[ligand.ins_code]),
                 atom.element,
                 atom.class.radius_milli_angstrom(),
             )?;

@@ -1,6 +1,8 @@
 //! Solvent-accessible surface areas.
 
+mod bound;
 mod neighbours;
+mod others;
 mod shrake_rupley;
 mod sphere;
 
@@ -15,8 +17,10 @@ use super::recorder::{FeatureRecorder, LaunchIndex};
 use super::results::Results;
 use super::summary;
 use crate::error::{Error, Result};
+pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
 use fearless_simd::dispatch;
 use neighbours::Neighbours;
+use others::{NoOthers, OtherChains};
 use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
 use std::ops::RangeInclusive;
 
@@ -181,28 +185,6 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     delta
 }
 
-/// Areas in the model with the atoms of ligands, ions and glycans, `[residues, 3]` in A^2, of which
-/// the first is that of all atoms of the residue; NaN for a residue without atoms.
-pub(super) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
-    let points = shared_areas(r).points;
-    let settings: &Sasa = r.settings();
-    let cells = r.bound_cells();
-    let areas = r.results(TableName::Residues, "bound_areas", 3);
-    let args = sasa::Args {
-        header: r.header(),
-        structures: r.structures(),
-        residues: r.residues(),
-        atoms: r.bound_atoms(),
-        cells,
-        areas: areas.buffer,
-        first: points as u32,
-        points: settings.points,
-        probe: settings.probe.milli_angstrom(),
-    };
-    r.launch_warps(RESIDUES, args);
-    areas
-}
-
 fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
     if let Some(areas) = r.shared() {
         return areas;
@@ -253,7 +235,7 @@ impl Twin for sasa::Views<'_> {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
                 for (own, out) in rows.zip(out) {
-                    *out = areas_of::<_, false>(simd, &inputs, &sphere, own, &mut scratch).model;
+                    *out = areas_of(simd, &inputs, &sphere, own, NoOthers, &mut scratch).model;
                 }
             });
         });
@@ -278,8 +260,8 @@ impl Twin for sasa_delta::Views<'_> {
             let mut scratch = Neighbours::new();
             dispatch!(simd::level(), simd => {
                 for (own, (out, out_delta)) in own.zip(rows) {
-                    let Areas { model, delta } =
-                        areas_of::<_, true>(simd, &inputs, &sphere, own, &mut scratch);
+                    let Areas { model, delta, .. } =
+                        areas_of(simd, &inputs, &sphere, own, OtherChains, &mut scratch);
                     (**out, **out_delta) = (model, delta);
                 }
             });

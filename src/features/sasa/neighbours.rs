@@ -4,6 +4,7 @@ use super::super::cpu::simd::{LANES_MAX, first_lanes, load, vectors};
 use super::super::grid::Grid;
 use super::super::kernels::Cells;
 use super::super::layout::{Atom, AtomTag};
+use super::others::Others;
 use super::shrake_rupley::Sphere;
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
@@ -159,8 +160,8 @@ pub(super) struct Neighbours {
     /// A half space u . d + t >= 0 for each candidate: vectors of x, y and z of d, and of t, one
     /// after the other.
     half_spaces: Vec<f32>,
-    /// The half spaces that can bury points, as indices of their x: near and far ones of the own
-    /// chain, and those of other chains.
+    /// The half spaces that can bury points, as indices of their x: near and far ones, and those of
+    /// the other atoms.
     near: Packed<1>,
     far: Packed<1>,
     other: Packed<1>,
@@ -183,13 +184,14 @@ impl Neighbours {
 
     /// Finds all atoms that may be neighbours of the group's atoms.
     #[inline(always)]
-    pub(super) fn gather<S: Simd>(
+    pub(super) fn gather<S: Simd, O: Others>(
         &mut self,
         simd: S,
         cells: &Cells<'_>,
         grid: &Grid,
         group: &Group,
         sphere: &Sphere,
+        others: O,
     ) {
         let reach = 2 * sphere.radius_max() as i32 + SLACK;
         let reach2 = (reach as f32).powi(2);
@@ -211,15 +213,17 @@ impl Neighbours {
                 let tags = load(simd, tags, at, lanes);
                 let radius: S::f32s =
                     ((tags & AtomTag::RADIUS as i32) + sphere.probe as i32).to_float();
+                let sources = load(simd, sources, at, lanes).bitcast();
                 let columns = [
                     x.bitcast(),
                     y.bitcast(),
                     z.bitcast(),
                     (radius * radius).bitcast(),
-                    load(simd, sources, at, lanes).bitcast(),
+                    sources,
                     tags.bitcast(),
                 ];
-                found.push::<S>(columns, d2.simd_lt(reach2) & first_lanes(simd, lanes));
+                let near = d2.simd_lt(reach2) & first_lanes(simd, lanes);
+                found.push::<S>(columns, others.present::<S>(near, sources));
             }
             len = found.len;
         }
@@ -227,29 +231,30 @@ impl Neighbours {
         self.half_spaces.resize(4 * self.candidates.room, 0.0);
     }
 
-    /// Numbers of an atom's points that its own chain does not bury, and that no chain buries. If
-    /// `BY_CHAIN` is false, all chains are treated as one.
+    /// Numbers of an atom's points that are open without the other atoms, and in the model.
     #[inline(always)]
-    pub(super) fn open_points<S: Simd, const BY_CHAIN: bool>(
+    pub(super) fn open_points<S: Simd, O: Others>(
         &mut self,
         simd: S,
         own: usize,
         atom: &Atom,
         sphere: &Sphere,
+        others: O,
     ) -> [u64; 2] {
-        self.find::<S, BY_CHAIN>(simd, own, atom, sphere);
+        self.find(simd, own, atom, sphere, others);
         self.near_pass(simd, sphere);
-        self.far_pass::<S, BY_CHAIN>(simd)
+        self.far_pass::<S, O>(simd)
     }
 
     /// Computes the half spaces of an atom, and lists those that can bury points.
     #[inline(always)]
-    fn find<S: Simd, const BY_CHAIN: bool>(
+    fn find<S: Simd, O: Others>(
         &mut self,
         simd: S,
         own: usize,
         atom: &Atom,
         sphere: &Sphere,
+        others: O,
     ) {
         let point: [i32; 3] = atom.position.into();
         let point = [0, 1, 2].map(|axis| (point[axis] - self.low[axis]) as f32);
@@ -280,9 +285,8 @@ impl Neighbours {
             let counts = (dx | dy | dz | bits).simd_ne(0) | column(SOURCE).simd_lt(own as u32);
             let mut buries = t.simd_gt(farthest) & counts & first_lanes(simd, lanes);
             let place = [lane_numbers + 4 * at as u32];
-            if BY_CHAIN {
-                let differs = column(TAG) ^ atom.tag.bits();
-                let is_own = differs.simd_lt(AtomTag::FIRST_CHAIN_BIT);
+            if O::ANY {
+                let is_own = !others.is_other::<S>(atom.tag, column(TAG), column(SOURCE));
                 other.push::<S>(place, buries & !is_own);
                 buries &= is_own;
             }
@@ -325,17 +329,17 @@ impl Neighbours {
         self.living.len = living.len;
     }
 
-    /// The number of open points that the far half spaces of the own chain do not bury, and the
-    /// number of those that the other chains do not bury either.
+    /// The number of open points that the far half spaces do not bury without the other atoms, and
+    /// the number of those that the other atoms do not bury either.
     #[inline(always)]
-    fn far_pass<S: Simd, const BY_CHAIN: bool>(&self, simd: S) -> [u64; 2] {
+    fn far_pass<S: Simd, O: Others>(&self, simd: S) -> [u64; 2] {
         let (mut alone, mut model) = (0, 0);
         for (at, lanes) in vectors(simd, 0..self.living.len) {
             let axis = |axis: usize| self.living.load(simd, axis, at).bitcast();
             let point = [axis(X), axis(Y), axis(Z)];
             let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
             alone += u64::from(open.to_bitmask().count_ones());
-            let open = match BY_CHAIN {
+            let open = match O::ANY {
                 true => self.outside(simd, &self.other, &point, open),
                 false => open,
             };

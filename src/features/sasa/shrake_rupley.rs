@@ -1,4 +1,4 @@
-//! The Shrake-Rupley algorithm, which the twins of `sasa` and `sasa_delta` share, as in
+//! The Shrake-Rupley algorithm, which the twins of `sasa`, `sasa_delta` and `glycan_sasa_delta` share, as in
 //! `kernels/shrake_rupley.cuh`.
 //!
 //! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where t = (|d|^2 +
@@ -12,6 +12,7 @@ use super::super::cpu::simd::LANES_MAX;
 use super::super::kernels::Cells;
 use super::super::layout::{Atom, RADIUS_MAX, ResidueSpan, StructureSpan};
 use super::neighbours::{BLOCK, Group, Neighbours};
+use super::others::Others;
 use bytemuck::cast_slice;
 use fearless_simd::prelude::*;
 
@@ -77,23 +78,27 @@ impl Sphere {
 pub(super) struct Areas {
     /// Of all atoms, of the side chain and of the polar atoms.
     pub(super) model: [f32; 3],
-    /// The area that other chains bury.
+    /// Of all atoms, without the other atoms.
+    pub(super) alone: f32,
+    /// The area that the other atoms bury.
     pub(super) delta: f32,
 }
 
-/// The areas of one residue. If `BY_CHAIN` is false, all chains are treated as one.
+/// The areas of one residue.
 #[inline(always)]
-pub(super) fn areas_of<S: Simd, const BY_CHAIN: bool>(
+pub(super) fn areas_of<S: Simd, O: Others>(
     simd: S,
     inputs: &Inputs<'_>,
     sphere: &Sphere,
     residue: usize,
+    others: O,
     scratch: &mut Neighbours,
 ) -> Areas {
     let residue = &inputs.residues[residue];
     if residue.atom_count == 0 {
         return Areas {
             model: [f32::NAN; 3],
+            alone: f32::NAN,
             delta: f32::NAN,
         };
     }
@@ -102,10 +107,10 @@ pub(super) fn areas_of<S: Simd, const BY_CHAIN: bool>(
     let mut rest = residue.atoms();
     while !rest.is_empty() {
         let group = Group::first_of(&inputs.atoms[rest.clone()], GROUP_EDGE);
-        scratch.gather(simd, &inputs.cells, grid, &group, sphere);
+        scratch.gather(simd, &inputs.cells, grid, &group, sphere, others);
         for own in rest.start..rest.start + group.len {
             let atom = &inputs.atoms[own];
-            let [alone, open] = scratch.open_points::<S, BY_CHAIN>(simd, own, atom, sphere);
+            let [alone, open] = scratch.open_points(simd, own, atom, sphere, others);
             let unit = u64::from(atom.tag.radius_milli() + sphere.probe).pow(2);
             let counts = [true, atom.tag.is_side(), atom.tag.is_polar()];
             for (sum, counts) in model.iter_mut().zip(counts) {
@@ -117,6 +122,7 @@ pub(super) fn areas_of<S: Simd, const BY_CHAIN: bool>(
     }
     Areas {
         model: model.map(|sum| sphere.angstrom2(sum)),
+        alone: sphere.angstrom2(model[0] + delta),
         delta: sphere.angstrom2(delta),
     }
 }

@@ -7,6 +7,7 @@ use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 use parquet::basic::{Compression as Codec, Encoding, Type};
 use serde_json::Value as Json;
+use std::path::PathBuf;
 
 const LENGTHS: [i32; 6] = [30, 5, 200, 1, 4, 2];
 

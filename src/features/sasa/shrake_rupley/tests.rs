@@ -2,6 +2,7 @@ use super::*;
 use crate::features::cpu::simd::levels;
 use crate::features::grid::{ATOM_CELL_SHIFT, Grid};
 use crate::features::layout::AtomTag;
+use crate::features::sasa::others::{NoOthers, OtherChains};
 use crate::features::sasa::sphere::golden_spiral;
 use fearless_simd::dispatch;
 
@@ -66,7 +67,9 @@ fn packed(atom_count: usize) -> Packed {
             predicted: 0,
             tile_start: 0,
             ligand_atom_count: 0,
-            unused: [0; 3],
+            glycan_atom_count: 0,
+            ligand_start: 0,
+            ligand_count: 0,
             atom_grid: grid,
             residue_grid: grid,
         }],
@@ -109,8 +112,8 @@ fn every_kind_of_vectors_gives_the_same_areas() {
             let residues = 0..packed.residues.len();
             dispatch!(level, simd => residues
                 .map(|own| (
-                    areas_of::<_, false>(simd, &inputs, &sphere, own, &mut scratch),
-                    areas_of::<_, true>(simd, &inputs, &sphere, own, &mut scratch),
+                    areas_of(simd, &inputs, &sphere, own, NoOthers, &mut scratch),
+                    areas_of(simd, &inputs, &sphere, own, OtherChains, &mut scratch),
                 ))
                 .collect())
         };

@@ -138,7 +138,7 @@ impl<'a> Block<'a> {
             return Ok(());
         }
         let found = category.name.strip_prefix(b"_").and_then(find_category);
-        let Some(at) = found.filter(|&at| is_kept(at, options.sequences)) else {
+        let Some(at) = found.filter(|&at| is_kept(at, options)) else {
             return Ok(());
         };
         check_rows(at, category.rows as usize, &table.limits)?;
@@ -160,7 +160,7 @@ impl<'a> Block<'a> {
     /// Adds to the table what the block states about its atoms.
     fn describe_atoms(&self, options: ReadOptions, table: &mut AtomTable) -> Result<()> {
         let limits = table.limits;
-        let mut block = DataBlock::new(self.header, options.sequences);
+        let mut block = DataBlock::new(self.header, options);
         if let Some(id) = &self.entry_id {
             block.set_entry_id(id.get(0), &limits)?;
         }
@@ -174,7 +174,7 @@ impl<'a> Block<'a> {
                 block.row(kept.category, row, values, &limits)?;
             }
         }
-        block.describe_atoms(table);
+        block.describe_atoms(table)?;
         match options.assembly {
             Assembly::Deposited => Ok(()),
             Assembly::First => block.generators(Place::Row, &limits, &mut table.generators),

@@ -223,7 +223,7 @@ pub(in crate::structure::formats) fn element(symbol_number: u8, name: Text8) -> 
 
 /// The author's residue number, and the insertion code that old files append to it (`15A`); 0 for
 /// none.
-fn author_number(text: &[u8]) -> (Option<i32>, u8) {
+pub(super) fn author_number(text: &[u8]) -> (Option<i32>, u8) {
     match text {
         [number @ .., letter] if letter.is_ascii_alphabetic() => (int(number), *letter),
         _ => (int(text), 0),

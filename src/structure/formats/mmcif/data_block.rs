@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::atom_rows;
+use super::atom_site::author_number;
+use super::lexer::strip_prefix;
 use super::not_null;
 use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
 use super::rows::Rows;
 use crate::Result;
+use crate::structure::ReadOptions;
 use crate::structure::assembly::Generators;
 use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME, NameId};
 use crate::structure::components;
@@ -19,7 +22,7 @@ use crate::structure::text::Place;
 use crate::structure::text8::text8;
 
 /// The categories that are kept, with their items.
-const CATEGORIES: [(&str, &[&str]); 16] = [
+const CATEGORIES: [(&str, &[&str]); 17] = [
     ("entity", &["id", "type"]),
     ("entity_poly", &["entity_id", "type"]),
     ("struct_asym", &["id", "entity_id"]),
@@ -65,6 +68,28 @@ const CATEGORIES: [(&str, &[&str]); 16] = [
         "pdbx_poly_seq_scheme",
         &["asym_id", "seq_id", "pdb_seq_num", "pdb_ins_code"],
     ),
+    (
+        "struct_conn",
+        &[
+            "conn_type_id",
+            "ptnr1_auth_asym_id",
+            "ptnr1_label_asym_id",
+            "ptnr1_auth_seq_id",
+            "ptnr1_label_seq_id",
+            "pdbx_ptnr1_PDB_ins_code",
+            "ptnr1_label_comp_id",
+            "ptnr1_label_atom_id",
+            "ptnr1_symmetry",
+            "ptnr2_auth_asym_id",
+            "ptnr2_label_asym_id",
+            "ptnr2_auth_seq_id",
+            "ptnr2_label_seq_id",
+            "pdbx_ptnr2_PDB_ins_code",
+            "ptnr2_label_comp_id",
+            "ptnr2_label_atom_id",
+            "ptnr2_symmetry",
+        ],
+    ),
 ];
 const ENTITY: usize = 0;
 const ENTITY_POLY: usize = 1;
@@ -82,14 +107,16 @@ const REFINEMENT: usize = 12;
 const RECONSTRUCTION: usize = 13;
 const SEQUENCE: usize = 14;
 const SEQUENCE_NUMBERS: usize = 15;
+/// Rows of other types than covalent links are not kept.
+const LINKS: usize = 16;
 
 /// What is kept of a data block.
 #[derive(Default)]
 pub(in crate::structure::formats) struct DataBlock<'a> {
     name: &'a [u8],
     pub has_atoms: bool,
-    /// Whether the sequences of entities are kept.
-    has_sequences: bool,
+    /// What is kept depends on them.
+    options: ReadOptions,
     /// The items of an `_atom_site` without a loop, each with the start and end of its value.
     pub atom: Vec<(&'a [u8], [u32; 2])>,
     entry_id: &'a [u8],
@@ -100,10 +127,10 @@ pub(in crate::structure::formats) struct DataBlock<'a> {
 }
 
 impl<'a> DataBlock<'a> {
-    pub(in crate::structure::formats) fn new(name: &'a [u8], has_sequences: bool) -> Self {
+    pub(in crate::structure::formats) fn new(name: &'a [u8], options: ReadOptions) -> Self {
         DataBlock {
             name,
-            has_sequences,
+            options,
             ..DataBlock::default()
         }
     }
@@ -122,9 +149,7 @@ impl<'a> DataBlock<'a> {
         } else if atom_rows::is_item(tag) {
             self.atom.push((tag, span));
             self.has_atoms = true;
-        } else if let Some((category, Some(item))) = find_item(tag)
-            && is_kept(category, self.has_sequences)
-        {
+        } else if let Some((category, Some(item))) = self.find_item(tag) {
             check_value(category, item, value, limits)?;
             let values = &mut self.values[category];
             values.resize(CATEGORIES[category].1.len(), b"");
@@ -153,12 +178,11 @@ impl<'a> DataBlock<'a> {
         rows: &mut Rows,
         limits: &ReadLimits,
     ) -> Result<()> {
-        let found = find_item(tags[0]).map(|(category, _)| category);
-        let Some(category) = found.filter(|&category| is_kept(category, self.has_sequences)) else {
+        let Some((category, _)) = self.find_item(tags[0]) else {
             while rows.next()? {}
             return Ok(());
         };
-        let item_of = |tag: &&[u8]| find_item(tag).filter(|(of, _)| *of == category)?.1;
+        let item_of = |tag: &&[u8]| self.find_item(tag).filter(|(of, _)| *of == category)?.1;
         let columns: Vec<Option<usize>> = tags.iter().map(item_of).collect();
         while rows.next()? {
             let values = columns.iter().enumerate().filter_map(|(column, &item)| {
@@ -189,7 +213,18 @@ impl<'a> DataBlock<'a> {
             check_value(category, item, value, limits).map_err(|error| place.locate(error))?;
             self.values[category][row + item] = value;
         }
+        if category == LINKS && !is_covalent(self.values[LINKS][row]) {
+            self.values[LINKS].truncate(row);
+            self.offsets[LINKS].pop();
+        }
         Ok(())
+    }
+
+    /// The category of a tag if it is kept, and the item if that is kept too.
+    fn find_item(&self, tag: &[u8]) -> Option<(usize, Option<usize>)> {
+        let dot = tag.iter().position(|&byte| byte == b'.')?;
+        let category = find_category(&tag[1..dot])?;
+        is_kept(category, self.options).then(|| (category, find_item_of(category, &tag[dot + 1..])))
     }
 
     /// The name of a category that is kept, without the underscore.
@@ -227,7 +262,10 @@ impl<'a> DataBlock<'a> {
     }
 
     /// Adds to the table what the categories state about its atoms.
-    pub(in crate::structure::formats) fn describe_atoms(&self, table: &mut AtomTable) {
+    pub(in crate::structure::formats) fn describe_atoms(
+        &self,
+        table: &mut AtomTable,
+    ) -> Result<()> {
         table.set_entry_id(match self.entry_id {
             b"" => self.name,
             id => id,
@@ -247,6 +285,30 @@ impl<'a> DataBlock<'a> {
             self.add_references(table);
             self.add_model_target(table);
         }
+        self.add_links(table)
+    }
+
+    /// `_struct_conn`: covalent links within the atoms that the file lists.
+    fn add_links(&self, table: &mut AtomTable) -> Result<()> {
+        for [kind, ends @ ..] in self.table::<17>(LINKS) {
+            let ([one, other], _) = ends.as_chunks::<8>() else {
+                continue;
+            };
+            if is_covalent(kind) && one[7] == other[7] {
+                let ends =
+                    [one, other].map(|&[auth, label, auth_seq, label_seq, code, comp, atom, _]| {
+                        let chain = table
+                            .names
+                            .intern(if auth.is_empty() { label } else { auth });
+                        let (seq, letter) = author_number(auth_seq);
+                        let ins_code = code.first().copied().unwrap_or(letter);
+                        let seq = seq.or_else(|| int(label_seq));
+                        ((chain, seq, ins_code, text8(comp)), text8(atom))
+                    });
+                table.add_link(ends)?;
+            }
+        }
+        Ok(())
     }
 
     fn set_header(&self, header: &mut EntryHeader) {
@@ -418,23 +480,20 @@ pub(in crate::structure::formats) fn check_rows(
 ) -> Result<()> {
     let (field, max) = match category {
         ASSEMBLY_GEN | OPER_LIST => ("operators_max", limits.operators_max),
-        SEQUENCE | SEQUENCE_NUMBERS => ("residues_max", limits.residues_max),
+        SEQUENCE | SEQUENCE_NUMBERS | LINKS => ("residues_max", limits.residues_max),
         _ => ("chains_max", limits.chains_max),
     };
     let what = || format!("_{} has too many rows", CATEGORIES[category].0);
     check(field, max, count as u64, what)
 }
 
-/// The category of a tag if it is kept, and the item if that is kept too.
-fn find_item(tag: &[u8]) -> Option<(usize, Option<usize>)> {
-    let dot = tag.iter().position(|&byte| byte == b'.')?;
-    let category = find_category(&tag[1..dot])?;
-    Some((category, find_item_of(category, &tag[dot + 1..])))
-}
-
-/// Whether a category is kept in a data block that keeps the sequences of entities, or does not.
-pub(in crate::structure::formats) fn is_kept(category: usize, has_sequences: bool) -> bool {
-    !matches!(category, SEQUENCE | SEQUENCE_NUMBERS) || has_sequences
+/// Whether a category is kept with these options.
+pub(in crate::structure::formats) fn is_kept(category: usize, options: ReadOptions) -> bool {
+    match category {
+        SEQUENCE | SEQUENCE_NUMBERS => options.sequences,
+        LINKS => options.ligands,
+        _ => true,
+    }
 }
 
 /// The number of a category that is kept.
@@ -447,6 +506,11 @@ pub(in crate::structure::formats) fn find_category(name: &[u8]) -> Option<usize>
 pub(in crate::structure::formats) fn find_item_of(category: usize, name: &[u8]) -> Option<usize> {
     let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
     CATEGORIES[category].1.iter().position(is)
+}
+
+/// Whether a type of `_struct_conn` is a covalent link: `covale`, `covale_base` and others.
+fn is_covalent(kind: &[u8]) -> bool {
+    strip_prefix(kind, b"covale").is_some()
 }
 
 /// The kind that `_chem_comp.type` gives to a component of a polymer; `None` for types of

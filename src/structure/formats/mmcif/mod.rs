@@ -34,7 +34,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     let limits = table.limits;
     let mut lexer = Lexer::new(text);
     let mut edges = Vec::new();
-    let mut block = DataBlock::new(b"", options.sequences);
+    let mut block = DataBlock::new(b"", options);
     let mut content = OtherContent::default();
     let mut in_block = false;
     loop {
@@ -52,7 +52,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
                 let checked = limits.check_name("the name of the data block", name);
                 checked.map_err(|error| on_line(text, span.start, error))?;
                 in_block = true;
-                block = DataBlock::new(name, options.sequences);
+                block = DataBlock::new(name, options);
             }
             Token::Tag(tag) => {
                 let (value_span, Token::Value(value)) = lexer.next()? else {
@@ -88,7 +88,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if table.atoms.is_empty() {
         return Err(content.error());
     }
-    block.describe_atoms(table);
+    block.describe_atoms(table)?;
     match options.assembly {
         Assembly::Deposited => Ok(()),
         Assembly::First => {

@@ -57,6 +57,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         half_reference: None,
         resolutions: [None; 2],
         seqres: Seqres::default(),
+        keeps_links: options.ligands,
     };
     let mut at = 0;
     let mut has_end = false;
@@ -132,6 +133,8 @@ struct PdbReader<'a> {
     /// The resolutions of REMARK 2 and of REMARK 3.
     resolutions: [Option<f32>; 2],
     seqres: Seqres,
+    /// Whether LINK records are read.
+    keeps_links: bool,
 }
 
 impl<'a> PdbReader<'a> {
@@ -262,6 +265,7 @@ impl<'a> PdbReader<'a> {
                 key[5..].copy_from_slice(&columns[18..23]);
                 self.modified.insert(key);
             }
+            b"LINK  " | b"LINKR " if self.keeps_links => self.link(&padded(line))?,
             b"SEQRES" => {
                 self.sequence(line);
                 self.seqres.sequence_line(line, &mut self.table.names);
@@ -325,6 +329,28 @@ impl<'a> PdbReader<'a> {
             let kind = components::lookup(comp).map(|known| known.kind);
             self.table.sequences.add(chain, comp, kind);
         }
+    }
+
+    /// Reads LINK, or LINKR, which REFMAC writes. Atom and residue are in the columns of atom lines,
+    /// and 30 columns further on.
+    fn link(&mut self, columns: &Columns) -> Result<()> {
+        if columns[59..65].trim_ascii() != columns[66..72].trim_ascii() {
+            return Ok(());
+        }
+        let link = [0, 30].map(|first| {
+            let key: ResidueKey = take(columns, 17 + first);
+            let (comp, chain) = names(&key);
+            let chain = self.table.names.intern(chain.trim_ascii());
+            let ins_code = if key[9] == b' ' { 0 } else { key[9] };
+            let residue = (
+                chain,
+                residue_number(&key[5..9]),
+                ins_code,
+                text8(comp.trim_ascii()),
+            );
+            (residue, atom_name(take(columns, 12 + first)))
+        });
+        self.table.add_link(link)
     }
 
     /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names.

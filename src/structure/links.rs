@@ -1,0 +1,224 @@
+//! Covalent links of residues that are no polymer.
+//!
+//! Two residues are linked if the file says so: LINK of PDB, `_struct_conn` of mmCIF with a type that
+//! starts with `covale`. Records of a metal, of a symmetry copy, and of a residue that is not read
+//! are none. Where records are missing, distances decide: atoms that are no metals, of two residues
+//! and not of different altlocs, are linked below [`LINK`], and C1 of a saccharide is linked to N or
+//! O of the polymer. Residues with atoms below [`OVERLAP`] are in one place by turns, and distances
+//! link them to nothing.
+
+use std::collections::{HashMap, HashSet};
+
+use super::atom_table::{Atom, Link, ResidueName, Run};
+use super::element::is_metal;
+use super::groups::Groups;
+use super::model::Structure;
+use super::residue_runs::ModelRuns;
+use super::structure_builder::is_within;
+use super::text8::Text8;
+
+/// Linked atoms are closer than this, in 0.001 A.
+const LINK: i64 = 1_700;
+
+/// Atoms of residues that are in one place by turns are closer than this, in 0.001 A. No bond of
+/// heavy atoms is as short.
+const OVERLAP: i64 = 1_000;
+
+/// The edge of the cells in which links are searched is 2^11 units of 0.001 A, more than a link.
+const CELL_SHIFT: u32 = 11;
+
+/// Atoms of a cell that are compared. No molecule has more, and files that do are not slow.
+const CELL_ATOMS_MAX: usize = 32;
+
+/// What links of a model's ligands are found from.
+#[derive(Default)]
+pub(super) struct LinkFinder {
+    residues: Vec<LinkedResidue>,
+    /// By cell, atoms that are no metals.
+    atoms: HashMap<[i32; 3], Vec<CellAtom>>,
+    /// By cell, atoms C1 of saccharides.
+    anomeric: HashMap<[i32; 3], Vec<CellAtom>>,
+}
+
+/// A residue that is no polymer.
+struct LinkedResidue {
+    name: ResidueName,
+    is_saccharide: bool,
+    /// Whether its entity is branched.
+    is_branched: bool,
+    /// The names of its metals.
+    metals: Vec<Text8>,
+}
+
+#[derive(Clone, Copy)]
+struct CellAtom {
+    /// The index of its residue.
+    residue: u32,
+    xyz: [i32; 3],
+    altloc: u8,
+}
+
+/// What links make of residues.
+pub(super) struct LinkedResidues {
+    /// The number of each residue's molecule, from 0 in the order of their first residues.
+    pub molecule: Vec<u32>,
+    /// Whether each residue is a saccharide that is branched, linked to polymer, or linked to such a
+    /// saccharide.
+    pub is_glycan: Vec<bool>,
+}
+
+/// A residue that a link names.
+#[derive(Clone, Copy)]
+enum Site {
+    Polymer,
+    Other(u32),
+}
+
+impl LinkFinder {
+    /// Adds the residue of a run that is no polymer, with the atoms of its conformer.
+    pub(super) fn add(
+        &mut self,
+        model: ModelRuns,
+        run: &Run,
+        is_saccharide: bool,
+        is_branched: bool,
+        atoms: &[Atom],
+    ) {
+        let residue = self.residues.len() as u32;
+        let (metals, organic): (Vec<&Atom>, Vec<&Atom>) =
+            atoms.iter().partition(|atom| is_metal(atom.element));
+        self.residues.push(LinkedResidue {
+            name: name_of(model, run),
+            is_saccharide,
+            is_branched,
+            metals: metals.into_iter().map(|atom| atom.name).collect(),
+        });
+        for atom in organic {
+            let own = CellAtom {
+                residue,
+                xyz: atom.xyz,
+                altloc: atom.altloc,
+            };
+            put(&mut self.atoms, own);
+            if is_saccharide && atom.name == *b"C1      " {
+                put(&mut self.anomeric, own);
+            }
+        }
+    }
+
+    /// Finds the links. `polymer` has the offsets of the runs that are polymer, `structure` their
+    /// atoms.
+    pub(super) fn find(
+        self,
+        model: ModelRuns,
+        polymer: &HashSet<u32>,
+        structure: &Structure,
+    ) -> LinkedResidues {
+        let count = self.residues.len();
+        let mut is_glycan: Vec<bool> = self.residues.iter().map(|it| it.is_branched).collect();
+        let (mut molecules, mut saccharides) = (Groups::new(count), Groups::new(count));
+        let is_saccharide = |residue: u32| self.residues[residue as usize].is_saccharide;
+        let mut join = |one: u32, other: u32| {
+            molecules.join(one, other);
+            if is_saccharide(one) && is_saccharide(other) {
+                saccharides.join(one, other);
+            }
+        };
+        for [one, other] in self.stated(model, polymer) {
+            match (one, other) {
+                (Site::Other(one), Site::Other(other)) => join(one, other),
+                (Site::Other(own), Site::Polymer) | (Site::Polymer, Site::Other(own)) => {
+                    is_glycan[own as usize] |= is_saccharide(own);
+                }
+                (Site::Polymer, Site::Polymer) => {}
+            }
+        }
+        let mut overlaps: HashMap<(u32, u32), bool> = HashMap::new();
+        for atom in self.atoms.values().flatten() {
+            let others = near(&self.atoms, atom.xyz).filter(|other| {
+                let altlocs = [atom.altloc, other.altloc];
+                let is_together = altlocs[0] == altlocs[1] || altlocs.contains(&0);
+                other.residue > atom.residue && is_together
+            });
+            for other in others {
+                let pair = overlaps.entry((atom.residue, other.residue)).or_default();
+                *pair |= is_within(atom.xyz, other.xyz, OVERLAP);
+            }
+        }
+        let near_pairs = overlaps.iter().filter(|(_, overlap)| !**overlap);
+        near_pairs.for_each(|(&(one, other), _)| join(one, other));
+        if !self.anomeric.is_empty() {
+            let atoms = structure.xyz.iter().zip(&structure.element);
+            let polar = atoms.filter(|(_, element)| matches!(element, 7 | 8));
+            let linked = polar.flat_map(|(&xyz, _)| near(&self.anomeric, xyz));
+            linked.for_each(|atom| is_glycan[atom.residue as usize] = true);
+        }
+        for residue in 0..count {
+            let root = saccharides.root(residue as u32);
+            is_glycan[root as usize] |= is_glycan[residue];
+        }
+        let mut numbers = HashMap::new();
+        let molecule = (0..count as u32).map(|residue| {
+            let next = numbers.len() as u32;
+            *numbers.entry(molecules.root(residue)).or_insert(next)
+        });
+        LinkedResidues {
+            molecule: molecule.collect(),
+            is_glycan: (0..count as u32)
+                .map(|residue| is_glycan[saccharides.root(residue) as usize])
+                .collect(),
+        }
+    }
+
+    /// The links that the file states, of residues that were read and of no metal.
+    fn stated(&self, model: ModelRuns, polymer: &HashSet<u32>) -> impl Iterator<Item = [Site; 2]> {
+        let mut sites = HashMap::new();
+        let links = &model.table.links;
+        if !links.is_empty() {
+            for (at, residue) in (0..).zip(&self.residues) {
+                sites.entry(residue.name).or_insert(Site::Other(at));
+            }
+            let runs = model.runs.iter();
+            for run in runs.filter(|run| polymer.contains(&run.offset)) {
+                sites.insert(name_of(model, run), Site::Polymer);
+            }
+        }
+        let site = move |&(name, atom): &(ResidueName, Text8)| {
+            let site = *sites.get(&name)?;
+            let is_metal = match site {
+                Site::Polymer => false,
+                Site::Other(at) => self.residues[at as usize].metals.contains(&atom),
+            };
+            (!is_metal).then_some(site)
+        };
+        let linked = move |[one, other]: &Link| Some([site(one)?, site(other)?]);
+        links.iter().filter_map(linked)
+    }
+}
+
+fn name_of(model: ModelRuns, run: &Run) -> ResidueName {
+    let chain = &model.table.chains[run.chain as usize];
+    (chain.auth, run.seq, run.ins_code, run.comp)
+}
+
+fn put(cells: &mut HashMap<[i32; 3], Vec<CellAtom>>, atom: CellAtom) {
+    let cell = cells.entry(cell_of(atom.xyz)).or_default();
+    if cell.len() < CELL_ATOMS_MAX {
+        cell.push(atom);
+    }
+}
+
+fn cell_of(xyz: [i32; 3]) -> [i32; 3] {
+    xyz.map(|milli| milli >> CELL_SHIFT)
+}
+
+/// The atoms within a link of `xyz`.
+fn near(
+    cells: &HashMap<[i32; 3], Vec<CellAtom>>,
+    xyz: [i32; 3],
+) -> impl Iterator<Item = &CellAtom> {
+    let [x, y, z] = cell_of(xyz);
+    let around = (0..27).map(move |at| [x + at % 3 - 1, y + at / 3 % 3 - 1, z + at / 9 - 1]);
+    let atoms = around.filter_map(|cell| cells.get(&cell)).flatten();
+    atoms.filter(move |atom| is_within(xyz, atom.xyz, LINK))
+}
