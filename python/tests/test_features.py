@@ -140,3 +140,18 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
     one = tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
     with pytest.raises(ValueError, match="numbers has 2 entries, and there are 1 atoms"):
         tapeloop.features(one, backend="cpu")
+
+
+def test_contacts_of_several_batches_have_the_names_of_their_structures(some, samples):
+    settings = {"contacts": {"atom": "ca"}, "backend": "cpu", "tables": {"rows_per_group": 100}}
+    table = tapeloop.features(some, "contacts", table="contacts", **settings)
+    arrow = pyarrow.table(table)
+    names = arrow["structure"].to_pylist()
+    assert len(arrow.to_batches()) > 4 and set(names) == {"1a8o", "1as5", "1ejg", "1a1p"}
+    assert polars.DataFrame(table)["structure"].cast(polars.String).to_list() == names
+    assert list(table.to_pandas()["structure"]) == names
+    rows = duckdb.sql("select structure from arrow").fetchall()
+    assert [name for (name,) in rows] == names
+    (alone,) = tapeloop.stream(some / "1ejg.pdb.gz", "contacts", table="contacts",
+                               contacts={"atom": "ca"}, backend="cpu")
+    assert names.count("1ejg") == alone.num_rows

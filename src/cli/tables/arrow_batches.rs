@@ -9,6 +9,7 @@ use super::row_group::RowGroup;
 use crate::error::{Error, ErrorKind, Result};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat;
 use crossbeam_channel::Sender;
 use std::fs::File;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub(super) struct ArrowBatches {
     table: &'static str,
     schema: SchemaRef,
     columns: Arc<[Column]>,
+    /// Whether texts are dictionaries, of which each batch has its own.
+    shares_texts: bool,
     batches: Sender<TableBatch>,
 }
 
@@ -30,6 +33,7 @@ impl ArrowBatches {
             table,
             schema: Arc::new(file_schema(spec)),
             columns: Arc::clone(&spec.columns),
+            shares_texts: spec.shares_texts,
             batches,
         }
     }
@@ -46,13 +50,17 @@ impl Format for ArrowBatches {
 
     fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ArrayRef>>> {
         let task = |index: usize| {
-            let columns = Arc::clone(&self.columns);
+            let (columns, shares_texts) = (Arc::clone(&self.columns), self.shares_texts);
             Task {
                 share: columns[index].place(),
                 encode: Box::new(move |group| {
                     let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();
+                    let data = match shares_texts {
+                        true => concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>()),
+                        false => one_array(&arrays),
+                    };
                     Ok(Encoded {
-                        data: one_array(&arrays).map_err(from_arrow)?,
+                        data: data.map_err(from_arrow)?,
                         statistics: Vec::new(),
                     })
                 }),

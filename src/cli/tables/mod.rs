@@ -188,8 +188,7 @@ impl Tables {
                 columns: columns::columns(kind, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
-                // Record batches in memory have plain strings in all tables.
-                shares_texts: kind == RowKind::Contact && !matches!(output, Output::Batches(_)),
+                shares_texts: kind == RowKind::Contact,
                 cores: cores.clone(),
             };
             Table::new(kind, output.clone(), files, settings)
