@@ -52,7 +52,11 @@ class Features:
         if settings.get("supervise") and "worker" not in settings:
             settings["worker"] = program()
         self._on_reject = on_reject
-        self._engine = _native.Engine(json.dumps(settings, default=os.fspath))
+        try:
+            text = json.dumps(settings, default=os.fspath, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise _native.ConfigError(f"settings: {error}") from None
+        self._engine = _native.Engine(text)
 
     def stream(self, inputs: Any, table: str = "residues") -> Iterator[_native.RecordBatch]:
         """Computes the features of ``inputs``, and yields the rows of a table as they are made.
@@ -95,7 +99,7 @@ class Features:
         return self._collect(inputs, [table])[table]
 
     def tables(
-        self, inputs: Any, names: Sequence[str] = TABLES
+        self, inputs: Any, names: str | Sequence[str] = TABLES
     ) -> dict[str, _native.Table]:
         """Computes the features of ``inputs`` once, and returns several tables by their names.
 
@@ -103,7 +107,7 @@ class Features:
         ``model``, ``kind``, ``reason`` and ``fix``. The other arguments and the errors are those of
         ``stream``.
         """
-        return self._collect(inputs, list(names))
+        return self._collect(inputs, [names] if isinstance(names, str) else list(names))
 
     def _collect(self, inputs: Any, names: list[str]) -> dict[str, _native.Table]:
         batches: dict[str, list[_native.RecordBatch]] = {name: [] for name in (*names, "rejected")}
@@ -172,7 +176,7 @@ def tables(
     inputs: Any,
     features: str | Sequence[str] | None = None,
     *,
-    names: Sequence[str] = TABLES,
+    names: str | Sequence[str] = TABLES,
     on_reject: OnReject = "warn",
     **settings: Any,
 ) -> dict[str, _native.Table]:

@@ -74,7 +74,7 @@ def grouped(inputs: Any) -> Groups:
         return
     if isinstance(inputs, (bytes, bytearray, memoryview)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
-    elif isinstance(inputs, Atoms) or _is_atom_array(inputs) or _is_gemmi(inputs):
+    elif _is_pair(inputs) or _is_atom_array(inputs) or _is_gemmi(inputs):
         inputs = [inputs]
     items = iter(inputs.items() if isinstance(inputs, Mapping) else inputs)
     first = list(islice(items, 1))
@@ -92,14 +92,16 @@ def grouped(inputs: Any) -> Groups:
 def _path(item: Any) -> str:
     if isinstance(item, (str, os.PathLike)):
         return os.fspath(item)
-    raise TypeError(f"a {type(item).__name__} among paths; give either paths or structures")
+    raise TypeError(f"{type(item).__name__} among paths; give either paths or structures")
 
 
 def _file(number: int, item: Any) -> tuple[str, bytes]:
     """A name and the bytes of a file."""
     name, structure = f"structure-{number}", item
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+    if isinstance(item, tuple) and len(item) == 2:
         name, structure = item
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a structure is {name!r}, which is no text")
     elif _is_gemmi(item) and item.name:
         name = item.name
     if isinstance(structure, (bytes, bytearray, memoryview)):
@@ -113,9 +115,15 @@ def _file(number: int, item: Any) -> tuple[str, bytes]:
     if isinstance(structure, (str, os.PathLike)):
         raise TypeError("a path among structures; give either paths or structures")
     raise TypeError(
-        f"a {type(structure).__name__} is no structure; give paths, bytes of files, tapeloop.Atoms, "
+        f"{type(structure).__name__} is no structure; give paths, bytes of files, tapeloop.Atoms, "
         "Biotite's AtomArray or gemmi's Structure"
     )
+
+
+def _is_pair(item: Any) -> bool:
+    """Whether it is a structure with its name, and not two paths."""
+    is_pair = isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
+    return is_pair and not isinstance(item[1], (str, os.PathLike))
 
 
 def _is_atom_array(item: Any) -> bool:

@@ -86,7 +86,7 @@ def test_structures_in_memory_have_the_features_of_their_files(samples):
         numbers=list(atoms.res_id),
         hetero=list(atoms.hetero),
     )
-    assert rows(engine.table(arrays)).select(values).equals(of_file)
+    assert rows(engine.table(("1a8o", arrays))).select(values).equals(of_file)
 
 
 def test_an_iterable_of_structures_is_read_bit_by_bit(samples):
@@ -116,6 +116,7 @@ def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
     with pytest.raises(tapeloop.TapeloopError, match="bad.pdb"):
         tapeloop.features(inputs, "sasa", backend="cpu", on_reject="raise")
     assert len(tapeloop.features([], "sasa", backend="cpu")) == 0
+    assert set(tapeloop.tables([], "sasa", names="chains", backend="cpu")) == {"chains", "rejected"}
 
 
 def test_mistakes_are_errors_that_name_them(samples, tmp_path):
@@ -123,6 +124,8 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         tapeloop.features(samples, "phi")
     with pytest.raises(tapeloop.ConfigError, match="unknown key `sasa.pionts`"):
         tapeloop.Features(sasa={"pionts": 3})
+    with pytest.raises(tapeloop.ConfigError, match="settings: .*not JSON compliant"):
+        tapeloop.Features(sasa={"points": float("nan")})
     with pytest.raises(tapeloop.ConfigError, match="`input` is no setting"):
         tapeloop.Features(input=["1a8o.pdb"])
     with pytest.raises(tapeloop.ConfigError, match="there is no table \"residue\""):
@@ -135,6 +138,8 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         tapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "out")
     with pytest.raises(TypeError, match="int is no structure"):
         tapeloop.features([7], backend="cpu")
+    with pytest.raises(TypeError, match="name of a structure is 1"):
+        tapeloop.features({1: b"ATOM"}, backend="cpu")
     with pytest.raises(TypeError, match="either paths or structures"):
         tapeloop.features(["1a8o.pdb", b"ATOM"], backend="cpu")
     one = tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
