@@ -57,7 +57,8 @@ pub(crate) fn mmcif_of_atoms<'py>(
         }
         let is_hetero = hetero.as_ref().is_some_and(|hetero| hetero[atom]);
         let group = if is_hetero { "HETATM" } else { "ATOM" };
-        let b_factor = b_factors.as_ref().map_or(0.0, |factors| factors[atom]);
+        let b_factor = b_factors.as_ref().map(|factors| factors[atom].to_string());
+        let b_factor = b_factor.as_deref().unwrap_or("?");
         let number = numbers[atom];
         // Writing to a string does not fail.
         let _ = writeln!(

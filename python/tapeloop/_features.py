@@ -73,8 +73,10 @@ class Features:
             Record batches of some ten thousand rows, in the order of the inputs.
 
         Raises:
-            ConfigError: An input leads to no file, or there is no such table.
-            TapeloopError: The run failed, or another stream of this engine is open.
+            ConfigError: There is no such table.
+            TapeloopError: An input leads to no file, the run failed, or another stream of this
+                engine is open.
+            TypeError, ValueError: An input is no structure.
         """
         rejected: list[_native.RecordBatch] = []
         stream = None

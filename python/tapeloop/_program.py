@@ -57,8 +57,8 @@ def run(
         The contents of ``run.json``: counts, times, columns and settings.
 
     Raises:
-        ConfigError: A setting or a path is wrong; nothing was written.
-        TapeloopError: The run failed. Inputs that were rejected raise nothing; they are in
+        ConfigError: A setting is wrong; nothing was written.
+        TapeloopError: An input leads to no file, or the run failed. Inputs that were rejected raise nothing; they are in
             ``rejected.jsonl`` and counted in the result.
     """
     paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs

@@ -88,6 +88,13 @@ def test_structures_in_memory_have_the_features_of_their_files(samples):
     )
     assert rows(engine.table(("1a8o", arrays))).select(values).equals(of_file)
 
+    (row,) = engine_rows("b_factor", tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1]))
+    assert row["b_ca"] is None, "no B factor was given"
+
+
+def engine_rows(features, structure):
+    return tapeloop.features(structure, features, backend="cpu").to_arrow().to_pylist()
+
 
 def test_an_iterable_of_structures_is_read_bit_by_bit(samples):
     text = (samples / "1a8o.pdb").read_bytes()

@@ -251,7 +251,8 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
             let error = Error::config(format!("the table {name:?} has no rows"));
             return Err(error.fix(
                 "contacts need contacts.atom, ligands `ligands = \"keep\"`, and variants a table of \
-                 annotations with a column `variant`; tables.written may leave others out",
+                 annotations with a column `variant`; a list of features has to name contacts and \
+                 ligands too; tables.written may leave others out",
             ));
         }
     }
