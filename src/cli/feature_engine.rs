@@ -1,11 +1,11 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
 use super::config::{Config, RawConfig, TABLES};
-use super::inputs::{Archives, Content, InputDigests, Source, Sources};
+use super::inputs::{Content, InputDigests, Source};
 use super::interrupt::Interrupt;
 use super::output::Committed;
 use super::oversized;
-use super::plan::{Plan, archive_options};
+use super::plan::{Plan, TABLES_WITH_ROWS};
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
 use super::result_writer::{ResultWriter, Rows};
@@ -83,9 +83,10 @@ impl FeatureEngine {
     /// Streams `tables` of the features of `inputs`, such as `["residues", "chains"]`.
     ///
     /// # Errors
-    /// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) while another stream of this engine is open, and in a process that was
-    ///   forked after the engine was made.
-    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for an unknown table, and for an input that leads to no file.
+    /// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) while another stream of this engine is open,
+    ///   and in a process that was forked after the engine was made.
+    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for an unknown table, and
+    ///   [`ErrorKind::Input`](crate::ErrorKind::Input) for an input that leads to no file.
     pub fn stream(&self, inputs: Inputs, tables: &[&str]) -> Result<FeatureStream> {
         self.process.check()?;
         let session = self.session.try_lock_arc().ok_or_else(|| {
@@ -212,7 +213,7 @@ impl Drop for FeatureStream {
         }
         stop();
         drop(batches);
-        // Its error is that there is no reader, or one that nobody reads.
+        // The error of a run whose reader has ended is dropped with it.
         let _ = thread.join();
     }
 }
@@ -249,11 +250,10 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
         };
         if !has_rows[index] {
             let error = Error::config(format!("the table {name:?} has no rows"));
-            return Err(error.fix(
-                "contacts need contacts.atom, ligands `ligands = \"keep\"`, and variants a table of \
-                 annotations with a column `variant`; a list of features has to name contacts and \
-                 ligands too; tables.written may leave others out",
-            ));
+            return Err(error.fix(format!(
+                "{TABLES_WITH_ROWS}; a list of features has to name contacts and ligands too; \
+                 tables.written may leave others out"
+            )));
         }
     }
     settings.written = names.map(|name| wanted.contains(&name));
@@ -280,10 +280,8 @@ fn sources_of(
     let (first, files) = match inputs {
         Inputs::Paths(items) => {
             plan.check_inputs(&items)?;
-            let archives = Archives::Read(archive_options(&plan.config));
-            let sources = Sources::new(items, archives, plan.config.shard)
-                .with_trajectories(plan.trajectories.clone());
-            return Ok(Box::new(SourceThread::start(sources, interrupt, counters)?));
+            let sources = SourceThread::start(plan.sources(items), interrupt, counters)?;
+            return Ok(Box::new(sources));
         }
         Inputs::Memory { first, files } => (first, files),
     };

@@ -2,7 +2,7 @@
 
 use super::annotations::{AnnotationColumn, Annotations, Level};
 use super::config::{Config, Reduction, RowKind, TABLES, Wait, Wanted, setting_json};
-use super::inputs::{self, ArchiveOptions, FrameRange, PackedSet, Trajectories};
+use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
 use super::oversized;
 use super::packed::reader_settings;
 use super::path_text::shown;
@@ -27,6 +27,11 @@ const BATCH_THREADS_MAX: usize = 4;
 /// The memory of members that were read from archives and wait for a thread that parses them: some
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
+
+/// When the tables have rows that not every run has.
+pub(super) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, ligands if \
+                                           `ligands` is \"keep\", and variants if a table of \
+                                           annotations has a column `variant`";
 
 /// A config with everything that a run needs to start.
 pub(super) struct Plan {
@@ -116,6 +121,13 @@ impl Plan {
     pub(super) fn check_inputs(&self, items: &[String]) -> Result<()> {
         let reader = reader_settings(&self.config.settings);
         inputs::check(items, &self.trajectories, &reader, false).map(drop)
+    }
+
+    /// Lists the inputs of `items`, which are the config's or given later.
+    pub(super) fn sources(&self, items: Vec<String>) -> Sources {
+        let archives = Archives::Read(archive_options(&self.config));
+        let sources = Sources::new(items, archives, self.config.shard);
+        sources.with_trajectories(self.trajectories.clone())
     }
 
     /// The columns of annotations that the tables have.
@@ -413,9 +425,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     *ligands &= has_ligands;
     *variants &= annotations.is_some_and(Annotations::have_variants);
     if !config.tables.written.contains(&true) {
-        let text = "`tables.written` names only tables without rows: there are contacts if \
-                    contacts.atom is set, ligands if `ligands` is \"keep\", and variants if a table \
-                    of annotations has a column `variant`";
+        let text = format!("`tables.written` names only tables without rows: {TABLES_WITH_ROWS}");
         return Err(Error::config(text).fix("add another table, or what these are made from"));
     }
     let features = |table| config.features.columns(table);

@@ -1,7 +1,7 @@
 //! [`RejectedBatches`]: rejected inputs as record batches, with the fields of `rejected.jsonl`.
 
-use super::tables::TableBatch;
-use crate::error::{Error, ErrorKind, Result};
+use super::tables::{TableBatch, send};
+use crate::error::{Error, Result};
 use arrow_array::builder::{Int32Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -56,7 +56,7 @@ impl RejectedBatches {
     /// Adds a rejected input.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] if the reader of the batches has ended.
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the reader of the batches has ended.
     pub(super) fn reject(
         &mut self,
         source: &str,
@@ -67,8 +67,7 @@ impl RejectedBatches {
         self.source.append_value(source);
         self.ordinal.append_value(ordinal);
         self.model.append_option(model);
-        let kind = format!("{:?}", error.kind()).to_lowercase();
-        self.kind.append_value(kind);
+        self.kind.append_value(error.kind().name());
         self.reason.append_value(error.reason());
         self.fix.append_option(error.fix_text());
         self.rows += 1;
@@ -81,7 +80,7 @@ impl RejectedBatches {
     /// Sends the last rows.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] if the reader of the batches has ended.
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the reader of the batches has ended.
     pub(super) fn finish(mut self) -> Result<()> {
         match self.rows {
             0 => Ok(()),
@@ -100,12 +99,6 @@ impl RejectedBatches {
             Arc::new(self.fix.finish()),
         ];
         let batch = RecordBatch::try_new(schema(), columns).expect("the columns are the schema's");
-        let sent = self.batches.send((REJECTED, batch));
-        sent.map_err(|_| {
-            Error::new(
-                ErrorKind::Closed,
-                "the reader of the record batches has ended",
-            )
-        })
+        send(&self.batches, REJECTED, batch)
     }
 }

@@ -6,12 +6,12 @@ use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
-use super::inputs::{Archives, InputDigests, Source, Sources};
+use super::inputs::{InputDigests, Source};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::oversized;
 use super::path_text;
-use super::plan::{Plan, archive_options};
+use super::plan::Plan;
 use super::progress::Progress;
 use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
@@ -175,10 +175,8 @@ pub(super) fn compute(
     let annotations = plan.annotations.as_ref();
     let reads = annotations.map_or(&[][..], |annotations| annotations.files());
     let reads: Vec<PathBuf> = reads.iter().chain(&plan.config.topology).cloned().collect();
-    let archives = Archives::Read(archive_options(&plan.config));
     let shard = plan.config.shard;
-    let mut sources = Sources::new(plan.config.input.clone(), archives, shard)
-        .with_trajectories(plan.trajectories.clone());
+    let mut sources = plan.sources(plan.config.input.clone());
     // Only a run with a folder can go on, and the digests read the size and the time of each file.
     let digests = match to.target {
         Target::Folder(_) => sources.digests(&reads),

@@ -55,6 +55,14 @@ pub enum ErrorKind {
     Closed,
 }
 
+#[cfg(feature = "cli")]
+impl ErrorKind {
+    /// The name in `rejected.jsonl` and in the table of rejected inputs, in small letters.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
 /// An error with its kind, its fix and its places.
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Error(Box<Inner>);

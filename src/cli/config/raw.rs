@@ -152,9 +152,8 @@ impl RawConfig {
                 }
                 value => {
                     let typed = Value::deserialize(value);
-                    let error = |error: toml::de::Error| Error::config(error.message().to_owned());
-                    let value = typed.map_err(|e| error(serde::de::Error::custom(e)));
-                    self.set(SETTINGS, &key, Some(value.within(|| key.clone())?));
+                    let typed = typed.map_err(|error| Error::config(error.to_string()));
+                    self.set(SETTINGS, &key, Some(typed.within(|| key.clone())?));
                 }
             }
         }

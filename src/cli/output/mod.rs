@@ -140,7 +140,7 @@ impl OutputFolder {
             "source": source,
             "ordinal": ordinal,
             "model": model,
-            "kind": format!("{:?}", error.kind()).to_lowercase(),
+            "kind": error.kind().name(),
             "reason": error.reason(),
             "fix": error.fix_text(),
         });

@@ -17,6 +17,20 @@ use std::sync::Arc;
 /// A record batch, and the name of its table.
 pub(crate) type TableBatch = (&'static str, RecordBatch);
 
+/// Sends a record batch of a table to the reader.
+///
+/// # Errors
+/// [`ErrorKind::Closed`] if the reader has ended.
+pub(crate) fn send(
+    batches: &Sender<TableBatch>,
+    table: &'static str,
+    batch: RecordBatch,
+) -> Result<()> {
+    let ended = "the reader of the record batches has ended";
+    let sent = batches.send((table, batch));
+    sent.map_err(|_| Error::new(ErrorKind::Closed, ended))
+}
+
 /// Sends the record batches of a table.
 pub(super) struct ArrowBatches {
     table: &'static str,
@@ -36,11 +50,6 @@ impl ArrowBatches {
             shares_texts: spec.shares_texts,
             batches,
         }
-    }
-
-    /// The schema of the batches.
-    pub(super) fn schema(&self) -> &SchemaRef {
-        &self.schema
     }
 }
 
@@ -71,13 +80,7 @@ impl Format for ArrowBatches {
 
     fn write(&mut self, encoded: Vec<ArrayRef>) -> Result<()> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), encoded).map_err(from_arrow)?;
-        let sent = self.batches.send((self.table, batch));
-        sent.map_err(|_| {
-            Error::new(
-                ErrorKind::Closed,
-                "the reader of the record batches has ended",
-            )
-        })
+        send(&self.batches, self.table, batch)
     }
 
     fn finish(self) -> Result<Option<File>> {

@@ -28,7 +28,8 @@ mod text_file;
 
 use crate::error::{Context, Error, Result};
 use crate::structure::Residue;
-pub(crate) use arrow_batches::TableBatch;
+pub(crate) use arrow_batches::{TableBatch, send};
+use arrow_file::file_schema;
 use arrow_schema::SchemaRef;
 pub(super) use columns::{ColumnSources, name_taken};
 pub(crate) use coordinates::Coordinates;
@@ -160,12 +161,10 @@ impl Tables {
         Tables::write_to(&outputs, settings, columns, metadata, pool)
     }
 
-    /// The name and the schema of each table, if the rows go to record batches.
+    /// The name of each table, and the schema of its record batches.
     pub(crate) fn schemas(&self) -> impl Iterator<Item = (&'static str, SchemaRef)> {
-        self.tables.iter().filter_map(|table| {
-            let batches = table.batches()?;
-            Some((table.name(), Arc::clone(batches.schema())))
-        })
+        let tables = self.tables.iter();
+        tables.map(|table| (table.name(), Arc::new(file_schema(&table.files))))
     }
 
     /// Creates the first tables of [`TABLES`], one for each of the outputs.

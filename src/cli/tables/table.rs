@@ -90,24 +90,18 @@ impl Table {
         folder
     }
 
-    /// What makes record batches of the rows, if they go there.
-    pub(super) fn batches(&self) -> Option<ArrowBatches> {
-        match &self.output {
-            Output::Batches(batches) => {
-                Some(ArrowBatches::new(self.name(), &self.files, batches.clone()))
-            }
-            Output::Folder(_) | Output::Stdout => None,
-        }
-    }
-
     pub(super) fn start_part(&mut self, part: u64) -> Result<()> {
-        self.part = Some(match (self.batches(), &self.output) {
-            (Some(batches), _) => in_memory(batches, &self.files),
-            (None, Output::Folder(folder)) => {
+        let files = &self.files;
+        self.part = Some(match &self.output {
+            Output::Folder(folder) => {
                 let path = folder.join(part_name(part, self.format));
-                create_part(Some(path), self.format, &self.files)?
+                create_part(Some(path), self.format, files)?
             }
-            (None, _) => create_part(None, self.format, &self.files)?,
+            Output::Stdout => create_part(None, self.format, files)?,
+            Output::Batches(batches) => {
+                let format = ArrowBatches::new(self.name(), files, batches.clone());
+                in_memory(format, files)
+            }
         });
         Ok(())
     }
