@@ -42,7 +42,7 @@ for module in MODULES:
 
 # Options of the script, and the settings of a run that they are.
 SETTINGS = {"points": "sasa.points", "dssp": "dssp.version", "select": "cluster.select"}
-DEFAULTS = {"points": 100, "dssp": 2, "select": []}
+DEFAULTS = {"points": 256, "dssp": 2, "select": []}
 CONTACTS = {"atom": "none", "cutoff": 10.0, "chains": "all"}
 # What references are of, whatever a run says.
 ASSUMED = {
@@ -75,7 +75,7 @@ def main():
     mode.add_argument("--check", type=Path, metavar="RUN_DIR", help="output of a run to compare")
     mode.add_argument("--cross", action="store_true", help="references with each other")
     mode.add_argument("--out", type=Path, metavar="DIR", help="write golden tables there")
-    parser.add_argument("--points", type=int, help="SASA test points (default: the run's, or 100)")
+    parser.add_argument("--points", type=int, help="SASA test points (default: the run's, or 256)")
     parser.add_argument(
         "--dssp", type=int, choices=(2, 4), help="version (default: the run's, or 2)"
     )

@@ -29,10 +29,10 @@ const POINTS: RangeInclusive<i64> = 1..=1024;
 /// The largest radius of the probe; distances of neighbours are exact up to it.
 const PROBE_MAX_MILLI: u32 = 16_000;
 
-/// One test point of 100 on each atom.
-pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(1.5);
-/// Ten test points of the smallest atom.
-pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(15.0).but_for(5);
+/// One test point of 256 on one atom.
+pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(0.6);
+/// Twenty test points of the smallest atom.
+pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(8.0).but_for(5);
 
 /// Settings of solvent-accessible areas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,10 +44,10 @@ pub struct Sasa {
 }
 
 impl Default for Sasa {
-    /// 100 points and a probe of 1.4 A.
+    /// 256 points and a probe of 1.4 A.
     fn default() -> Self {
         Sasa {
-            points: 100,
+            points: 256,
             probe: Cutoff::of_milli_angstrom(1_400),
         }
     }
