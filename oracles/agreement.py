@@ -13,6 +13,10 @@ HEADER = (
 )
 
 
+# A column of which fewer values were compared counts as unvalidated.
+COMPARED_MIN = 200
+
+
 def is_null(values):
     if values.dtype == object:
         return np.array([v is None for v in values], dtype=bool)
@@ -218,6 +222,14 @@ class Report:
         for where, count in run.nan_counts().items():
             self.problems[f"{where}: {count} NaN, where null is meant"] += 1
 
+    def unvalidated(self):
+        """Columns of which no oracle compared enough values, as table:column."""
+        compared = Counter()
+        for (table, column, _), agreement in self.agreements.items():
+            key = f"{table}:{column}"
+            compared[key] = max(compared[key], agreement.compared)
+        return [key for key, count in compared.items() if count < COMPARED_MIN]
+
     def place(self, key):
         """Columns as the oracles list them, those of one column together."""
         oracles = self.references.oracles
@@ -234,6 +246,9 @@ class Report:
         for table, names in self.absent.items():
             if names:
                 print(f"{table}: not in the run: {' '.join(names)}")
+        few = self.unvalidated()
+        if few:
+            print(f"fewer than {COMPARED_MIN} values compared, so unvalidated: {' '.join(few)}")
         for oracle in self.references.skipped:
             print(f"skipped: no {oracle.package}: {' '.join(oracle.rules)}")
         for what, _ in self.problems.most_common(examples):

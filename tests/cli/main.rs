@@ -18,6 +18,7 @@ mod conditions;
 mod contacts;
 mod coordinates;
 mod devices;
+mod entries;
 mod entry_headers;
 #[cfg(target_os = "linux")]
 mod fault_points;
