@@ -34,7 +34,7 @@ from tables import Run, config_of
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "networks", "ligands", "coordinates", "summaries",
+    "interfaces", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)

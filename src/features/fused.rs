@@ -28,9 +28,10 @@ const RESIDUES_MAX: u32 = 16;
 /// The kernels that compare each atom with all atoms around it, and take longest. On a single
 /// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
 /// others.
-const LONG_KERNELS: [&str; 7] = [
+const LONG_KERNELS: [&str; 8] = [
     "contact_order",
     "glycan_sasa_delta",
+    "interface_areas",
     "ligand_areas",
     "nearest_chain",
     "protrusion",

@@ -17,6 +17,7 @@ mod contacts;
 mod definitions;
 mod dssp;
 mod golden;
+mod interfaces;
 mod ligands;
 mod properties;
 mod reals;

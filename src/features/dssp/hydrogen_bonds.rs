@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// C-alphas of bonded residues are closer than this, in 0.001 A.
-const REACH: i32 = 9_000;
+pub(in super::super) const REACH: i32 = 9_000;
 /// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
 const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
@@ -347,6 +347,26 @@ fn bond_energies<S: Simd>(
         coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
     let rounded = S::i32s::truncate_from(energy - 0.5).max(ENERGY_MIN);
     too_close.select(S::i32s::splat(simd, ENERGY_MIN), rounded)
+}
+
+/// The energy of the bond from a residue's N with its hydrogen to another residue's C and O in
+/// cal/mol, as [`bond_energies`] computes it: with the same operations in the same order.
+pub(in super::super) fn bond_energy(donor: &Backbone, hydrogen: &Hydrogen, to: &Backbone) -> i32 {
+    let square = |[x, y, z]: [f32; 3]| x * x + y * y + z * z;
+    let squares = |atom: Position| {
+        let n = donor.n;
+        let [x, y, z] = [n.x - atom.x, n.y - atom.y, n.z - atom.z].map(|d| d as f32);
+        let [hx, hy, hz, _] = *hydrogen;
+        (square([x, y, z]), square([x + hx, y + hy, z + hz]))
+    };
+    let ((no, ho), (nc, hc)) = (squares(to.o), squares(to.c));
+    if no.min(nc).min(ho.min(hc)) < 250_000.0 {
+        return ENERGY_MIN;
+    }
+    let coupling = -27_888_000.0_f32;
+    let energy =
+        coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
+    ((energy - 0.5) as i32).max(ENERGY_MIN)
 }
 
 /// Squared distances of N, and of its hydrogen, from an atom.

@@ -14,6 +14,9 @@ use super::layout::RESIDUES;
 use super::recorder::FeatureRecorder;
 use super::summary;
 use crate::error::Result;
+use crate::record::Buffer;
+pub(super) use bonds::{DONOR, Hydrogen, INCOMPLETE};
+pub(super) use hydrogen_bonds::{REACH, bond_energy};
 
 /// The program whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +42,26 @@ const VERSIONS: &[&str] = &["2", "4"];
 const STATES: &[&str] = &["H", "E", "B", "G", "I", "T", "S", "P", "-"];
 /// The texts of `ss3`, in the kernel's order.
 const CLASSES: &[&str] = &["H", "E", "C"];
+
+/// The amide hydrogen of each residue, which features share.
+#[derive(Clone, Copy)]
+struct AmideHydrogens(Buffer<Hydrogen>);
+
+/// The amide hydrogen of each residue, `[residues]`.
+pub(super) fn amide_hydrogens(r: &mut FeatureRecorder<'_>) -> Buffer<Hydrogen> {
+    if let Some(AmideHydrogens(hydrogens)) = r.shared() {
+        return hydrogens;
+    }
+    let hydrogens = r.device("hydrogens", RESIDUES, 1);
+    let args = kernels::amide_hydrogens::Args {
+        header: r.header(),
+        residues: r.residues(),
+        backbone: r.backbone(),
+        hydrogens,
+    };
+    r.launch_threads(RESIDUES, args);
+    r.share(AmideHydrogens(hydrogens)).0
+}
 
 impl Feature for Dssp {
     fn about(&self) -> About {
@@ -136,7 +159,7 @@ impl Feature for Dssp {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
         let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
-        let hydrogens = r.device("hydrogens", RESIDUES, 1);
+        let hydrogens = amide_hydrogens(r);
         let bridges = r.device("bridges", RESIDUES, 1);
         let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
@@ -144,13 +167,6 @@ impl Feature for Dssp {
         let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
         let is_v4 = u32::from(self.version == DsspVersion::V4);
 
-        let args = kernels::amide_hydrogens::Args {
-            header,
-            residues,
-            backbone,
-            hydrogens,
-        };
-        r.launch_threads(RESIDUES, args);
         let args = kernels::hydrogen_bonds::Args {
             header,
             structures,

@@ -1,6 +1,7 @@
 //! Solvent-accessible surface areas.
 
 mod bound;
+mod interfaces;
 mod neighbours;
 mod others;
 mod shrake_rupley;
@@ -19,8 +20,10 @@ use super::summary;
 use crate::error::{Error, Result};
 pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
 use fearless_simd::dispatch;
+pub(super) use interfaces::{PartnerBuffers, partner_areas};
 use neighbours::Neighbours;
 use others::{NoOthers, OtherChains};
+pub(super) use shrake_rupley::angstrom2_per_point;
 use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
 use std::ops::RangeInclusive;
 
@@ -190,15 +193,13 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         return areas;
     }
     let settings: &Sasa = r.settings();
-    let points = sphere::golden_spiral(settings.points);
-    let axes = (0..3).flat_map(|axis| points.iter().map(move |point| point[axis]));
     let model = match r.is_asked::<Sasa>() {
         true => r.results(TableName::Residues, "areas", 3),
         false => r.kept_results("areas", 3),
     };
     // Records the launches for the cells first.
     let cells = r.atom_cells();
-    let points = r.constants("sasa_point", axes);
+    let points = test_points(r);
     let args = sasa::Args {
         header: r.header(),
         structures: r.structures(),
@@ -217,6 +218,22 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         points,
         launch,
     })
+}
+
+/// The index of the test points in the header, which features share.
+#[derive(Clone, Copy)]
+struct TestPoints(usize);
+
+/// The index of the test points in the header: x of all points, then y, then z.
+fn test_points(r: &mut FeatureRecorder<'_>) -> usize {
+    if let Some(TestPoints(first)) = r.shared() {
+        return first;
+    }
+    let settings: &Sasa = r.settings();
+    let points = sphere::golden_spiral(settings.points);
+    let axes = (0..3).flat_map(|axis| points.iter().map(move |point| point[axis]));
+    let first = r.constants("sasa_point", axes);
+    r.share(TestPoints(first)).0
 }
 
 /// Computes the areas of residues in the model.
