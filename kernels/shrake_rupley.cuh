@@ -1,4 +1,4 @@
-// The Shrake-Rupley algorithm, which sasa.cu, sasa_delta.cu, glycan_sasa_delta.cu, ligand_areas.cu
+// The Shrake-Rupley algorithm, which sasa.cu, sasa_own_chain.cu, sasa_delta.cu, glycan_sasa_delta.cu, ligand_areas.cu
 // and interface_areas.cu share.
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
@@ -377,7 +377,8 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue and, if OTHERS are the other chains, the areas that they bury.
+// Writes the areas of each residue in the model, or in its chain alone if OTHERS are one chain, which
+// is its own; and if OTHERS are the other chains, the areas that they bury.
 template <Others OTHERS>
 __device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
                                    const ResidueSpan* residues, const Atom* atoms,
@@ -393,7 +394,8 @@ __device__ inline void write_areas(const unsigned* header, const StructureSpan* 
                               residue.chain,
                               (const float*)header + first,
                               points,
-                              int(probe)};
+                              int(probe),
+                              residue.chain};
         const unsigned long long area = residue_areas<OTHERS>(context, residue, atoms);
         if (lane() <= POLAR)
             areas[3 * own + lane()] = angstrom2(area, residue, points);

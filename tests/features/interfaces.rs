@@ -1,5 +1,6 @@
 //! The table of interfaces against its definition, written out naively.
 
+use crate::chains::alone;
 use crate::definitions::distance2;
 use crate::made_up::{moved, structure};
 use crate::samples::samples;
@@ -23,6 +24,7 @@ fn config(cutoff: f64, probe: f64) -> FeatureConfig {
         sasa: Sasa {
             points: 60,
             probe: Cutoff::from_angstrom(probe).unwrap(),
+            ..Sasa::default()
         },
         ..FeatureConfig::default()
     };
@@ -60,48 +62,6 @@ fn atoms_of(s: &Structure, residue: usize) -> &[[i32; 3]] {
     &s.xyz[s.atom_start[residue] as usize..s.atom_start[residue + 1] as usize]
 }
 
-/// The atoms of some chains alone, those that belong to no residue included.
-fn of_chains(s: &Structure, chains: &[u32]) -> Structure {
-    let mut part = Structure {
-        atom_start: vec![0],
-        chains: s.chains.clone(),
-        ..Structure::default()
-    };
-    let mut next = 0;
-    let mut take = |part: &mut Structure, chain: u32, count: usize| {
-        let is_kept = chains.contains(&chain);
-        for atom in next..next + count {
-            if is_kept {
-                part.xyz.push(s.xyz[atom]);
-                part.element.push(s.element[atom]);
-                part.class.push(s.class[atom]);
-                part.b_factor.push(s.b_factor[atom]);
-            }
-        }
-        next += count;
-        is_kept
-    };
-    for (residue, span) in s.residues.iter().zip(s.atom_start.windows(2)) {
-        if take(&mut part, residue.chain, (span[1] - span[0]) as usize) {
-            part.residues.push(Residue {
-                n: MISSING,
-                ca: MISSING,
-                c: MISSING,
-                o: MISSING,
-                cb: MISSING,
-                ..residue.clone()
-            });
-            part.atom_start.push(part.xyz.len() as u32);
-        }
-    }
-    for span in &s.loose {
-        if take(&mut part, span.chain, span.atom_count as usize) {
-            part.loose.push(*span);
-        }
-    }
-    part
-}
-
 /// For each set of chains the area of the residues of each chain, in a structure of that set alone.
 fn areas(s: &Structure, sets: &[Vec<u32>], sasa: &Sasa) -> Vec<BTreeMap<u32, f64>> {
     let config = FeatureConfig {
@@ -109,7 +69,7 @@ fn areas(s: &Structure, sets: &[Vec<u32>], sasa: &Sasa) -> Vec<BTreeMap<u32, f64
         sasa: sasa.clone(),
         ..FeatureConfig::default()
     };
-    let parts: Vec<Structure> = sets.iter().map(|set| of_chains(s, set)).collect();
+    let parts: Vec<Structure> = sets.iter().map(|set| alone(s, set).0).collect();
     let tables = compute(config, &parts);
     let sums = |(part, table): (&Structure, &FeatureTable)| {
         let Column::Real(areas) = table.column(TableName::Residues, 0) else {

@@ -13,6 +13,7 @@ mod samples;
 mod tables;
 
 mod backbone;
+mod chains;
 mod contacts;
 mod definitions;
 mod dssp;

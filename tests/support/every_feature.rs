@@ -7,6 +7,7 @@ pub(crate) fn every_feature() -> FeatureConfig {
     FeatureConfig {
         cluster: Cluster {
             select: vec!["H".to_owned()],
+            ..Cluster::default()
         },
         contacts: Contacts {
             point: ContactPoint::Ca,

@@ -95,6 +95,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
             hydrogens,
             partners,
             energies,
+            own_chain,
         } = self;
         let count = header[RESIDUES] as usize;
         let inputs = Inputs {
@@ -106,6 +107,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
                 backbone,
                 hydrogens,
             },
+            own_chain: own_chain != 0,
         };
         let partners: &mut [[i32; 4]] = cast_slice_mut(partners);
         let energies: &mut [[f32; 4]] = cast_slice_mut(energies);
@@ -134,6 +136,8 @@ struct Inputs<'a> {
     atoms: &'a [Atom],
     cells: Cells<'a>,
     peptides: Peptides<'a>,
+    /// Whether only residues of the same chain are bonded.
+    own_chain: bool,
 }
 
 impl Inputs<'_> {
@@ -146,6 +150,7 @@ impl Inputs<'_> {
         let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
         dispatch!(simd::level(), simd => {
             let (mut search, mut side) = (Search::default(), Side::default());
+            let mut of_chain = Vec::new();
             for (own, atom) in rows.clone().zip(&self.atoms[rows.clone()]) {
                 if self.peptides.hydrogens[own][3] == INCOMPLETE {
                     continue;
@@ -157,6 +162,16 @@ impl Inputs<'_> {
                     search.find::<_, true>(simd, &self.cells, point, done)
                 } else {
                     search.find::<_, false>(simd, &self.cells, point, done)
+                };
+                let near = match self.own_chain {
+                    true => {
+                        let chain = |residue: i32| self.residues[residue as usize].chain;
+                        let same = near.iter().filter(|&&it| chain(it) == chain(own as i32));
+                        of_chain.clear();
+                        of_chain.extend(same);
+                        &of_chain
+                    }
+                    false => near,
                 };
                 add_bonds(simd, self.peptides, own, near, &mut side, rows.start, &mut best);
             }

@@ -8,7 +8,7 @@ mod ladders;
 mod secondary_structure;
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels;
 use super::layout::RESIDUES;
 use super::recorder::FeatureRecorder;
@@ -33,6 +33,8 @@ pub enum DsspVersion {
 pub struct Dssp {
     /// The program whose rules apply.
     pub version: DsspVersion,
+    /// Whether only residues of the same chain are bonded; by default those of all chains are.
+    pub own_chain: bool,
 }
 
 /// The names of the versions in a config.
@@ -81,16 +83,22 @@ impl Feature for Dssp {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![(
-            "dssp.version",
-            Setting::Choice(VERSIONS[self.version as usize], VERSIONS),
-        )]
+        vec![
+            (
+                "dssp.version",
+                Setting::Choice(VERSIONS[self.version as usize], VERSIONS),
+            ),
+            ("dssp.chains", chains(self.own_chain)),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("dssp.version", Setting::Choice("2", _)) => self.version = DsspVersion::V2,
             ("dssp.version", Setting::Choice("4", _)) => self.version = DsspVersion::V4,
+            ("dssp.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -177,6 +185,7 @@ impl Feature for Dssp {
             hydrogens,
             partners: partners.buffer,
             energies: energies.buffer,
+            own_chain: u32::from(self.own_chain),
         };
         r.launch_warps(RESIDUES, args);
         let args = kernels::bridge_partners::Args {

@@ -45,7 +45,8 @@ impl Others for OtherChains {
     }
 }
 
-/// The atoms of one other chain; those of further chains count as absent.
+/// The atoms of one other chain, or none if that is the own one; those of further chains count as
+/// absent.
 #[derive(Clone, Copy)]
 pub(super) struct OneChain {
     pub(super) own: u32,
