@@ -34,7 +34,7 @@ from tables import Run, config_of
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "networks", "ligands", "coordinates", "summaries",
+    "interfaces", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)
@@ -46,11 +46,13 @@ DEFAULTS = {"points": 256, "dssp": 2, "select": []}
 CONTACTS = {"atom": "none", "cutoff": 10.0, "chains": "all"}
 # What references are of, whatever a run says.
 ASSUMED = {
-    "contact_number.chains": "all", "contact_order.cutoff": 6.0,
+    "cluster.chains": "all", "contact_number.chains": "all", "contact_order.cutoff": 6.0,
     "contact_order.separation": "sequence",
-    "hse_a.radius": 12.0, "hse_b.radius": 12.0, "iface.cutoff": 5.0, "ligand.cutoff": 4.5,
-    "protrusion.radius": 10.0,
-    "sasa.probe": 1.4, "smooth.radius": 10.0, "smooth.weighted": False,
+    "dssp.chains": "all", "hse_a.chains": "all", "hse_a.radius": 12.0, "hse_b.chains": "all",
+    "hse_b.radius": 12.0, "iface.cutoff": 5.0, "ligand.cutoff": 4.5,
+    "protrusion.chains": "all", "protrusion.radius": 10.0, "sasa.chains": "all",
+    "sasa.probe": 1.4, "smooth.chains": "all", "smooth.radius": 10.0, "smooth.weighted": False,
+    "wcn.chains": "all",
 }  # fmt: skip
 
 

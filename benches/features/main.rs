@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
 use tapeloop::features::{
-    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Reals, twins,
+    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Interfaces, Reals, twins,
 };
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::replay::{Build, Mode, Policy, Scope};
@@ -163,6 +163,7 @@ fn of_all_kernels() -> Vec<FeatureConfig> {
         fusion: Fusion::Off,
         cluster: Cluster {
             select: vec!["H".to_owned()],
+            ..Cluster::default()
         },
         ..usual()
     };
@@ -175,12 +176,19 @@ fn of_all_kernels() -> Vec<FeatureConfig> {
         features: vec![FeatureName::Sasa],
         ..separate.clone()
     };
+    let mut in_chains = areas.clone();
+    in_chains.sasa.own_chain = true;
+    let interfaces = FeatureConfig {
+        features: vec![FeatureName::Interfaces],
+        interfaces: Interfaces { keep: true },
+        ..separate.clone()
+    };
     let fused = FeatureConfig {
         fusion: Fusion::On,
         ..separate.clone()
     };
     let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
-    vec![separate, f16, bf16, areas, fused]
+    vec![separate, f16, bf16, areas, in_chains, interfaces, fused]
 }
 
 /// Each CPU kernel: what its launches take of one batch, with all features.

@@ -154,6 +154,18 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         tapeloop.features(one, backend="cpu")
 
 
+def test_interfaces_are_a_table(samples):
+    settings = {"interfaces": True, "backend": "cpu"}
+    table = pyarrow.table(
+        tapeloop.features(samples / "1hvr.pdb.gz", "interfaces", table="interfaces", **settings)
+    )
+    (row,) = table.to_pylist()
+    assert (row["auth_asym_id_i"], row["auth_asym_id_j"]) == ("A", "B")
+    assert row["contacts"] >= row["residues_i"] > 0 and row["buried_area"] > 1000
+    with pytest.raises(tapeloop.ConfigError, match="interfaces if `interfaces` is true"):
+        tapeloop.features(samples / "1hvr.pdb.gz", table="interfaces", backend="cpu")
+
+
 def test_contacts_of_several_batches_have_the_names_of_their_structures(some, samples):
     settings = {"contacts": {"atom": "ca"}, "backend": "cpu", "tables": {"rows_per_group": 100}}
     table = tapeloop.features(some, "contacts", table="contacts", **settings)

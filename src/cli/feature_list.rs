@@ -160,6 +160,7 @@ fn folder(table: TableName) -> &'static str {
         TableName::Structures => "structures",
         TableName::Contacts => "contacts",
         TableName::Ligands => "ligands",
+        TableName::Interfaces => "interfaces",
     }
 }
 

@@ -30,7 +30,8 @@ const MEMBERS_BYTES_MAX: u64 = 64 << 20;
 
 /// When the tables have rows that not every run has.
 pub(super) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, ligands if \
-                                           `ligands` is \"keep\", and variants if a table of \
+                                           `ligands` is \"keep\", interfaces if `interfaces` is \
+                                           true, and variants if a table of \
                                            annotations has a column `variant`";
 
 /// A config with everything that a run needs to start.
@@ -411,7 +412,7 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
     annotations.map_or(&[], Annotations::columns)
 }
 
-/// Leaves the tables of contacts, ligands and variants out if there are none, and checks that columns of
+/// Leaves the tables of contacts, ligands, interfaces and variants out if there are none, and checks that columns of
 /// annotations do not have the name of another column.
 ///
 /// # Errors
@@ -419,10 +420,16 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
 fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
     let features = &config.features;
     let has = |table: TableName| !features.columns(table).is_empty();
-    let [has_contacts, has_ligands] = [TableName::Contacts, TableName::Ligands].map(has);
-    let [.., contacts, ligands, variants] = &mut config.tables.written;
-    *contacts &= has_contacts;
-    *ligands &= has_ligands;
+    let of_features = [
+        TableName::Contacts,
+        TableName::Ligands,
+        TableName::Interfaces,
+    ]
+    .map(has);
+    let [.., contacts, ligands, interfaces, variants] = &mut config.tables.written;
+    for (written, has) in [contacts, ligands, interfaces].into_iter().zip(of_features) {
+        *written &= has;
+    }
     *variants &= annotations.is_some_and(Annotations::have_variants);
     if !config.tables.written.contains(&true) {
         let text = format!("`tables.written` names only tables without rows: {TABLES_WITH_ROWS}");
@@ -447,7 +454,11 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let level = match kind {
         RowKind::Variant => Level::Variants,
         RowKind::Structure => Level::Structures,
-        RowKind::Residue | RowKind::Chain | RowKind::Contact | RowKind::Ligand => Level::Residues,
+        RowKind::Residue
+        | RowKind::Chain
+        | RowKind::Contact
+        | RowKind::Ligand
+        | RowKind::Interface => Level::Residues,
     };
     let file = annotations.and_then(|it| it.file_with(level, &name));
     Err(match file {

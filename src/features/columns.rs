@@ -16,6 +16,8 @@ pub enum TableName {
     Contacts,
     /// A row a residue that is no polymer.
     Ligands,
+    /// A row a pair of chains whose residues are in contact.
+    Interfaces,
 }
 
 /// The meaning of a column's values.

@@ -122,6 +122,8 @@ features! {
     Contacts, contacts: contacts::Contacts;
     /// Ligands, ions and glycans.
     Ligands, ligands: ligands::Ligands;
+    /// The table of interfaces.
+    Interfaces, interfaces: interfaces::Interfaces;
 }
 
 impl FeatureName {

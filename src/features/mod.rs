@@ -19,6 +19,7 @@ mod cpu;
 mod cutoff;
 mod density;
 mod dssp;
+mod entries;
 mod feature;
 mod fused;
 mod grid;
@@ -26,6 +27,7 @@ mod half_sphere;
 mod image;
 mod inputs;
 mod interface;
+mod interfaces;
 mod kernels;
 mod layout;
 mod ligands;
@@ -122,7 +124,7 @@ impl Features {
         Extent::from(lengths)
     }
 
-    /// A capacity with `factor` times the room for contacts.
+    /// A capacity with `factor` times the room for what has a number that follows from the data.
     #[cfg(feature = "cli")]
     pub(crate) fn with_contact_room(capacity: Extent, factor: u32) -> Extent {
         let room = capacity[CONTACT_ROOM].saturating_mul(factor);
@@ -220,12 +222,11 @@ impl Workload for Features {
         pool: Option<&ThreadPool>,
     ) -> Option<Result<Vec<FeatureTable>>> {
         let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
-        let (columns, contacts) = buffers.read(views, &items, pool);
+        let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
-        let table = |((at, extent), contacts)| {
-            FeatureTable::new(Arc::clone(&columns), at, extent, contacts)
-        };
-        Some(Ok(items.into_iter().zip(contacts).map(table).collect()))
+        let table =
+            |((at, extent), rows)| FeatureTable::new(Arc::clone(&columns), at, extent, rows);
+        Some(Ok(items.into_iter().zip(rows).map(table).collect()))
     }
 
     fn outgrown(
@@ -234,11 +235,8 @@ impl Workload for Features {
         items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
-        let Some(contacts) = &buffers.contacts else {
-            return Ok(Vec::new());
-        };
         let needed = |(index, BatchItem { at, extent, .. }): (usize, BatchItem<'_, Input>)| {
-            Some((index, contacts.outgrown(views, at, extent)?))
+            Some((index, buffers.outgrown(views, at, extent)?))
         };
         Ok(items.enumerate().filter_map(needed).collect())
     }

@@ -4,6 +4,7 @@
 
 use super::columns::TableName;
 use super::contacts::CONTACT_COLUMNS;
+use super::interfaces::INTERFACE_COLUMNS;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
 use super::reals::Reals;
@@ -154,7 +155,8 @@ impl FeatureRecorder<'_> {
             TableName::Chains
             | TableName::Structures
             | TableName::Contacts
-            | TableName::Ligands => None,
+            | TableName::Ligands
+            | TableName::Interfaces => None,
         };
         let (buffer, read) = narrowed.unwrap_or_else(|| {
             let buffer = self.recorder.download_buffer(name, axis, values);
@@ -198,6 +200,7 @@ impl FeatureRecorder<'_> {
     /// The number of columns so far.
     pub(super) fn column_count(&self) -> usize {
         let contacts = self.buffers.contacts.map_or(0, |_| CONTACT_COLUMNS);
-        self.buffers.results.len() + contacts
+        let interfaces = self.buffers.interfaces.map_or(0, |_| INTERFACE_COLUMNS);
+        self.buffers.results.len() + contacts + interfaces
     }
 }

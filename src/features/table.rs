@@ -39,12 +39,13 @@ pub(crate) enum Values {
 
 impl TableName {
     /// All tables.
-    pub const ALL: [TableName; 5] = [
+    pub const ALL: [TableName; 6] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
         TableName::Contacts,
         TableName::Ligands,
+        TableName::Interfaces,
     ];
 
     /// The axis that has a unit for each row, or room for the rows.
@@ -53,26 +54,35 @@ impl TableName {
             TableName::Residues => RESIDUES,
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
-            TableName::Contacts => CONTACT_ROOM,
+            TableName::Contacts | TableName::Interfaces => CONTACT_ROOM,
             TableName::Ligands => LIGANDS,
         }
     }
 }
 
+/// A structure's rows of the tables whose length follows from the data.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SizedRows {
+    pub(super) contacts: Range<usize>,
+    pub(super) interfaces: Range<usize>,
+}
+
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on, and has these rows of contacts.
+    /// The rows of the structure that spans `extent` from `at` on, and has these rows of the tables
+    /// whose length follows from the data.
     pub(crate) fn new(
         columns: Arc<SharedColumns>,
         at: Extent,
         extent: Extent,
-        contacts: Range<usize>,
+        sized: SizedRows,
     ) -> Self {
-        let rows = TableName::ALL.map(|table| {
-            if table == TableName::Contacts {
-                return contacts.clone();
+        let rows = TableName::ALL.map(|table| match table {
+            TableName::Contacts => sized.contacts.clone(),
+            TableName::Interfaces => sized.interfaces.clone(),
+            _ => {
+                let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
+                start..start + rows
             }
-            let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
-            start..start + rows
         });
         FeatureTable { columns, rows }
     }
@@ -142,7 +152,14 @@ mod tests {
     fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
         let chains = vec![Values::Real(chains.to_vec())];
         let structure = vec![Values::Real(vec![structure])];
-        let columns = [residues, chains, structure, contacts(), Vec::new()];
+        let columns = [
+            residues,
+            chains,
+            structure,
+            contacts(),
+            Vec::new(),
+            interfaces(),
+        ];
         FeatureTable::alone(SharedColumns(columns))
     }
 
@@ -157,7 +174,13 @@ mod tests {
         vec![Values::Count(vec![9])]
     }
 
-    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts.
+    /// The interface of the second structure of the batch.
+    fn interfaces() -> Vec<Values> {
+        vec![Values::Real(vec![650.0])]
+    }
+
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts and 0,
+    /// 1 and 0 interfaces.
     fn batch() -> [FeatureTable; 3] {
         let columns = Arc::new(SharedColumns([
             vec![
@@ -168,12 +191,22 @@ mod tests {
             vec![Values::Real(vec![100.0, 200.0, 300.0])],
             vec![Values::Count(vec![7, 8, 9])],
             Vec::new(),
+            interfaces(),
         ]));
+        let rows = |contacts, interfaces| SizedRows {
+            contacts,
+            interfaces,
+        };
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
-            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, 0..2),
-            FeatureTable::new(Arc::clone(&columns), first, second, 2..3),
-            FeatureTable::new(columns, extent(5, 3, 2), third, 3..3),
+            FeatureTable::new(
+                Arc::clone(&columns),
+                extent(0, 0, 0),
+                first,
+                rows(0..2, 0..0),
+            ),
+            FeatureTable::new(Arc::clone(&columns), first, second, rows(2..3, 0..1)),
+            FeatureTable::new(columns, extent(5, 3, 2), third, rows(3..3, 1..1)),
         ]
     }
 
@@ -194,6 +227,11 @@ mod tests {
         assert_eq!([pairs(&first), pairs(&second), pairs(&third)], [2, 1, 0]);
         let pair = second.column(TableName::Contacts, 0);
         assert_eq!(pair, Column::Count(&[9]));
+        let interfaces = |table: &FeatureTable| table.rows(TableName::Interfaces);
+        let counts = [interfaces(&first), interfaces(&second), interfaces(&third)];
+        assert_eq!(counts, [0, 1, 0]);
+        let area = second.column(TableName::Interfaces, 0);
+        assert_eq!(area, Column::Real(&[650.0]));
     }
 
     #[test]

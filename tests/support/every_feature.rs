@@ -1,17 +1,19 @@
 //! A configuration in which every feature computes something.
 
-use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Ligands};
+use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Interfaces, Ligands};
 
 /// All features, those included that compute nothing by default.
 pub(crate) fn every_feature() -> FeatureConfig {
     FeatureConfig {
         cluster: Cluster {
             select: vec!["H".to_owned()],
+            ..Cluster::default()
         },
         contacts: Contacts {
             point: ContactPoint::Ca,
             ..Contacts::default()
         },
+        interfaces: Interfaces { keep: true },
         ligands: Ligands {
             keep: true,
             ..Ligands::default()

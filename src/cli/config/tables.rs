@@ -20,6 +20,8 @@ pub(in crate::cli) enum RowKind {
     Contact,
     /// A residue that is no polymer.
     Ligand,
+    /// A pair of chains whose residues are in contact.
+    Interface,
     /// A row of the annotations' tables of variants, with the residue that it names.
     Variant,
 }
@@ -33,17 +35,19 @@ impl RowKind {
             RowKind::Structure => TableName::Structures,
             RowKind::Contact => TableName::Contacts,
             RowKind::Ligand => TableName::Ligands,
+            RowKind::Interface => TableName::Interfaces,
         }
     }
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 6] = [
+pub(in crate::cli) const TABLES: [(RowKind, &str); 7] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
     (RowKind::Contact, "contacts"),
     (RowKind::Ligand, "ligands"),
+    (RowKind::Interface, "interfaces"),
     (RowKind::Variant, "variants"),
 ];
 

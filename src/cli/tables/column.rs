@@ -323,7 +323,7 @@ impl FeatureColumn {
                     values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
                     values.resize(values.len() + (rows.end - given), null);
                 }
-                RowKind::Structure | RowKind::Contact | RowKind::Ligand => {
+                RowKind::Structure | RowKind::Contact | RowKind::Ligand | RowKind::Interface => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {

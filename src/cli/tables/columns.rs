@@ -82,11 +82,12 @@ pub(super) fn columns(
         RowKind::Structure => of_structures(),
         RowKind::Contact => of_contacts(),
         RowKind::Ligand => of_ligands(),
+        RowKind::Interface => of_interfaces(),
         RowKind::Variant => of_variants(),
     });
     let level = match kind {
         RowKind::Residue => Some(Level::Residues),
-        RowKind::Chain | RowKind::Contact | RowKind::Ligand => None,
+        RowKind::Chain | RowKind::Contact | RowKind::Ligand | RowKind::Interface => None,
         RowKind::Structure => Some(Level::Structures),
         RowKind::Variant => Some(Level::Variants),
     };
@@ -344,6 +345,20 @@ fn of_ligands() -> Vec<Column> {
         ),
         Column::integer("atoms", "Number of heavy atoms.", |r, row| {
             Some(r.ligand_atoms[row] as i32)
+        }),
+    ]
+}
+
+/// The author's chains are columns of the feature.
+fn of_interfaces() -> Vec<Column> {
+    let label = |name: &str, of: TextOfRow| Column::text(name, "mmCIF's own chain.", of).nullable();
+    vec![
+        entry_id(),
+        label("label_asym_id_i", |r, row| {
+            r.chain_of_interface(row, 0).label_asym_id.as_deref()
+        }),
+        label("label_asym_id_j", |r, row| {
+            r.chain_of_interface(row, 1).label_asym_id.as_deref()
         }),
     ]
 }

@@ -184,6 +184,7 @@ impl StructureRows {
             (RowKind::Structure, _) => 1,
             (RowKind::Ligand, _) => self.ligand_atoms.len(),
             (RowKind::Contact, None) => self.features.rows(TableName::Contacts),
+            (RowKind::Interface, _) => self.features.rows(TableName::Interfaces),
             (RowKind::Contact, Some(selected)) => return self.selected_pairs(selected),
         };
         std::iter::once(0..count).collect()
@@ -241,6 +242,14 @@ impl StructureRows {
         )
     }
 
+    /// The first or the second chain of an interface's row.
+    pub(super) fn chain_of_interface(&self, row: usize, side: usize) -> &Chain {
+        match self.features.column(TableName::Interfaces, side) {
+            Column::Count(chains) => &self.structure.chains[chains[row] as usize],
+            Column::Real(_) => unreachable!("the chains of interfaces are indices"),
+        }
+    }
+
     /// Whether the residues of a chain have positions in its sequence.
     pub(super) fn is_numbered(&self, chain: u32) -> bool {
         self.first_positions[chain as usize].is_some()
@@ -285,6 +294,7 @@ impl StructureRows {
         let joined = &self.joined;
         let each_row = match kind {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
+            RowKind::Interface => 2 * of_chain,
             RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
             RowKind::Contact => 0,
             RowKind::Ligand => {

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// C-alphas of bonded residues are closer than this, in 0.001 A.
-const REACH: i32 = 9_000;
+pub(in super::super) const REACH: i32 = 9_000;
 /// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
 const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
@@ -95,6 +95,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
             hydrogens,
             partners,
             energies,
+            own_chain,
         } = self;
         let count = header[RESIDUES] as usize;
         let inputs = Inputs {
@@ -106,6 +107,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
                 backbone,
                 hydrogens,
             },
+            own_chain: own_chain != 0,
         };
         let partners: &mut [[i32; 4]] = cast_slice_mut(partners);
         let energies: &mut [[f32; 4]] = cast_slice_mut(energies);
@@ -134,6 +136,8 @@ struct Inputs<'a> {
     atoms: &'a [Atom],
     cells: Cells<'a>,
     peptides: Peptides<'a>,
+    /// Whether only residues of the same chain are bonded.
+    own_chain: bool,
 }
 
 impl Inputs<'_> {
@@ -146,6 +150,7 @@ impl Inputs<'_> {
         let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
         dispatch!(simd::level(), simd => {
             let (mut search, mut side) = (Search::default(), Side::default());
+            let mut of_chain = Vec::new();
             for (own, atom) in rows.clone().zip(&self.atoms[rows.clone()]) {
                 if self.peptides.hydrogens[own][3] == INCOMPLETE {
                     continue;
@@ -157,6 +162,16 @@ impl Inputs<'_> {
                     search.find::<_, true>(simd, &self.cells, point, done)
                 } else {
                     search.find::<_, false>(simd, &self.cells, point, done)
+                };
+                let near = match self.own_chain {
+                    true => {
+                        let chain = |residue: i32| self.residues[residue as usize].chain;
+                        let same = near.iter().filter(|&&it| chain(it) == chain(own as i32));
+                        of_chain.clear();
+                        of_chain.extend(same);
+                        &of_chain
+                    }
+                    false => near,
                 };
                 add_bonds(simd, self.peptides, own, near, &mut side, rows.start, &mut best);
             }
@@ -347,6 +362,26 @@ fn bond_energies<S: Simd>(
         coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
     let rounded = S::i32s::truncate_from(energy - 0.5).max(ENERGY_MIN);
     too_close.select(S::i32s::splat(simd, ENERGY_MIN), rounded)
+}
+
+/// The energy of the bond from a residue's N with its hydrogen to another residue's C and O in
+/// cal/mol, as [`bond_energies`] computes it: with the same operations in the same order.
+pub(in super::super) fn bond_energy(donor: &Backbone, hydrogen: &Hydrogen, to: &Backbone) -> i32 {
+    let square = |[x, y, z]: [f32; 3]| x * x + y * y + z * z;
+    let squares = |atom: Position| {
+        let n = donor.n;
+        let [x, y, z] = [n.x - atom.x, n.y - atom.y, n.z - atom.z].map(|d| d as f32);
+        let [hx, hy, hz, _] = *hydrogen;
+        (square([x, y, z]), square([x + hx, y + hy, z + hz]))
+    };
+    let ((no, ho), (nc, hc)) = (squares(to.o), squares(to.c));
+    if no.min(nc).min(ho.min(hc)) < 250_000.0 {
+        return ENERGY_MIN;
+    }
+    let coupling = -27_888_000.0_f32;
+    let energy =
+        coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
+    ((energy - 0.5) as i32).max(ENERGY_MIN)
 }
 
 /// Squared distances of N, and of its hydrogen, from an atom.
