@@ -136,7 +136,11 @@ fn a_row_shows_what_it_varies() {
     let page = page(&records);
     let (_, table) = page.split_once("aria-label=\"Points by build\"").unwrap();
     let row = table.split("<tbody>").nth(1).unwrap();
-    assert!(row.starts_with("<tr><td>explicit</td>"), "{}", &row[..200]);
+    assert!(
+        row.starts_with("<tr><td>explicit nodes</td>"),
+        "{}",
+        &row[..200]
+    );
 }
 
 #[test]

@@ -129,6 +129,54 @@ fn features_of_structures_are_measured_and_shown() {
 }
 
 #[test]
+fn structures_of_packed_sets_and_archives_are_measured_as_those_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let packed = tapeloop(["pack", &sample, "-o", str_of(&at("set"))]).output();
+    assert!(packed.unwrap().status.success());
+    let tar = Command::new("tar")
+        .args(["-C", SAMPLES, "-cf", str_of(&at("set.tar")), "1ubi.pdb"])
+        .status();
+    assert!(tar.unwrap().success());
+    let measured = |input: &str| {
+        let out = tempfile::tempdir().unwrap();
+        let more = [
+            "--workloads",
+            "features,files",
+            "--input",
+            input,
+            "--set",
+            "features=[\"rg\"]",
+            "--set",
+            "structures.residues=200",
+        ];
+        let (output, code) = bench(out.path(), &more);
+        assert_eq!(code, 0, "{}", text(&output.stderr));
+        let records = record::read(&out.path().join("bench.jsonl")).unwrap();
+        let (files, features): (Vec<_>, Vec<_>) = records
+            .into_iter()
+            .partition(|record| record.point.unit == "files");
+        let amounts: Vec<_> = features
+            .iter()
+            .map(|record| record.figures().unwrap().amounts.atoms)
+            .collect();
+        (amounts, files.is_empty(), text(&output.stderr))
+    };
+    let (of_file, has_no_runs, _) = measured(&sample);
+    assert!(!of_file.is_empty() && !has_no_runs);
+    for input in ["set", "set.tar"] {
+        let (amounts, has_no_runs, said) = measured(str_of(&at(input)));
+        assert_eq!(amounts, of_file, "{input}");
+        assert!(has_no_runs, "{input}");
+        assert!(
+            said.contains("skipped the workload files"),
+            "{input}: {said}"
+        );
+    }
+}
+
+#[test]
 fn other_tools_are_measured_over_the_same_files() {
     let folder = tempfile::tempdir().unwrap();
     // It reads, and does nothing else; the list has to name the file.

@@ -62,6 +62,13 @@ const COMMANDS: &[(&str, i32, &str)] = &[
         1,
         "1ubo.pdb: no such file or folder (fix: did you mean `1ubi.pdb`?)",
     ),
+    ("tapeloop version", 2, "(type --version)"),
+    ("tapeloop 1ubi.pdb --json", 2, "tip: type --format json"),
+    (
+        "tapeloop 1ubi.pdb --format CSV | head -n 1",
+        0,
+        "source,structure,model,res_index",
+    ),
     (
         "tapeloop rum 1ubi.pdb",
         2,
@@ -171,6 +178,16 @@ const COMMANDS: &[(&str, i32, &str)] = &[
         1,
         "the archive is cut short",
     ),
+    (
+        "tapeloop run https://files.rcsb.org/download/4hhb.cif.gz",
+        1,
+        "fetch the file: curl -O https://files.rcsb.org/download/4hhb.cif.gz",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o 1ubi.pdb",
+        2,
+        "1ubi.pdb: this is a file, and a folder is to be made here",
+    ),
     // Options.
     (
         "tapeloop run 1ubi.pdb -o x --gpu",
@@ -202,9 +219,151 @@ const COMMANDS: &[(&str, i32, &str)] = &[
         0,
         "compute 18 features",
     ),
+    (
+        "tapeloop run 1ubi.pdb -o x --dry-run",
+        0,
+        "write the tables residues, chains and structures as parquet files to x",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --device cpu",
+        2,
+        "\"cpu\" names no device; for the CPU set backend = \"cpu\"",
+    ),
+    // The tables of contacts and ligands, and what is no feature.
+    (
+        "tapeloop run 1ubi.pdb -o x --features contacts",
+        2,
+        "set contacts.atom = \"ca\" or \"cb\"",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features ligands",
+        2,
+        "set ligands = \"keep\"",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features coordinates",
+        2,
+        "unknown name `coordinates` (a key, and no feature: coordinates = [\"ca\"])",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features ligand_dmin",
+        2,
+        "unknown name `ligand_dmin` (a column of the feature `ligands`: name that)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set contacts=ca",
+        2,
+        "`contacts` is a table, with the keys contacts.atom, contacts.cutoff",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set ligand=keep",
+        2,
+        "(did you mean `ligands`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set contacts.radius=8",
+        2,
+        "the table has the keys contacts.atom, contacts.cutoff",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set contacts.atoms=ca",
+        2,
+        "(did you mean `contacts.atom`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set ligands=true",
+        2,
+        "must be one of \"drop\", \"keep\", not a boolean",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set coordinates=calpha",
+        2,
+        "is not one of \"ca\", \"cb\", \"backbone\"",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set tables.written=contact",
+        2,
+        "there is no table \"contact\" (did you mean `contacts`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set 'tables.written=[\"residues\", \"contacts\"]'",
+        2,
+        "names contacts, a table without rows: there are contacts if contacts.atom is set",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --where 'ligand_dmin < 4'",
+        2,
+        "set ligands = \"keep\"; a list of features has to name `ligands` too",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features rg --where 'sasa < 4'",
+        2,
+        "let `features` name `sasa`",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o - --set contacts.atom=ca --set tables.written=contacts | head -n 1",
+        0,
+        "res_index_i,res_index_j,distance",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o - --set 'tables.written=[\"chains\", \"structures\"]'",
+        2,
+        "standard output holds one table, and `tables.written` names chains and structures",
+    ),
+    (
+        "tapeloop 1ubi.pdb --where 'sasa > 0' --features sasa | head -n 1",
+        0,
+        "1ubi: ",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o both --set contacts.atom=cb --set ligands=keep && ls both",
+        0,
+        "contacts",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o both --set contacts.atom=cb --set ligands=keep -v 2>&1",
+        0,
+        "of parquet: residues, chains, structures, contacts and ligands)",
+    ),
     // Other commands.
     ("tapeloop features", 0, "contact_number"),
     ("tapeloop features --json", 0, "\"name\": \"torsions\""),
+    (
+        "tapeloop features contacts",
+        0,
+        "settings  contacts.atom = \"none\"",
+    ),
+    (
+        "tapeloop features contact",
+        2,
+        "unknown name `contact` (did you mean `contacts`?)",
+    ),
+    (
+        "tapeloop graph 1ubi.pdb",
+        2,
+        "1ubi.pdb: this is no config file, and the command reads no structures",
+    ),
+    (
+        "tapeloop graph -o graph.svg",
+        2,
+        "tip: type > FILE: this command prints to standard output",
+    ),
+    (
+        "tapeloop bench nowhere/ -o bench-out",
+        1,
+        "nowhere: no such file or folder",
+    ),
+    ("ls bench-out", 2, "bench-out"),
+    (
+        "tapeloop bench --dry-run --workloads features",
+        2,
+        "the workloads features and files need structures",
+    ),
+    (
+        "tapeloop bench structures --dry-run --workloads features",
+        0,
+        "features ring graph",
+    ),
     (
         "tapeloop features --slots 4",
         2,
@@ -228,6 +387,22 @@ const COMMANDS: &[(&str, i32, &str)] = &[
         "tapeloop paint 1ubi.pdb sasa -o painted.pdb",
         2,
         "the file exists",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb sasa other.pdb",
+        2,
+        "tip: type -o other.pdb",
+    ),
+    ("tapeloop paint 1ubi.pdb sasa -o - | head -n 1", 0, "HEADER"),
+    (
+        "tapeloop paint structures sasa -o -",
+        2,
+        "standard output holds one file",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb ligand_dmin -o ligand.pdb",
+        2,
+        "set ligands = \"keep\"",
     ),
     (
         "tapeloop paint 1ubi.pdb wcn -o wcn.pdb --verbose 2>&1",
