@@ -94,10 +94,11 @@ fn whole_runs_are_measured_by_the_kind_of_work() {
     assert_eq!(last["config"]["features"], serde_json::json!(["rg"]));
 
     let (output, code) = bench(folder.path(), &[&files[..], &["--dry-run"]].concat());
-    assert_eq!(
-        (text(&output.stdout).as_str(), code),
-        ("", 0),
-        "there is no input"
+    assert_eq!((text(&output.stdout).as_str(), code), ("", 2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("name files or folders with --input"),
+        "{said}"
     );
 }
 
@@ -126,6 +127,18 @@ fn features_of_structures_are_measured_and_shown() {
         // Two ubiquitins of 76 residues fit.
         assert_eq!((amounts.structures, amounts.residues), (2.0, 152.0));
     }
+}
+
+#[test]
+fn whole_runs_are_measured_over_files_that_are_named_from_the_current_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["rounds=1", "repetition_ms=1", "features=[\"rg\"]"];
+    let small = small.iter().flat_map(|it| ["--set", it]);
+    let mut bench = tapeloop(["bench", "1ubi.pdb", "--workloads", "files"]);
+    bench.args(["--backend", "cpu", "--quiet", "-o", str_of(folder.path())]);
+    let output = bench.args(small).current_dir(SAMPLES).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(folder.path().join("report.html").exists());
 }
 
 #[test]
@@ -339,13 +352,15 @@ fn mistakes_in_a_benchmark_config_name_the_key() {
         "launch.vary_elements=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
     let all = ["--axes", axes, "--set", &many, "--set", sizes];
     wrong(&all, "--full");
-    wrong(
-        &[
-            "--workloads",
-            "features",
-            "--input",
-            &format!("{SAMPLES}/none.pdb"),
-        ],
-        "no structures to measure",
+    // Nothing is made before the inputs are known.
+    let made = folder.path().join("made");
+    let missing = format!("{SAMPLES}/none.pdb");
+    let (output, code) = bench(&made, &["--workloads", "features", "--input", &missing]);
+    let error = text(&output.stderr);
+    assert_eq!(code, 1, "{error}");
+    assert!(
+        error.contains("none.pdb: no such file or folder"),
+        "{error}"
     );
+    assert!(!made.exists());
 }

@@ -182,7 +182,7 @@ fn what_has_no_ligands_refuses_to_keep_them() {
 #[test]
 fn a_run_without_metals_says_so_and_nothing_of_ligands() {
     let folder = tempfile::tempdir().unwrap();
-    let file = format!("{SAMPLES}/4e43.pdb.gz");
+    let file = format!("{SAMPLES}/1hvr.pdb.gz");
     let keep = ["--set", "ligands=keep", "--verbose", "-o"];
     let output = run_well(&[&[&*file], &keep[..], &[str_of(folder.path())]].concat());
     let said = text(&output.stderr);

@@ -127,62 +127,69 @@ fn measure(
         records.extend(measured);
         Ok(())
     };
-    for (work, points) in plan {
-        let bar = progress(work.name(), quiet);
-        let go_on = |number: usize, all: usize, point: &Point| {
-            bar.set_length(all as u64);
-            bar.set_position(number as u64);
-            bar.set_message(point.to_string());
-            !interrupt.stops_here()
-        };
-        keep(match (&structures, work) {
-            (Some(structures), Work::Features) => {
-                let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
-                session.measure(points, batches, go_on)
-            }
-            _ => session.measure(points, synthetic, go_on),
-        })?;
-        bar.finish_and_clear();
-    }
-    let of_files = structures.iter().find_map(|structures| {
-        let files = structures.files.as_ref()?;
-        Some((structures, files))
-    });
-    if (files || !tools.is_empty()) && has_input && of_files.is_none() {
-        tracing::warn!(
-            "skipped the workload files: it and other programs read files, and some inputs are \
-             members of archives or of packed sets"
-        );
-    }
-    if let Some((structures, paths)) = of_files {
-        let work = FileWork {
-            paths,
-            set: &structures.set,
-            reading: config.reading,
-            features: &config.features,
-            run_settings: config.run_settings(),
-            folder: config.output.join("programs"),
-            rounds: config.settings.rounds,
-            on_cuda: session.run.backend == "cuda",
-        };
-        let mut programs: Vec<Option<&mut ReferenceProgram>> = tools.iter_mut().map(Some).collect();
-        if files && programs.is_empty() {
-            programs.push(None);
-        }
-        for program in programs {
-            let bar = progress("files", quiet);
-            keep(work.measure(program, &session.run, |task| {
-                bar.set_message(task.to_owned());
+    let mut measure_all = || -> Result<()> {
+        for (work, points) in plan {
+            let bar = progress(work.name(), quiet);
+            let go_on = |number: usize, all: usize, point: &Point| {
+                bar.set_length(all as u64);
+                bar.set_position(number as u64);
+                bar.set_message(point.to_string());
                 !interrupt.stops_here()
-            })?)?;
+            };
+            keep(match (&structures, work) {
+                (Some(structures), Work::Features) => {
+                    let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
+                    session.measure(points, batches, go_on)
+                }
+                _ => session.measure(points, synthetic, go_on),
+            })?;
             bar.finish_and_clear();
         }
-    }
+        let of_files = structures.iter().find_map(|structures| {
+            let files = structures.files.as_ref()?;
+            Some((structures, files))
+        });
+        if (files || !tools.is_empty()) && has_input && of_files.is_none() {
+            tracing::warn!(
+                "skipped the workload files: it and other programs read files, and some inputs are \
+                 members of archives or of packed sets"
+            );
+        }
+        if let Some((structures, paths)) = of_files {
+            let work = FileWork {
+                paths,
+                set: &structures.set,
+                reading: config.reading,
+                features: &config.features,
+                run_settings: config.run_settings(),
+                folder: config.output.join("programs"),
+                rounds: config.settings.rounds,
+                on_cuda: session.run.backend == "cuda",
+            };
+            let mut programs: Vec<Option<&mut ReferenceProgram>> =
+                tools.iter_mut().map(Some).collect();
+            if files && programs.is_empty() {
+                programs.push(None);
+            }
+            for program in programs {
+                let bar = progress("files", quiet);
+                keep(work.measure(program, &session.run, |task| {
+                    bar.set_message(task.to_owned());
+                    !interrupt.stops_here()
+                })?)?;
+                bar.finish_and_clear();
+            }
+        }
+        Ok(())
+    };
+    let measured = measure_all();
     if records.is_empty() {
-        return Ok(INTERRUPTED);
+        return measured.map(|()| INTERRUPTED);
     }
     let page = config.output.join(REPORT);
     files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
+    // The page has what was measured before the error.
+    measured?;
     if !quiet {
         say(&report::text(&records)?);
         say(&format!("\n{}\n", shown(&page)));

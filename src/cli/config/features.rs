@@ -1,7 +1,7 @@
 //! The keys that choose features, and the settings that each feature declares.
 
 use super::resolver::Resolver;
-use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting};
+use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName};
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 
@@ -76,11 +76,17 @@ fn instead_of(name: &str) -> String {
 /// The feature that a column belongs to.
 pub(crate) struct ColumnPlace {
     pub(crate) feature: FeatureName,
+    table: TableName,
     /// A key and the value that gives the feature the column, if it lacks the column by default.
     pub(crate) setting: Option<(&'static str, Json)>,
 }
 
 impl ColumnPlace {
+    /// Whether the column is of the table of residues.
+    pub(crate) fn is_of_residues(&self) -> bool {
+        self.table == TableName::Residues
+    }
+
     /// What a config has to say for the column to be computed.
     pub(crate) fn how_to_compute(&self) -> String {
         let feature = self.feature.name();
@@ -103,8 +109,12 @@ pub(crate) fn feature_of_column(name: &str) -> Option<ColumnPlace> {
             false => None,
         };
         let columns = config.columns_of(feature);
-        let has_column = columns.iter().any(|column| column.name == name);
-        has_column.then_some(ColumnPlace { feature, setting })
+        let column = columns.iter().find(|column| column.name == name)?;
+        Some(ColumnPlace {
+            feature,
+            table: column.table,
+            setting,
+        })
     })
 }
 

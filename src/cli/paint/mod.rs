@@ -136,7 +136,9 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
                 of_feature.join(", ")
             )));
         }
-        if let Some(place) = feature_of_column(name) {
+        if let Some(place) = feature_of_column(name)
+            && place.is_of_residues()
+        {
             let message = format!("`{name}` is not computed with these settings");
             return Err(Error::usage(message).fix(place.how_to_compute()));
         }

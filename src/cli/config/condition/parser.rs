@@ -7,7 +7,7 @@
 //! test = FLAG | COLUMN ( OPERATOR VALUE | "is" ["not"] "null" | ["not"] "in" "(" VALUE {"," VALUE} ")" )
 //! ```
 
-use super::super::features::feature_of_column;
+use super::super::features::{ColumnPlace, feature_of_column};
 use super::super::suggest::did_you_mean;
 use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
 use crate::error::{Error, Result, excerpt};
@@ -298,7 +298,7 @@ impl<'a> Parser<'a> {
         let name = other.map_or(word, |(_, name)| name);
         let Some(&column) = self.columns.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = self.columns.iter().map(|(known, _)| *known).collect();
-            let place = feature_of_column(name);
+            let place = feature_of_column(name).filter(ColumnPlace::is_of_residues);
             let hint = match place {
                 Some(_) => String::new(),
                 None => did_you_mean(word, &known),
