@@ -89,6 +89,7 @@ fn whole_runs_are_measured_by_the_kind_of_work() {
     }
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("s per million atoms"));
+    assert!(page.contains("1 thread, unless a row differs") && !page.contains("0 slots"));
     let last = fs::read_to_string(folder.path().join("programs/run/run.json")).unwrap();
     let last: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert_eq!(last["config"]["features"], serde_json::json!(["rg"]));
