@@ -4,6 +4,7 @@ use super::Reduction;
 use super::condition::Condition;
 use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
+use super::suggest::did_you_mean;
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
 
@@ -223,7 +224,9 @@ fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
     let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
     let wrong = names.iter().find(|name| !all.contains(&name.as_str()));
     if wrong.is_some() || names.is_empty() {
-        let found = wrong.map_or("no table".to_owned(), |name| format!("\"{name}\""));
+        let found = wrong.map_or("no table is named".to_owned(), |name| {
+            format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
+        });
         keys.problem(KEY, format!("{found}; take some of {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));
