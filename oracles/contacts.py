@@ -120,8 +120,28 @@ def least_squares(model, pairs):
     return squares
 
 
+def near_residues(model, cutoff):
+    """Pairs (i, j), i < j, of residues with heavy atoms nearer than `cutoff` A; cKDTree."""
+    atoms = np.flatnonzero(model.atom_residue >= 0)
+    near = near_pairs(model.atom_xyz[atoms], cutoff)
+    pairs = np.sort(model.atom_residue[atoms][near], axis=1)
+    return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
+
+
 def angstrom(squares):
     return (np.sqrt(squares) / 1000).astype(np.float32).astype(float)
+
+
+def pair_columns(model, names, pairs):
+    """The columns of two residues that tables of pairs share."""
+    i, j = pairs.T
+    same, position = model.chain[i] == model.chain[j], positions(model)
+    return {
+        names[0]: i.astype(float),
+        names[1]: j.astype(float),
+        "same_chain": same.astype(float),
+        "separation": np.where(same, position[j] - position[i], np.nan),
+    }
 
 
 @oracle(
@@ -133,26 +153,29 @@ def angstrom(squares):
     ),
 )
 def contacts(model, settings):
-    """Pairs of residues whose C-alphas, or C-betas, are within the cutoff; cKDTree."""
-    if settings.contacts["atom"] == "ca":
-        xyz, there = model.xyz["ca"], model.has["ca"]
-    elif settings.contacts["atom"] == "cb":
-        xyz, there = virtual_c_beta(model)
-    else:
+    """Pairs of residues within the cutoff by C-alphas, C-betas or heavy atoms; cKDTree."""
+    atom, cutoff = settings.contacts["atom"], settings.contacts["cutoff"]
+    own_chain = settings.contacts["chains"] == "own"
+    if atom == "none":
         return {}
-    rows = np.flatnonzero(there)
-    pairs = np.sort(rows[near_pairs(xyz[rows], settings.contacts["cutoff"])], axis=1)
-    same = model.chain[pairs[:, 0]] == model.chain[pairs[:, 1]]
-    if settings.contacts["chains"] == "own":
-        pairs, same = pairs[same], same[same]
-    i, j = pairs.T
-    delta, position = xyz[i] - xyz[j], positions(model)
-    columns = {
-        "res_index_i": i.astype(float),
-        "res_index_j": j.astype(float),
-        "distance": angstrom((delta * delta).sum(axis=1)),
-        "min_distance": angstrom(least_squares(model, pairs)),
-        "same_chain": same.astype(float),
-        "separation": np.where(same, position[j] - position[i], np.nan),
-    }
+    if atom == "any":
+        xyz, there = None, None
+    elif atom == "ca":
+        xyz, there = model.xyz["ca"], model.has["ca"]
+    else:
+        xyz, there = virtual_c_beta(model)
+    if atom == "any":
+        pairs = near_residues(model, cutoff)
+    else:
+        rows = np.flatnonzero(there)
+        pairs = np.sort(rows[near_pairs(xyz[rows], cutoff)], axis=1)
+        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    if own_chain:
+        pairs = pairs[model.chain[pairs[:, 0]] == model.chain[pairs[:, 1]]]
+    squares = least_squares(model, pairs)
+    columns = pair_columns(model, ("res_index_i", "res_index_j"), pairs)
+    columns["min_distance"] = columns["distance"] = angstrom(squares)
+    if atom != "any":
+        delta = xyz[pairs[:, 0]] - xyz[pairs[:, 1]]
+        columns["distance"] = angstrom((delta * delta).sum(axis=1))
     return {name: Values(values) for name, values in columns.items()}

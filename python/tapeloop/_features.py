@@ -67,7 +67,8 @@ class Features:
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
-                ``contacts.atom``) or ``variants``.
+                ``contacts.atom``),
+                ``ligands`` (with ``ligands="keep"``) or ``variants``.
 
         Yields:
             Record batches of some ten thousand rows, in the order of the inputs.

@@ -16,8 +16,8 @@ pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
-/// Units of room for rows of contacts, of a number of rows that follows from the cutoff.
-pub(super) const CONTACT_ROOM: usize = 6;
+/// Units of room for rows of pairs of residues, each of a number of rows that the table sets.
+pub(super) const PAIR_ROOM: usize = 6;
 pub(super) const LIGANDS: usize = 7;
 pub(super) const AXES: [&str; 8] = [
     "residues",
@@ -26,7 +26,7 @@ pub(super) const AXES: [&str; 8] = [
     "tiles",
     "chains",
     "cells",
-    "contact_room",
+    "pair_room",
     "ligands",
 ];
 

@@ -30,6 +30,7 @@ mod kernels;
 mod layout;
 mod ligands;
 mod pack;
+mod pairs;
 mod protrusion;
 mod radius_of_gyration;
 mod reals;
@@ -50,8 +51,7 @@ use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
-    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, LIGANDS, RESIDUES, STRUCTURES, TILE,
-    TILES,
+    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES, TILE, TILES,
 };
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -117,16 +117,16 @@ impl Features {
         lengths[TILES] = residues / TILE + structures;
         lengths[CHAINS] = (residues / 2).clamp(1, CHAINS_MAX);
         lengths[CELLS] = lengths[ATOMS].saturating_add(structures.saturating_mul(grid::SLACK));
-        lengths[CONTACT_ROOM] = residues;
+        lengths[PAIR_ROOM] = residues;
         lengths[LIGANDS] = residues;
         Extent::from(lengths)
     }
 
-    /// A capacity with `factor` times the room for contacts.
+    /// A capacity with `factor` times the room for pairs of residues.
     #[cfg(feature = "cli")]
-    pub(crate) fn with_contact_room(capacity: Extent, factor: u32) -> Extent {
-        let room = capacity[CONTACT_ROOM].saturating_mul(factor);
-        capacity.with(CONTACT_ROOM, room)
+    pub(crate) fn with_pair_room(capacity: Extent, factor: u32) -> Extent {
+        let room = capacity[PAIR_ROOM].saturating_mul(factor);
+        capacity.with(PAIR_ROOM, room)
     }
 
     /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: a
@@ -220,12 +220,11 @@ impl Workload for Features {
         pool: Option<&ThreadPool>,
     ) -> Option<Result<Vec<FeatureTable>>> {
         let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
-        let (columns, contacts) = buffers.read(views, &items, pool);
+        let (columns, pairs) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
-        let table = |((at, extent), contacts)| {
-            FeatureTable::new(Arc::clone(&columns), at, extent, contacts)
-        };
-        Some(Ok(items.into_iter().zip(contacts).map(table).collect()))
+        let table =
+            |((at, extent), pairs)| FeatureTable::new(Arc::clone(&columns), at, extent, pairs);
+        Some(Ok(items.into_iter().zip(pairs).map(table).collect()))
     }
 
     fn outgrown(
@@ -234,11 +233,13 @@ impl Workload for Features {
         items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
-        let Some(contacts) = &buffers.contacts else {
+        if buffers.pairs.is_empty() {
             return Ok(Vec::new());
-        };
+        }
         let needed = |(index, BatchItem { at, extent, .. }): (usize, BatchItem<'_, Input>)| {
-            Some((index, contacts.outgrown(views, at, extent)?))
+            let tables = buffers.pairs.iter();
+            let units = tables.filter_map(|pairs| pairs.outgrown(views, at, extent));
+            Some((index, extent.with(PAIR_ROOM, units.max()?)))
         };
         Ok(items.enumerate().filter_map(needed).collect())
     }

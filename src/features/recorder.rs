@@ -2,7 +2,6 @@
 //! buffers that several features need are computed once.
 
 use super::columns::TableName;
-use super::contacts::{ContactBuffers, ContactColumns};
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::kernels::{BuiltIn, WithCode};
@@ -10,9 +9,10 @@ use super::layout::{
     ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, RESIDUES, ResidueSpan, STRUCTURES,
     SideChain, StructureSpan, TILES, Tile,
 };
+use super::pairs::PairTable;
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
-use super::table::SharedColumns;
+use super::table::{PairRows, SharedColumns};
 use crate::error::Result;
 use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
@@ -20,25 +20,24 @@ use crate::workload::{Extent, ReadViews};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::any::Any;
-use std::ops::Range;
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
 pub struct FeatureBuffers {
     pub(super) inputs: Inputs,
     pub(super) results: Vec<(TableName, ResultColumn)>,
-    pub(super) contacts: Option<ContactBuffers>,
+    pub(super) pairs: Vec<PairTable>,
 }
 
 impl FeatureBuffers {
     /// The columns of all rows that the views span, and for each of `items`, the parts of a batch by
-    /// their starts and lengths, its rows of contacts.
+    /// their starts and lengths, its rows of pairs.
     pub(super) fn read(
         &self,
         views: &ReadViews<'_>,
         items: &[(Extent, Extent)],
         pool: Option<&ThreadPool>,
-    ) -> (SharedColumns, Vec<Range<usize>>) {
+    ) -> (SharedColumns, Vec<PairRows>) {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
@@ -48,14 +47,10 @@ impl FeatureBuffers {
         for (table, values) in columns {
             shared.0[table as usize].push(values);
         }
-        let Some(buffers) = self.contacts else {
-            return (shared, vec![0..0; items.len()]);
-        };
-        let mut contacts = ContactColumns::default();
-        let read =
-            |&(at, extent): &(Extent, Extent)| buffers.read(views, at, extent, &mut contacts);
-        let rows = items.iter().map(read).collect();
-        shared.0[TableName::Contacts as usize] = contacts.into_values();
+        let mut rows = vec![PairRows::default(); items.len()];
+        for pairs in &self.pairs {
+            pairs.read(views, items, &mut rows, &mut shared);
+        }
         (shared, rows)
     }
 }
@@ -390,12 +385,12 @@ impl<'a> FeatureRecorder<'a> {
         buffer
     }
 
-    /// The room of each structure for rows of contacts, `[structures, 2]`: the first row, and the
-    /// number of rows, of which a unit of room has `rows_per_unit`.
-    pub(super) fn contact_rooms(&mut self, rows_per_unit: usize) -> Buffer<u32> {
-        let rooms = self.recorder.upload_buffer("contact_rooms", STRUCTURES, 2);
+    /// The room of each structure for rows of pairs, `[structures, 2]`: the first row, and the number
+    /// of rows, of which a unit of room has `rows_per_unit`.
+    pub(super) fn pair_rooms(&mut self, name: &str, rows_per_unit: usize) -> Buffer<u32> {
+        let rooms = self.recorder.upload_buffer(name, STRUCTURES, 2);
         self.recorder.upload(rooms);
-        self.buffers.inputs.contact_rooms = Some((rooms, rows_per_unit));
+        self.buffers.inputs.pair_rooms.push((rooms, rows_per_unit));
         rooms
     }
 

@@ -3,9 +3,9 @@
 //! downloaded.
 
 use super::columns::TableName;
-use super::contacts::CONTACT_COLUMNS;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
+use super::pairs::PairTable;
 use super::reals::Reals;
 use super::recorder::FeatureRecorder;
 use super::table::Values;
@@ -197,7 +197,7 @@ impl FeatureRecorder<'_> {
 
     /// The number of columns so far.
     pub(super) fn column_count(&self) -> usize {
-        let contacts = self.buffers.contacts.map_or(0, |_| CONTACT_COLUMNS);
-        self.buffers.results.len() + contacts
+        let pairs = self.buffers.pairs.iter();
+        self.buffers.results.len() + pairs.map(PairTable::column_count).sum::<usize>()
     }
 }

@@ -1,7 +1,7 @@
 //! Tables of results: columns that the structures of a batch share, and each structure's rows.
 
 use super::columns::TableName;
-use super::layout::{CHAINS, CONTACT_ROOM, LIGANDS, RESIDUES, STRUCTURES};
+use super::layout::{CHAINS, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES};
 use crate::workload::Extent;
 use std::fmt;
 use std::ops::Range;
@@ -37,6 +37,12 @@ pub(crate) enum Values {
     Real(Vec<f32>),
 }
 
+/// The tables with a row for each pair of residues.
+pub(super) const PAIR_TABLES: [TableName; 1] = [TableName::Contacts];
+
+/// A structure's rows of each of [`PAIR_TABLES`].
+pub(super) type PairRows = [Range<usize>; PAIR_TABLES.len()];
+
 impl TableName {
     /// All tables.
     pub const ALL: [TableName; 5] = [
@@ -53,23 +59,23 @@ impl TableName {
             TableName::Residues => RESIDUES,
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
-            TableName::Contacts => CONTACT_ROOM,
+            TableName::Contacts => PAIR_ROOM,
             TableName::Ligands => LIGANDS,
         }
     }
 }
 
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on, and has these rows of contacts.
-    pub(crate) fn new(
+    /// The rows of the structure that spans `extent` from `at` on, and has these rows of pairs.
+    pub(super) fn new(
         columns: Arc<SharedColumns>,
         at: Extent,
         extent: Extent,
-        contacts: Range<usize>,
+        pairs: PairRows,
     ) -> Self {
         let rows = TableName::ALL.map(|table| {
-            if table == TableName::Contacts {
-                return contacts.clone();
+            if let Some(at) = PAIR_TABLES.iter().position(|own| *own == table) {
+                return pairs[at].clone();
             }
             let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
             start..start + rows
@@ -171,9 +177,9 @@ mod tests {
         ]));
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
-            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, 0..2),
-            FeatureTable::new(Arc::clone(&columns), first, second, 2..3),
-            FeatureTable::new(columns, extent(5, 3, 2), third, 3..3),
+            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, [0..2]),
+            FeatureTable::new(Arc::clone(&columns), first, second, [2..3]),
+            FeatureTable::new(columns, extent(5, 3, 2), third, [3..3]),
         ]
     }
 

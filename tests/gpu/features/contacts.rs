@@ -3,15 +3,16 @@
 use super::*;
 use tapeloop::features::ContactPoint;
 
-/// Contacts of C-alphas, and of C-betas of one chain.
-pub(super) fn configs() -> [FeatureConfig; 2] {
-    [ContactPoint::Ca, ContactPoint::Cb].map(|point| {
+/// Contacts of C-alphas, of C-betas of one chain, and of heavy atoms.
+pub(super) fn configs() -> [FeatureConfig; 4] {
+    use ContactPoint::{Any, Ca, Cb};
+    [(Ca, false), (Cb, true), (Any, false), (Any, true)].map(|(point, own_chain)| {
         let mut config = FeatureConfig {
             features: vec![FeatureName::Contacts, FeatureName::ContactNumber],
             ..FeatureConfig::default()
         };
         config.contacts.point = point;
-        config.contacts.own_chain = point == ContactPoint::Cb;
+        config.contacts.own_chain = own_chain;
         config
     })
 }
