@@ -80,7 +80,14 @@ struct ByPoints {
         });
     }
 
-    // The squared distance of another residue.
+    // Whether a residue of the structure is one that the search is for, at any distance.
+    __device__ inline bool is_wanted(unsigned other) const
+    {
+        const Atom there = points[other];
+        return other != own && present(there) && !(own_chain && !same_chain(there.tag, point.tag));
+    }
+
+    // The squared distance of a residue that is wanted.
     __device__ inline unsigned long long square(unsigned other) const
     {
         return squared_apart(points[other], point);
@@ -132,6 +139,12 @@ struct ByAtoms {
                 visit(is_one, other);
             }
         }
+    }
+
+    __device__ inline bool is_wanted(unsigned other) const
+    {
+        return other != own && residues[other].atom_count > 0
+            && !(own_chain && residues[other].chain != residue.chain);
     }
 
     __device__ inline unsigned long long square(unsigned other) const

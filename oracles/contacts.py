@@ -128,6 +128,44 @@ def near_residues(model, cutoff):
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
 
 
+def all_squares(model, xyz, there, rows):
+    """Squared distances of some residues from all, infinite from those without a place; cdist.
+
+    By the points `xyz`, or by the nearest heavy atoms without them.
+    """
+    from scipy.spatial.distance import cdist
+
+    if xyz is not None:
+        squares = cdist(xyz[rows].astype(float), xyz.astype(float), "sqeuclidean")
+        squares[:, ~there] = np.inf
+        return squares
+    atoms = np.flatnonzero(model.atom_residue >= 0)
+    atoms = atoms[np.argsort(model.atom_residue[atoms], kind="stable")]
+    placed, firsts = np.unique(model.atom_residue[atoms], return_index=True)
+    others = model.atom_xyz[atoms].astype(float)
+    squares = np.full((len(rows), len(model)), np.inf)
+    for at, row in enumerate(rows):
+        own = model.atom_xyz[model.residue_atoms[row]].astype(float)
+        least = cdist(own, others, "sqeuclidean").min(axis=0)
+        squares[at, placed] = np.minimum.reduceat(least, firsts)
+    return squares
+
+
+def nearest_pairs(model, xyz, there, count, own_chain):
+    """Pairs (i, j), j the nearest residues of i, by distance and then by index."""
+    pairs = [np.zeros((0, 2), dtype=int)]
+    for rows in np.array_split(np.flatnonzero(there), len(model) // 128 + 1):
+        squares = all_squares(model, xyz, there, rows)
+        squares[np.arange(len(rows)), rows] = np.inf
+        if own_chain:
+            squares[model.chain[rows][:, None] != model.chain[None, :]] = np.inf
+        order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        kept = np.isfinite(np.take_along_axis(squares, order, axis=1))
+        first = np.broadcast_to(rows[:, None], order.shape)
+        pairs.append(np.stack([first[kept], order[kept]], axis=1))
+    return np.concatenate(pairs)
+
+
 def angstrom(squares):
     return (np.sqrt(squares) / 1000).astype(np.float32).astype(float)
 
@@ -153,18 +191,20 @@ def pair_columns(model, names, pairs):
     ),
 )
 def contacts(model, settings):
-    """Pairs of residues within the cutoff by C-alphas, C-betas or heavy atoms; cKDTree."""
-    atom, cutoff = settings.contacts["atom"], settings.contacts["cutoff"]
+    """Pairs of residues within the cutoff, or nearest residues, by C-alphas, C-betas or atoms."""
+    atom, cutoff, nearest = (settings.contacts[key] for key in ("atom", "cutoff", "nearest"))
     own_chain = settings.contacts["chains"] == "own"
     if atom == "none":
         return {}
     if atom == "any":
-        xyz, there = None, None
+        xyz, there = None, np.array([len(own) > 0 for own in model.residue_atoms], dtype=bool)
     elif atom == "ca":
         xyz, there = model.xyz["ca"], model.has["ca"]
     else:
         xyz, there = virtual_c_beta(model)
-    if atom == "any":
+    if nearest:
+        pairs = nearest_pairs(model, xyz, there, nearest, own_chain)
+    elif atom == "any":
         pairs = near_residues(model, cutoff)
     else:
         rows = np.flatnonzero(there)

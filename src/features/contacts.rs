@@ -5,13 +5,20 @@ mod search;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{contact_degrees, contact_rows, near_residue_degrees, near_residue_rows};
-use super::layout::RESIDUES;
+use super::kernels::{
+    CellBuffers, contact_degrees, contact_rows, near_residue_degrees, near_residue_rows,
+    nearest_points, nearest_residues,
+};
+use super::layout::{Atom, REACH, RESIDUES};
 use super::recorder::FeatureRecorder;
 use crate::error::{Error, Result};
+use crate::record::Buffer;
 
 /// The largest cutoff, in A: the distances of atoms of the residues stay within 32 bits.
 const CUTOFF_MAX: u32 = 30;
+
+/// The most neighbours of a residue.
+const NEAREST_MAX: u32 = 64;
 
 /// C-alphas in a cubic A of a compact protein, with some to spare.
 const DENSITY: f64 = 0.008;
@@ -26,6 +33,9 @@ pub struct Contacts {
     pub point: ContactPoint,
     /// Residues that are closer than this are in contact; at most 30 A.
     pub cutoff: Cutoff,
+    /// Instead of those within the cutoff, so many nearest residues of each residue; at most 64. 0
+    /// for the cutoff.
+    pub nearest: u32,
     /// Whether both residues are of the same chain.
     pub own_chain: bool,
 }
@@ -54,6 +64,7 @@ impl Default for Contacts {
         Contacts {
             point: ContactPoint::None,
             cutoff: Cutoff::of_angstrom(10),
+            nearest: 0,
             own_chain: false,
         }
     }
@@ -76,6 +87,14 @@ impl Contacts {
         let sphere = 4.0 / 3.0 * std::f64::consts::PI * radius.powi(3);
         (0.5 * DENSITY * sphere) as usize + 2
     }
+
+    /// The distance of the first search for nearest residues, in 0.001 A: near the surface of a
+    /// compact protein it finds enough. The results do not depend on it.
+    fn first_reach(&self) -> u32 {
+        let sphere = 2.5 * f64::from(self.nearest) / DENSITY;
+        let radius = (sphere * 3.0 / 4.0 / std::f64::consts::PI).cbrt();
+        ((radius - self.nearer()).max(4.0) * 1000.0).min(f64::from(REACH)) as u32
+    }
 }
 
 impl Feature for Contacts {
@@ -84,7 +103,9 @@ impl Feature for Contacts {
             summary: "A table of the pairs of residues that are near; only where contacts.atom is \
                       chosen.",
             formula: "pairs i < j of residues of the model with d(i, j) < R, d the distance of \
-                      their C-alphas or C-betas, or with \"any\" of the nearest heavy atoms; \
+                      their C-alphas or C-betas, or with \"any\" of the nearest heavy atoms; with \
+                      contacts.nearest = k rows i -> j instead, j the k residues with the least \
+                      d(i, j), whatever R, of equally near ones those with the lower index first; \
                       min_distance: the least distance of a heavy atom of i and one of j",
             source: "",
             needs: &[],
@@ -92,12 +113,14 @@ impl Feature for Contacts {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
+        let nearest = Setting::Integer(i64::from(self.nearest), 0..=i64::from(NEAREST_MAX));
         vec![
             (
                 "contacts.atom",
                 Setting::Choice(POINTS[self.point as usize], POINTS),
             ),
             ("contacts.cutoff", Setting::Length(self.cutoff)),
+            ("contacts.nearest", nearest),
             (
                 "contacts.chains",
                 Setting::Choice(CHAINS[usize::from(self.own_chain)], CHAINS),
@@ -112,6 +135,10 @@ impl Feature for Contacts {
             ("contacts.atom", Setting::Choice("cb", _)) => self.point = ContactPoint::Cb,
             ("contacts.atom", Setting::Choice("any", _)) => self.point = ContactPoint::Any,
             ("contacts.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
+            ("contacts.nearest", Setting::Integer(count, _)) => {
+                value.check(key)?;
+                self.nearest = *count as u32;
+            }
             ("contacts.chains", Setting::Choice("all", _)) => self.own_chain = false,
             ("contacts.chains", Setting::Choice("own", _)) => self.own_chain = true,
             _ => return Err(unknown(key)),
@@ -136,9 +163,13 @@ impl Feature for Contacts {
             ColumnDecl::residue(name, ColumnKind::Real, "A", about)
                 .reference(Tolerance::relative(1e-6))
         };
+        let second = match self.nearest {
+            0 => "the second residue of the pair".to_owned(),
+            count => format!("one of the {count} nearest residues of the first"),
+        };
         let columns = [
             index("res_index_i", "the first residue of the pair"),
-            index("res_index_j", "the second residue of the pair"),
+            index("res_index_j", &second),
             distance("distance", what),
             distance(
                 "min_distance",
@@ -155,8 +186,12 @@ impl Feature for Contacts {
             ContactPoint::None => return,
             ContactPoint::Ca => (r.ca(), r.ca_cells()),
             ContactPoint::Cb => (r.cb(), r.cb_cells()),
+            ContactPoint::Any if self.nearest > 0 => return self.record_nearest_residues(r),
             ContactPoint::Any => return self.record_near_residues(r),
         };
+        if self.nearest > 0 {
+            return self.record_nearest_points(r, points, cells);
+        }
         let cutoff = self.cutoff.milli_angstrom();
         let own_chain = u32::from(self.own_chain);
         let degrees = r.device::<i32>("contact_degrees", RESIDUES, 1);
@@ -242,5 +277,58 @@ impl Contacts {
         };
         r.launch_warps(RESIDUES, args);
         r.list_pairs(TableName::Contacts, &lists, vec![min_distances; 2]);
+    }
+
+    /// The nearest residues of each, by points.
+    fn record_nearest_points(
+        &self,
+        r: &mut FeatureRecorder<'_>,
+        points: Buffer<Atom>,
+        cells: CellBuffers,
+    ) {
+        let count = self.nearest as usize;
+        let partners = r.partners("contact", RESIDUES, count);
+        let distances = r.pair_reals("contact_distances", RESIDUES, count);
+        let min_distances = r.pair_reals("contact_min_distances", RESIDUES, count);
+        let args = nearest_points::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            atoms: r.atoms(),
+            points,
+            cells,
+            partners,
+            distances,
+            min_distances,
+            count: self.nearest,
+            reach: self.first_reach(),
+            own_chain: u32::from(self.own_chain),
+        };
+        r.launch_warps(RESIDUES, args);
+        let reals = vec![distances, min_distances];
+        r.pairs_of_residues(TableName::Contacts, count, partners, reals);
+    }
+
+    /// The nearest residues of each, by heavy atoms.
+    fn record_nearest_residues(&self, r: &mut FeatureRecorder<'_>) {
+        let count = self.nearest as usize;
+        let partners = r.partners("contact", RESIDUES, count);
+        let min_distances = r.pair_reals("contact_min_distances", RESIDUES, count);
+        let args = nearest_residues::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            atoms: r.atoms(),
+            cells: r.atom_cells(),
+            residue_of: r.atom_residue(),
+            partners,
+            min_distances,
+            count: self.nearest,
+            reach: self.first_reach(),
+            own_chain: u32::from(self.own_chain),
+        };
+        r.launch_warps(RESIDUES, args);
+        let reals = vec![min_distances; 2];
+        r.pairs_of_residues(TableName::Contacts, count, partners, reals);
     }
 }

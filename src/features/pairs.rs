@@ -3,7 +3,7 @@
 //! the structure's room. The results of a structure whose pairs exceed its room are computed again in
 //! a larger one.
 
-use super::columns::TableName;
+use super::columns::{NULL_COUNT, TableName};
 use super::kernels::{Twin, pair_ends};
 use super::layout::{PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
@@ -17,13 +17,23 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct PairTable {
     table: TableName,
-    rows_per_unit: usize,
-    /// For each residue the end of its rows in its structure's, `[residues]`.
-    ends: Buffer<i32>,
+    rows: PairsOf,
     /// The second residue of each pair.
     partners: Buffer<i32>,
     /// The columns of reals.
     reals: Vec<Buffer<f32>>,
+}
+
+/// Where the rows of each residue are.
+#[derive(Clone, Copy, Debug)]
+enum PairsOf {
+    /// In the structure's room, `[rooms, rows_per_unit]`, up to the residue's end, `[residues]`.
+    Room {
+        ends: Buffer<i32>,
+        rows_per_unit: usize,
+    },
+    /// In so many rows for each residue. Those from the first null on are none.
+    Residue(usize),
 }
 
 /// The buffers with which a kernel lists pairs in a structure's room.
@@ -95,11 +105,30 @@ impl FeatureRecorder<'_> {
         lists: &PairLists,
         reals: Vec<Buffer<f32>>,
     ) {
+        let rows = PairsOf::Room {
+            ends: lists.ends,
+            rows_per_unit: lists.rows_per_unit,
+        };
         self.buffers.pairs.push(PairTable {
             table,
-            rows_per_unit: lists.rows_per_unit,
-            ends: lists.ends,
+            rows,
             partners: lists.partners,
+            reals,
+        });
+    }
+
+    /// Adds the columns of pairs of which each residue has up to `count`.
+    pub(super) fn pairs_of_residues(
+        &mut self,
+        table: TableName,
+        count: usize,
+        partners: Buffer<i32>,
+        reals: Vec<Buffer<f32>>,
+    ) {
+        self.buffers.pairs.push(PairTable {
+            table,
+            rows: PairsOf::Residue(count),
+            partners,
             reals,
         });
     }
@@ -118,9 +147,16 @@ impl PairTable {
         at: Extent,
         extent: Extent,
     ) -> Option<u32> {
+        let PairsOf::Room {
+            ends,
+            rows_per_unit,
+        } = self.rows
+        else {
+            return None;
+        };
         let last = at[RESIDUES] as usize + (extent[RESIDUES] as usize).checked_sub(1)?;
-        let rows = views.get(self.ends)[last] as usize;
-        let units = u32::try_from(rows.div_ceil(self.rows_per_unit)).unwrap_or(u32::MAX);
+        let rows = views.get(ends)[last] as usize;
+        let units = u32::try_from(rows.div_ceil(rows_per_unit)).unwrap_or(u32::MAX);
         (units > extent[PAIR_ROOM]).then_some(units)
     }
 
@@ -153,19 +189,36 @@ impl PairTable {
     /// Adds the rows of an item; none if they have outgrown its room.
     fn read_item(&self, views: &ReadViews<'_>, at: Extent, extent: Extent, pairs: &mut Pairs) {
         let own = at[RESIDUES] as usize..(at[RESIDUES] + extent[RESIDUES]) as usize;
-        let ends = &views.get(self.ends)[own];
-        let rows = ends.last().map_or(0, |&end| end as usize);
-        if rows > extent[PAIR_ROOM] as usize * self.rows_per_unit {
-            return;
+        match self.rows {
+            PairsOf::Room {
+                ends,
+                rows_per_unit,
+            } => {
+                let ends = &views.get(ends)[own];
+                let rows = ends.last().map_or(0, |&end| end as usize);
+                if rows > extent[PAIR_ROOM] as usize * rows_per_unit {
+                    return;
+                }
+                let mut before = 0;
+                for (residue, &end) in (0..).zip(ends) {
+                    let count = (end - before) as usize;
+                    pairs.first.extend(std::iter::repeat_n(residue, count));
+                    before = end;
+                }
+                let first = at[PAIR_ROOM] as usize * rows_per_unit;
+                self.read_rows(views, first..first + rows, pairs);
+            }
+            PairsOf::Residue(count) => {
+                let partners = views.get(self.partners);
+                for (residue, row) in (0..).zip(own) {
+                    let rows = &partners[row * count..][..count];
+                    let found = rows.iter().take_while(|&&partner| partner != NULL_COUNT);
+                    let found = found.count();
+                    pairs.first.extend(std::iter::repeat_n(residue, found));
+                    self.read_rows(views, row * count..row * count + found, pairs);
+                }
+            }
         }
-        let mut before = 0;
-        for (residue, &end) in (0..).zip(ends) {
-            let count = (end - before) as usize;
-            pairs.first.extend(std::iter::repeat_n(residue, count));
-            before = end;
-        }
-        let first = at[PAIR_ROOM] as usize * self.rows_per_unit;
-        self.read_rows(views, first..first + rows, pairs);
     }
 
     /// Adds these rows of all buffers.

@@ -187,7 +187,7 @@ fn the_texts_of_an_arrow_file_are_one_dictionary_of_all_its_row_groups() {
 }
 
 #[test]
-fn contacts_by_name_without_an_atom_say_what_to_set() {
+fn tables_that_settings_leave_out_say_what_to_set() {
     let folder = tempfile::tempdir().unwrap();
     let (input, out) = (format!("{SAMPLES}/1ubi.pdb"), folder.path().join("out"));
     let start = [&input, "-o", str_of(&out), "--set"];
@@ -197,6 +197,7 @@ fn contacts_by_name_without_an_atom_say_what_to_set() {
             r#"tables.written=["contacts"]"#,
             "there are contacts if contacts.atom is set",
         ),
+        ("contacts.nearest=65", "0 to 64"),
     ] {
         let (output, code) = run(&[&start[..], &[more]].concat());
         assert_eq!(code, 2);
@@ -204,4 +205,80 @@ fn contacts_by_name_without_an_atom_say_what_to_set() {
         assert!(said.contains(expected), "{said}");
         assert!(!out.exists());
     }
+}
+
+/// Runs over the samples into a table of nearest residues.
+fn run_pairs(format: &str, out: &Path, more: &[&str]) {
+    let features = r#"features=["dssp","contacts"]"#;
+    let start = [
+        "--set",
+        features,
+        "--set",
+        r#"contacts.atom="any""#,
+        "--set",
+        "contacts.nearest=7",
+    ];
+    run_as(format, out, &[&start[..], more].concat());
+}
+
+#[test]
+fn each_residue_has_its_nearest_residues_in_the_order_of_their_distances() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run_pairs("csv", &out, &[]);
+    let pairs = rows(&out.join("contacts/part-00000.csv"));
+    let residues = rows(&out.join("residues/part-00000.csv"));
+    assert_eq!(pairs.len(), 7 * residues.len());
+    for (residue, pairs) in residues.iter().zip(pairs.chunks(7)) {
+        let of = |name: &str| {
+            pairs
+                .iter()
+                .map(|pair| pair[name].clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(
+            of("structure")
+                .iter()
+                .all(|name| *name == residue["structure"])
+        );
+        assert!(
+            of("res_index_i")
+                .iter()
+                .all(|index| *index == residue["res_index"])
+        );
+        assert_eq!(of("distance"), of("min_distance"));
+        let ranks = pairs.iter().map(|pair| {
+            let distance: f64 = pair["distance"].parse().unwrap();
+            (distance, integer(pair, "res_index_j"))
+        });
+        assert!(ranks.is_sorted_by(|one, other| one < other), "{residue:?}");
+    }
+    let separations = pairs.iter().map(|pair| pair["separation"].clone());
+    let separations: Vec<String> = separations.collect();
+    assert!(
+        ["-1", "1", ""]
+            .iter()
+            .all(|one| separations.iter().any(|it| it == one))
+    );
+}
+
+#[test]
+fn nearest_residues_do_not_depend_on_batches_nor_on_residues_that_were_not_observed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [usual, small, more] = ["usual", "small", "more"].map(|name| folder.path().join(name));
+    let gaps = format!("{SAMPLES}/4cup.cif.gz");
+    run_pairs("csv", &usual, &[&gaps]);
+    let few = ["batch.residues=16", "batch.residues_max=16", "threads=1"];
+    let few = few.map(|setting| ["--set", setting]);
+    run_pairs(
+        "csv",
+        &small,
+        &[&[gaps.as_str()], &few.concat()[..]].concat(),
+    );
+    run_pairs("csv", &more, &[&gaps, "--set", "unobserved=true"]);
+    let part = |out: &Path| fs::read(out.join("contacts/part-00000.csv")).unwrap();
+    assert!(part(&usual) == part(&small));
+    assert!(part(&usual) == part(&more));
+    let count = |out: &Path| rows(&out.join("residues/part-00000.csv")).len();
+    assert!(count(&more) > count(&usual));
 }

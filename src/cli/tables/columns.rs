@@ -288,9 +288,9 @@ fn of_contacts() -> Vec<Column> {
         ),
         Column::integer(
             "separation",
-            "How much farther in the chain's sequence the second residue is: by label_seq_id, or by \
-             the position in SEQRES of PDB files; by res_index where a file gives neither. Null for \
-             residues of different chains.",
+            "How much farther in the chain's sequence the second residue is, negative if it is the \
+             earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \
+             where a file gives neither. Null for residues of different chains.",
             |r, row| {
                 let [i, j] = r.pair(row);
                 let [one, other] = [i, j].map(|residue| r.residue(residue));

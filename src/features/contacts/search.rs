@@ -1,11 +1,13 @@
 //! Twins of the kernels of contacts.
 
+use super::super::columns::NULL_COUNT;
 use super::super::cpu::simd;
 use super::super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::super::cpu::split::{for_each_row, parts};
 use super::super::grid::corners;
 use super::super::kernels::{
     Cells, Twin, contact_degrees, contact_rows, near_residue_degrees, near_residue_rows,
+    nearest_points, nearest_residues,
 };
 use super::super::layout::{Atom, Position, REACH, RESIDUES, ResidueSpan, StructureSpan};
 use super::super::pairs::listed_rows;
@@ -53,6 +55,9 @@ trait Search: Sync {
     /// Whether a residue can have neighbours.
     fn is_placed(&self, residue: usize) -> bool;
 
+    /// Whether a residue of the structure is one that the search is for, at any distance.
+    fn is_wanted(&self, own: usize, other: usize) -> bool;
+
     /// The squared distance of two residues.
     fn square(&self, own: usize, other: usize) -> u64;
 
@@ -85,6 +90,12 @@ impl Search for ByPoints<'_> {
 
     fn is_placed(&self, residue: usize) -> bool {
         self.points[residue].is_present()
+    }
+
+    fn is_wanted(&self, own: usize, other: usize) -> bool {
+        let [here, there] = [own, other].map(|residue| &self.points[residue]);
+        let is_same = here.tag.chain() == there.tag.chain();
+        other != own && there.is_present() && (is_same || !self.own_chain)
     }
 
     fn square(&self, own: usize, other: usize) -> u64 {
@@ -125,6 +136,12 @@ impl Search for ByAtoms<'_> {
 
     fn is_placed(&self, residue: usize) -> bool {
         self.residues[residue].atom_count > 0
+    }
+
+    fn is_wanted(&self, own: usize, other: usize) -> bool {
+        let [here, there] = [own, other].map(|residue| &self.residues[residue]);
+        let is_same = here.chain == there.chain;
+        other != own && there.atom_count > 0 && (is_same || !self.own_chain)
     }
 
     fn square(&self, own: usize, other: usize) -> u64 {
@@ -280,5 +297,141 @@ impl Twin for near_residue_rows::Views<'_> {
                 *distance = angstrom(search.square(own, other as usize));
             }
         });
+    }
+}
+
+/// Searches for the nearest residues.
+#[derive(Default)]
+struct Nearest {
+    found: Vec<u32>,
+    /// The nearest residues behind their squared distances, sorted.
+    nearest: Vec<(u64, u32)>,
+}
+
+impl Nearest {
+    /// The `count` nearest residues of a residue, each behind its squared distance. The search
+    /// looks within `reach` first.
+    fn of(&mut self, search: &impl Search, own: usize, count: usize, reach: u32) -> &[(u64, u32)] {
+        self.nearest.clear();
+        if !search.is_placed(own) {
+            return &self.nearest;
+        }
+        let found = &mut self.found;
+        let mut radius = reach;
+        loop {
+            dispatch!(simd::level(), simd => search.find(simd, own, radius, &mut *found));
+            found.retain(|&other| other as usize != own);
+            if found.len() >= count {
+                break;
+            }
+            if radius == REACH {
+                let all = search.structure(own).residues();
+                let wanted = all.filter(|&other| search.is_wanted(own, other));
+                found.clear();
+                found.extend(wanted.map(|other| other as u32));
+                break;
+            }
+            radius = REACH.min(2 * radius);
+        }
+        let with_square = |&other: &u32| (search.square(own, other as usize), other);
+        self.nearest.extend(found.iter().map(with_square));
+        if self.nearest.len() > count {
+            self.nearest.select_nth_unstable(count);
+            self.nearest.truncate(count);
+        }
+        self.nearest.sort_unstable();
+        &self.nearest
+    }
+}
+
+/// The rows of one residue: indices of residues from `start` on, and null behind the last one.
+fn fill_partners(partners: &mut [i32], nearest: &[(u64, u32)], start: u32) {
+    partners.fill(NULL_COUNT);
+    for (partner, (_, other)) in partners.iter_mut().zip(nearest) {
+        *partner = (other - start) as i32;
+    }
+}
+
+/// The same for the distances.
+fn fill_distances(distances: &mut [f32], squares: impl Iterator<Item = u64>) {
+    distances.fill(f32::NAN);
+    for (distance, square) in distances.iter_mut().zip(squares) {
+        *distance = angstrom(square);
+    }
+}
+
+/// The rows of each residue.
+fn rows_of<T: Send>(
+    values: &mut [T],
+    residues: usize,
+    count: usize,
+) -> rayon::slice::ChunksExactMut<'_, T> {
+    values[..residues * count].par_chunks_exact_mut(count)
+}
+
+impl Twin for nearest_points::Views<'_> {
+    fn run(self) {
+        let search = ByPoints {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            points: self.points,
+            cells: self.cells,
+            own_chain: self.own_chain != 0,
+        };
+        let (residues, count) = (self.header[RESIDUES] as usize, self.count as usize);
+        let columns = rows_of(self.partners, residues, count)
+            .zip(rows_of(self.distances, residues, count))
+            .zip(rows_of(self.min_distances, residues, count));
+        let columns = columns.enumerate().with_min_len(64);
+        columns.for_each_init(
+            Nearest::default,
+            |nearest, (own, ((partners, distances), least))| {
+                let nearest = nearest.of(&search, own, count, self.reach);
+                fill_partners(partners, nearest, search.structure(own).residue_start);
+                fill_distances(distances, nearest.iter().map(|(square, _)| *square));
+                let one = &self.residues[own];
+                let squares = nearest.iter().map(|(_, other)| {
+                    least_squared(self.atoms, one, &self.residues[*other as usize])
+                });
+                fill_distances(least, squares);
+            },
+        );
+    }
+}
+
+impl Twin for nearest_residues::Views<'_> {
+    fn run(self) {
+        let search = ByAtoms {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+            residue_of: self.residue_of,
+            own_chain: self.own_chain != 0,
+        };
+        let (residues, count) = (self.header[RESIDUES] as usize, self.count as usize);
+        let columns = rows_of(self.partners, residues, count).zip(rows_of(
+            self.min_distances,
+            residues,
+            count,
+        ));
+        let columns = columns.enumerate().with_min_len(64);
+        columns.for_each_init(Nearest::default, |nearest, (own, (partners, distances))| {
+            let nearest = nearest.of(&search, own, count, self.reach);
+            fill_partners(partners, nearest, search.structure(own).residue_start);
+            fill_distances(distances, nearest.iter().map(|(square, _)| *square));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NEAREST_MAX;
+
+    #[test]
+    fn the_kernels_list_as_many_neighbours() {
+        let source = include_str!("../../../kernels/nearest.cuh");
+        let line = format!("constexpr unsigned NEAREST_MAX = {NEAREST_MAX};");
+        assert!(source.contains(&line));
     }
 }

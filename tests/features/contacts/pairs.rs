@@ -2,7 +2,7 @@
 
 use super::{Computed, asking_for, made_up};
 use crate::definitions::{c_alphas, distance2};
-use crate::made_up::structure;
+use crate::made_up::{spread, structure};
 use crate::tables;
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
@@ -29,6 +29,16 @@ fn config(atom: &'static str, cutoff: f64, chains: &'static str) -> FeatureConfi
         let settings = config.settings(FeatureName::Contacts);
         assert!(settings.contains(&(key, value)));
     }
+    config
+}
+
+fn nearest(atom: &'static str, count: i64, chains: &'static str) -> FeatureConfig {
+    let mut config = config(atom, 1.0, chains);
+    let count = Setting::Integer(count, 0..=64);
+    let name = FeatureName::Contacts;
+    config.set(name, "contacts.nearest", &count).unwrap();
+    let settings = config.settings(name);
+    assert!(settings.contains(&("contacts.nearest", count)));
     config
 }
 
@@ -86,6 +96,24 @@ fn expected(s: &Structure, atom: &str, cutoff: i64, own: bool) -> Rows {
     rows
 }
 
+fn expected_nearest(s: &Structure, atom: &str, count: usize, own: bool) -> Rows {
+    let points = points(s, atom);
+    let mut rows = Rows::new();
+    for i in 0..points.len() {
+        let is_wanted =
+            |j: &usize| *j != i && (!own || s.residues[i].chain == s.residues[*j].chain);
+        let others = (0..points.len()).filter(is_wanted);
+        let others = others.filter_map(|j| Some((squared(s, atom, &points, i, j)?, j)));
+        let mut others: Vec<_> = others.collect();
+        others.sort();
+        let nearest = others.into_iter().take(count);
+        rows.extend(
+            nearest.map(|(d2, j)| (i as i32, j as i32, angstrom(d2), angstrom(least(s, i, j)))),
+        );
+    }
+    rows
+}
+
 fn found(computed: &Computed, n: usize) -> Rows {
     let table = TableName::Contacts;
     let [i, j] = ["res_index_i", "res_index_j"].map(|name| computed.counts(n, table, name));
@@ -133,12 +161,62 @@ fn pairs_are_those_of_the_definition_in_order() {
     }
 }
 
+/// The made-up structures, one whose residues are up to thousands of A apart, and one with
+/// neighbours at equal distances.
+fn near_and_far() -> Vec<Structure> {
+    let mut structures = made_up();
+    let mut even = structure(60, 8);
+    for (index, residue) in even.residues.iter().enumerate() {
+        let atoms = even.atom_start[index] as usize..even.atom_start[index + 1] as usize;
+        let at = [index % 4, index / 4 % 4, index / 16].map(|step| 3_000 * step as i32);
+        assert!(!atoms.is_empty() && residue.n as usize == atoms.start);
+        even.xyz[atoms].fill(at);
+    }
+    structures.push(spread(structure(90, 7)));
+    structures.push(even);
+    structures
+}
+
+#[test]
+fn the_nearest_residues_are_those_of_the_definition_in_order() {
+    let structures = near_and_far();
+    for (atom, count, chains) in [
+        ("ca", 1, "all"),
+        ("ca", 30, "all"),
+        ("ca", 64, "own"),
+        ("cb", 33, "all"),
+        ("any", 2, "own"),
+        ("any", 32, "all"),
+    ] {
+        let computed = Computed::new(nearest(atom, count, chains), &structures);
+        let (mut far, mut ties) = (0, 0);
+        for (n, s) in structures.iter().enumerate() {
+            let expected = expected_nearest(s, atom, count as usize, chains == "own");
+            far += expected.iter().filter(|row| row.2 > 100.0).count();
+            let is_tie =
+                |rows: &[(i32, i32, f32, f32)]| rows[0].0 == rows[1].0 && rows[0].2 == rows[1].2;
+            ties += expected.windows(2).filter(|rows| is_tie(rows)).count();
+            let are_equal = found(&computed, n) == expected;
+            assert!(are_equal, "{atom} {count} {chains}, {n}");
+        }
+        assert!(
+            far > 80,
+            "{far} neighbours are farther than a search in cells"
+        );
+        assert!(ties > 50 || count < 3, "{ties} neighbours are equally near");
+    }
+}
+
 /// Batches, fusion and threads change nothing.
 #[test]
 fn pairs_do_not_depend_on_how_they_are_computed() {
-    let structures = made_up();
+    let structures = near_and_far();
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(3).build().unwrap());
-    for config in [config("any", 5.0, "all"), config("any", 8.0, "own")] {
+    for config in [
+        config("any", 5.0, "all"),
+        nearest("cb", 20, "all"),
+        nearest("any", 9, "own"),
+    ] {
         let expected = Computed::new(config.clone(), &structures).tables;
         for (residues, fusion) in [(300, Fusion::Off), (4096, Fusion::On)] {
             let config = FeatureConfig {
@@ -205,6 +283,11 @@ fn a_cutoff_beyond_the_limit_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Config);
     let text = "contacts.cutoff of 31 A is above 30 A";
     assert!(error.to_string().contains(text), "{error}");
-    let error = Features::new(config("none", 10.0, "all")).err().unwrap();
+    let mut config = config("none", 10.0, "all");
+    let too_many = Setting::Integer(65, 0..=64);
+    let error = config.set(FeatureName::Contacts, "contacts.nearest", &too_many);
+    let text = "contacts.nearest of 65 is not 0 to 64";
+    assert!(error.unwrap_err().to_string().contains(text));
+    let error = Features::new(config).err().unwrap();
     assert!(error.to_string().contains("nothing to compute"), "{error}");
 }

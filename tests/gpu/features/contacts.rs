@@ -1,17 +1,28 @@
 //! The table of contacts, on the GPU and on the CPU.
 
 use super::*;
+use crate::made_up::spread;
 use tapeloop::features::ContactPoint;
 
-/// Contacts of C-alphas, of C-betas of one chain, and of heavy atoms.
-pub(super) fn configs() -> [FeatureConfig; 4] {
+/// Contacts of C-alphas, of C-betas of one chain and of heavy atoms, and nearest residues.
+pub(super) fn configs() -> [FeatureConfig; 7] {
     use ContactPoint::{Any, Ca, Cb};
-    [(Ca, false), (Cb, true), (Any, false), (Any, true)].map(|(point, own_chain)| {
+    [
+        (Ca, 0, false),
+        (Cb, 0, true),
+        (Any, 0, false),
+        (Any, 0, true),
+        (Ca, 30, false),
+        (Cb, 64, true),
+        (Any, 33, false),
+    ]
+    .map(|(point, nearest, own_chain)| {
         let mut config = FeatureConfig {
             features: vec![FeatureName::Contacts, FeatureName::ContactNumber],
             ..FeatureConfig::default()
         };
         config.contacts.point = point;
+        config.contacts.nearest = nearest;
         config.contacts.own_chain = own_chain;
         config
     })
@@ -24,6 +35,8 @@ fn contacts_agree() {
     let Some(gpu) = gpu() else { return };
     let mut structures: Vec<_> = (0..60).map(|n| structure(n * 7 % 130, n as u64)).collect();
     structures.push(structure(0, 1));
+    // Residues that are farther apart than a search in cells reaches.
+    structures.push(spread(structure(100, 3)));
     for features in configs() {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
