@@ -13,6 +13,31 @@ __device__ inline bool joined(const float4* hydrogens, unsigned end, unsigned at
     return at < end && hydrogens[at].w >= JOINED;
 }
 
+// C-alphas of bonded residues are closer than this, in 0.001 A.
+constexpr int BOND_REACH = 9000;
+// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
+constexpr int ENERGY_MIN = -9900;
+
+// Energy of a hydrogen bond in cal/mol, rounded half away from zero where it is negative: 27.888
+// kcal/mol A (1/ON + 1/CH - 1/OH - 1/CN) (Kabsch and Sander 1983).
+__device__ inline int bond_energy(Position n, float4 hydrogen, Position c, Position o)
+{
+    constexpr float COUPLING = -27888000.0f;
+    const float ox = float(n.x - o.x), oy = float(n.y - o.y), oz = float(n.z - o.z);
+    const float cx = float(n.x - c.x), cy = float(n.y - c.y), cz = float(n.z - c.z);
+    const float hox = ox + hydrogen.x, hoy = oy + hydrogen.y, hoz = oz + hydrogen.z;
+    const float hcx = cx + hydrogen.x, hcy = cy + hydrogen.y, hcz = cz + hydrogen.z;
+    const float no = ox * ox + oy * oy + oz * oz;
+    const float nc = cx * cx + cy * cy + cz * cz;
+    const float ho = hox * hox + hoy * hoy + hoz * hoz;
+    const float hc = hcx * hcx + hcy * hcy + hcz * hcz;
+    if (fminf(fminf(no, nc), fminf(ho, hc)) < 250000.0f)
+        return ENERGY_MIN;
+    const float energy = COUPLING / sqrtf(ho) - COUPLING / sqrtf(hc) + COUPLING / sqrtf(nc)
+                         - COUPLING / sqrtf(no);
+    return max(int(energy - 0.5f), ENERGY_MIN);
+}
+
 // The hydrogen bonds of the batch. A residue has four partners: the two best acceptors of its N-H,
 // then the two best donors to its O. Partners are indices in the structure; energies are in
 // kcal/mol.

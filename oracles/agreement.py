@@ -10,6 +10,7 @@ from tables import TABLES, read_dump
 # The residues of each row of tables of pairs.
 PAIRS = {
     "contacts": ("res_index_i", "res_index_j"),
+    "hydrogen_bonds": ("res_index_donor", "res_index_acceptor"),
 }
 HEADER = (
     f"{'column':22} {'oracle':22} {'rule':>16} {'compared':>9} {'null':>7} {'excluded':>9}"

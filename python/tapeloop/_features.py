@@ -67,7 +67,7 @@ class Features:
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
-                ``contacts.atom``),
+                ``contacts.atom``), ``hydrogen_bonds`` (with ``hydrogen_bonds.table``),
                 ``ligands`` (with ``ligands="keep"``) or ``variants``.
 
         Yields:

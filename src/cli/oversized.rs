@@ -35,7 +35,7 @@ pub(super) fn complete(
     (Completion { item, result }, true)
 }
 
-/// So many times the usual number of contacts fit in the bucket.
+/// So many times the usual number of contacts and hydrogen bonds fit in the bucket.
 const PAIR_ROOM_FACTOR: u32 = 16;
 
 /// A pipeline on the CPU whose only bucket holds the item and little more.

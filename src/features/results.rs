@@ -154,6 +154,7 @@ impl FeatureRecorder<'_> {
             TableName::Chains
             | TableName::Structures
             | TableName::Contacts
+            | TableName::HydrogenBonds
             | TableName::Ligands => None,
         };
         let (buffer, read) = narrowed.unwrap_or_else(|| {

@@ -38,18 +38,19 @@ pub(crate) enum Values {
 }
 
 /// The tables with a row for each pair of residues.
-pub(super) const PAIR_TABLES: [TableName; 1] = [TableName::Contacts];
+pub(super) const PAIR_TABLES: [TableName; 2] = [TableName::Contacts, TableName::HydrogenBonds];
 
 /// A structure's rows of each of [`PAIR_TABLES`].
 pub(super) type PairRows = [Range<usize>; PAIR_TABLES.len()];
 
 impl TableName {
     /// All tables.
-    pub const ALL: [TableName; 5] = [
+    pub const ALL: [TableName; 6] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
         TableName::Contacts,
+        TableName::HydrogenBonds,
         TableName::Ligands,
     ];
 
@@ -59,7 +60,7 @@ impl TableName {
             TableName::Residues => RESIDUES,
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
-            TableName::Contacts => PAIR_ROOM,
+            TableName::Contacts | TableName::HydrogenBonds => PAIR_ROOM,
             TableName::Ligands => LIGANDS,
         }
     }
@@ -148,7 +149,7 @@ mod tests {
     fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
         let chains = vec![Values::Real(chains.to_vec())];
         let structure = vec![Values::Real(vec![structure])];
-        let columns = [residues, chains, structure, contacts(), Vec::new()];
+        let columns = [residues, chains, structure, contacts(), bonds(), Vec::new()];
         FeatureTable::alone(SharedColumns(columns))
     }
 
@@ -163,7 +164,13 @@ mod tests {
         vec![Values::Count(vec![9])]
     }
 
-    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts.
+    /// The hydrogen bonds of the second structure of the batch.
+    fn bonds() -> Vec<Values> {
+        vec![Values::Count(vec![6, 5])]
+    }
+
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, and
+    /// 0, 2 and 1 hydrogen bonds.
     fn batch() -> [FeatureTable; 3] {
         let columns = Arc::new(SharedColumns([
             vec![
@@ -173,13 +180,14 @@ mod tests {
             vec![Values::Real(vec![10.0, 20.0, 30.0])],
             vec![Values::Real(vec![100.0, 200.0, 300.0])],
             vec![Values::Count(vec![7, 8, 9])],
+            vec![Values::Count(vec![6, 5, 4])],
             Vec::new(),
         ]));
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
-            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, [0..2]),
-            FeatureTable::new(Arc::clone(&columns), first, second, [2..3]),
-            FeatureTable::new(columns, extent(5, 3, 2), third, [3..3]),
+            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, [0..2, 0..0]),
+            FeatureTable::new(Arc::clone(&columns), first, second, [2..3, 0..2]),
+            FeatureTable::new(columns, extent(5, 3, 2), third, [3..3, 2..3]),
         ]
     }
 
@@ -200,6 +208,10 @@ mod tests {
         assert_eq!([pairs(&first), pairs(&second), pairs(&third)], [2, 1, 0]);
         let pair = second.column(TableName::Contacts, 0);
         assert_eq!(pair, Column::Count(&[9]));
+        let bonds = |table: &FeatureTable| table.rows(TableName::HydrogenBonds);
+        assert_eq!([bonds(&first), bonds(&second), bonds(&third)], [0, 2, 1]);
+        let bond = third.column(TableName::HydrogenBonds, 0);
+        assert_eq!(bond, Column::Count(&[4]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A configuration in which every feature computes something.
 
-use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Ligands};
+use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, HydrogenBonds, Ligands};
 
 /// All features, those included that compute nothing by default.
 pub(crate) fn every_feature() -> FeatureConfig {
@@ -12,6 +12,7 @@ pub(crate) fn every_feature() -> FeatureConfig {
             point: ContactPoint::Ca,
             ..Contacts::default()
         },
+        hydrogen_bonds: HydrogenBonds { table: true },
         ligands: Ligands {
             keep: true,
             ..Ligands::default()

@@ -18,6 +18,8 @@ pub(in crate::cli) enum RowKind {
     Structure,
     /// A pair of residues that are in contact.
     Contact,
+    /// A backbone hydrogen bond.
+    HydrogenBond,
     /// A residue that is no polymer.
     Ligand,
     /// A row of the annotations' tables of variants, with the residue that it names.
@@ -25,6 +27,11 @@ pub(in crate::cli) enum RowKind {
 }
 
 impl RowKind {
+    /// Whether a row is a pair of residues.
+    pub(in crate::cli) fn is_pair(self) -> bool {
+        matches!(self, RowKind::Contact | RowKind::HydrogenBond)
+    }
+
     /// The table of features whose columns the rows have.
     pub(in crate::cli) fn features(self) -> TableName {
         match self {
@@ -32,20 +39,27 @@ impl RowKind {
             RowKind::Chain => TableName::Chains,
             RowKind::Structure => TableName::Structures,
             RowKind::Contact => TableName::Contacts,
+            RowKind::HydrogenBond => TableName::HydrogenBonds,
             RowKind::Ligand => TableName::Ligands,
         }
     }
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 6] = [
+pub(in crate::cli) const TABLES: [(RowKind, &str); 7] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
     (RowKind::Contact, "contacts"),
+    (RowKind::HydrogenBond, "hydrogen_bonds"),
     (RowKind::Ligand, "ligands"),
     (RowKind::Variant, "variants"),
 ];
+
+/// When the tables have rows that not every run has.
+pub(in crate::cli) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
+     hydrogen bonds if hydrogen_bonds.table is true, ligands if `ligands` is \"keep\", and variants if \
+     a table of annotations has a column `variant`";
 
 /// The columns of annotations that the tables get.
 #[derive(Clone, Debug, PartialEq, Eq)]

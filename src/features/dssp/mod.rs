@@ -1,6 +1,7 @@
 //! Secondary structure and backbone hydrogen bonds.
 
 mod amide_hydrogens;
+mod bond_table;
 mod bonds;
 mod bridge_partners;
 mod hydrogen_bonds;
@@ -14,6 +15,10 @@ use super::layout::RESIDUES;
 use super::recorder::FeatureRecorder;
 use super::summary;
 use crate::error::Result;
+use crate::record::Buffer;
+use bonds::Hydrogen;
+
+pub use bond_table::HydrogenBonds;
 
 /// The program whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,21 +141,14 @@ impl Feature for Dssp {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
         let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
-        let hydrogens = r.device("hydrogens", RESIDUES, 1);
         let bridges = r.device("bridges", RESIDUES, 1);
         let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
         let partners = r.results::<i32>(TableName::Residues, "bond_partners", 4);
         let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
         let is_v4 = u32::from(self.version == DsspVersion::V4);
+        let hydrogens = r.hydrogens();
 
-        let args = kernels::amide_hydrogens::Args {
-            header,
-            residues,
-            backbone,
-            hydrogens,
-        };
-        r.launch_threads(RESIDUES, args);
         let args = kernels::hydrogen_bonds::Args {
             header,
             structures,
@@ -201,5 +199,26 @@ impl Feature for Dssp {
             r.column(energies, which);
         }
         summary::fractions(r, "class_fractions", states);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Hydrogens(Buffer<Hydrogen>);
+
+impl FeatureRecorder<'_> {
+    /// The amide hydrogen of each residue, `[residues]`.
+    fn hydrogens(&mut self) -> Buffer<Hydrogen> {
+        if let Some(Hydrogens(hydrogens)) = self.shared() {
+            return hydrogens;
+        }
+        let hydrogens = self.device("hydrogens", RESIDUES, 1);
+        let args = kernels::amide_hydrogens::Args {
+            header: self.header(),
+            residues: self.residues(),
+            backbone: self.backbone(),
+            hydrogens,
+        };
+        self.launch_threads(RESIDUES, args);
+        self.share(Hydrogens(hydrogens)).0
     }
 }

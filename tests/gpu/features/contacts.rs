@@ -4,7 +4,8 @@ use super::*;
 use crate::made_up::spread;
 use tapeloop::features::ContactPoint;
 
-/// Contacts of C-alphas, of C-betas of one chain and of heavy atoms, and nearest residues.
+/// Contacts of C-alphas, of C-betas of one chain and of heavy atoms, and nearest residues; with
+/// hydrogen bonds.
 pub(super) fn configs() -> [FeatureConfig; 7] {
     use ContactPoint::{Any, Ca, Cb};
     [
@@ -18,12 +19,17 @@ pub(super) fn configs() -> [FeatureConfig; 7] {
     ]
     .map(|(point, nearest, own_chain)| {
         let mut config = FeatureConfig {
-            features: vec![FeatureName::Contacts, FeatureName::ContactNumber],
+            features: vec![
+                FeatureName::Contacts,
+                FeatureName::ContactNumber,
+                FeatureName::HydrogenBonds,
+            ],
             ..FeatureConfig::default()
         };
         config.contacts.point = point;
         config.contacts.nearest = nearest;
         config.contacts.own_chain = own_chain;
+        config.hydrogen_bonds.table = true;
         config
     })
 }
