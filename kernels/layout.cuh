@@ -3,7 +3,7 @@
 #pragma once
 
 // Indices of the batch's totals along each axis in the header.
-enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, CONTACT_ROOM, LIGANDS, AXES };
+enum Axis { RESIDUES, ATOMS, STRUCTURES, TILES, CHAINS, CELLS, PAIR_ROOM, LIGANDS, AXES };
 
 // A position in 0.001 A. A missing position has MISSING in all three coordinates. That is farther
 // from every real position (at most 100,000,000 from the origin) than any cutoff, and near enough

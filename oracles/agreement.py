@@ -7,6 +7,11 @@ import numpy as np
 from reference import Rule, Values
 from tables import TABLES, read_dump
 
+# The residues of each row of tables of pairs.
+PAIRS = {
+    "contacts": ("res_index_i", "res_index_j"),
+    "hydrogen_bonds": ("res_index_donor", "res_index_acceptor"),
+}
 HEADER = (
     f"{'column':22} {'oracle':22} {'rule':>16} {'compared':>9} {'null':>7} {'excluded':>9}"
     f" {'wrong':>7} {'agree %':>9} {'worst':>9}"
@@ -117,9 +122,9 @@ def place_rows(table, rows, model):
     elif table == "chains":
         order = chain_order(rows, model)
         same = order is not None
-    elif table == "contacts":
-        order, keys = np.arange(count), pair_keys(rows["res_index_i"], rows["res_index_j"])
-        same = bool((np.diff(keys) > 0).all())
+    elif table in PAIRS:
+        order = np.arange(count)
+        same = len(np.unique(pair_keys(table, rows))) == count
     elif table == "interfaces":
         order, same = np.arange(count), True
     elif table == "ligands":
@@ -159,28 +164,36 @@ def columns_of(run, model, problems):
     return found
 
 
-def pair_keys(i, j):
-    """A number for each pair of residues, in the order of i and j."""
-    return i.astype(np.int64) << 32 | j.astype(np.int64)
+def pair_keys(table, columns):
+    """A number for each pair of residues, in the order of the first and the second."""
+    first, second = (columns[name].astype(np.int64) for name in PAIRS[table])
+    return first << 32 | second
 
 
-def place_pairs(reference, theirs):
-    """Columns of pairs by an oracle and by a run, of all pairs of either; NaN where one lacks it."""
+def place_pairs(table, reference, theirs):
+    """Columns of pairs by an oracle and by a run, of all pairs of either; NaN where one lacks it.
+
+    Also returns whether the pairs that both have come in the same order.
+    """
     own = {name: values.values for name, values in reference.items()}
     sides = [own, {name: theirs[name] for name in own if name in theirs}]
-    keys = [pair_keys(side["res_index_i"], side["res_index_j"]) for side in sides]
+    keys = [pair_keys(table, side) for side in sides]
     both = np.union1d(*keys)
+    shared = np.intersect1d(*keys)
+    in_order = np.array_equal(*(side[np.isin(side, shared)] for side in keys))
 
-    def placed(values, keys):
-        out = np.full(len(both), np.nan)
+    def placed(values, keys, missing=np.nan):
+        out = np.full(len(both), missing)
         out[np.searchsorted(both, keys)] = values
         return out
 
-    own, theirs = [
-        {name: placed(values, keys) for name, values in side.items()}
-        for side, keys in zip(sides, keys, strict=True)
-    ]
-    return {name: Values(values) for name, values in own.items()}, theirs
+    def of_reference(values):
+        excluded = values.excluded.items()
+        excluded = {reason: placed(mask, keys[0], False) for reason, mask in excluded}
+        return Values(placed(values.values, keys[0]), excluded)
+
+    theirs = {name: placed(values, keys[1]) for name, values in sides[1].items()}
+    return {name: of_reference(values) for name, values in reference.items()}, theirs, in_order
 
 
 def place_interfaces(reference, theirs):
@@ -239,8 +252,10 @@ class Report:
             if not any(name in columns for name in oracle.rules):
                 continue
             found = self.references.compute(oracle, model, given)
-            if oracle.table == "contacts" and found:
-                found, columns = place_pairs(found, columns)
+            if oracle.table in PAIRS and found:
+                found, columns, in_order = place_pairs(oracle.table, found, columns)
+                if not in_order:
+                    self.problems[f"{oracle.table}: {model.key} has its rows in another order"] += 1
             elif oracle.table == "interfaces":
                 found, columns = place_interfaces(found, columns)
             for name, values in found.items():

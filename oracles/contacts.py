@@ -120,8 +120,66 @@ def least_squares(model, pairs):
     return squares
 
 
+def near_residues(model, cutoff):
+    """Pairs (i, j), i < j, of residues with heavy atoms nearer than `cutoff` A; cKDTree."""
+    atoms = np.flatnonzero(model.atom_residue >= 0)
+    near = near_pairs(model.atom_xyz[atoms], cutoff)
+    pairs = np.sort(model.atom_residue[atoms][near], axis=1)
+    return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)
+
+
+def all_squares(model, xyz, there, rows):
+    """Squared distances of some residues from all, infinite from those without a place; cdist.
+
+    By the points `xyz`, or by the nearest heavy atoms without them.
+    """
+    from scipy.spatial.distance import cdist
+
+    if xyz is not None:
+        squares = cdist(xyz[rows].astype(float), xyz.astype(float), "sqeuclidean")
+        squares[:, ~there] = np.inf
+        return squares
+    atoms = np.flatnonzero(model.atom_residue >= 0)
+    atoms = atoms[np.argsort(model.atom_residue[atoms], kind="stable")]
+    placed, firsts = np.unique(model.atom_residue[atoms], return_index=True)
+    others = model.atom_xyz[atoms].astype(float)
+    squares = np.full((len(rows), len(model)), np.inf)
+    for at, row in enumerate(rows):
+        own = model.atom_xyz[model.residue_atoms[row]].astype(float)
+        least = cdist(own, others, "sqeuclidean").min(axis=0)
+        squares[at, placed] = np.minimum.reduceat(least, firsts)
+    return squares
+
+
+def nearest_pairs(model, xyz, there, count, own_chain):
+    """Pairs (i, j), j the nearest residues of i, by distance and then by index."""
+    pairs = [np.zeros((0, 2), dtype=int)]
+    for rows in np.array_split(np.flatnonzero(there), len(model) // 128 + 1):
+        squares = all_squares(model, xyz, there, rows)
+        squares[np.arange(len(rows)), rows] = np.inf
+        if own_chain:
+            squares[model.chain[rows][:, None] != model.chain[None, :]] = np.inf
+        order = np.argsort(squares, axis=1, kind="stable")[:, :count]
+        kept = np.isfinite(np.take_along_axis(squares, order, axis=1))
+        first = np.broadcast_to(rows[:, None], order.shape)
+        pairs.append(np.stack([first[kept], order[kept]], axis=1))
+    return np.concatenate(pairs)
+
+
 def angstrom(squares):
     return (np.sqrt(squares) / 1000).astype(np.float32).astype(float)
+
+
+def pair_columns(model, names, pairs):
+    """The columns of two residues that tables of pairs share."""
+    i, j = pairs.T
+    same, position = model.chain[i] == model.chain[j], positions(model)
+    return {
+        names[0]: i.astype(float),
+        names[1]: j.astype(float),
+        "same_chain": same.astype(float),
+        "separation": np.where(same, position[j] - position[i], np.nan),
+    }
 
 
 @oracle(
@@ -133,26 +191,31 @@ def angstrom(squares):
     ),
 )
 def contacts(model, settings):
-    """Pairs of residues whose C-alphas, or C-betas, are within the cutoff; cKDTree."""
-    if settings.contacts["atom"] == "ca":
-        xyz, there = model.xyz["ca"], model.has["ca"]
-    elif settings.contacts["atom"] == "cb":
-        xyz, there = virtual_c_beta(model)
-    else:
+    """Pairs of residues within the cutoff, or nearest residues, by C-alphas, C-betas or atoms."""
+    atom, cutoff, nearest = (settings.contacts[key] for key in ("atom", "cutoff", "nearest"))
+    own_chain = settings.contacts["chains"] == "own"
+    if atom == "none":
         return {}
-    rows = np.flatnonzero(there)
-    pairs = np.sort(rows[near_pairs(xyz[rows], settings.contacts["cutoff"])], axis=1)
-    same = model.chain[pairs[:, 0]] == model.chain[pairs[:, 1]]
-    if settings.contacts["chains"] == "own":
-        pairs, same = pairs[same], same[same]
-    i, j = pairs.T
-    delta, position = xyz[i] - xyz[j], positions(model)
-    columns = {
-        "res_index_i": i.astype(float),
-        "res_index_j": j.astype(float),
-        "distance": angstrom((delta * delta).sum(axis=1)),
-        "min_distance": angstrom(least_squares(model, pairs)),
-        "same_chain": same.astype(float),
-        "separation": np.where(same, position[j] - position[i], np.nan),
-    }
+    if atom == "any":
+        xyz, there = None, np.array([len(own) > 0 for own in model.residue_atoms], dtype=bool)
+    elif atom == "ca":
+        xyz, there = model.xyz["ca"], model.has["ca"]
+    else:
+        xyz, there = virtual_c_beta(model)
+    if nearest:
+        pairs = nearest_pairs(model, xyz, there, nearest, own_chain)
+    elif atom == "any":
+        pairs = near_residues(model, cutoff)
+    else:
+        rows = np.flatnonzero(there)
+        pairs = np.sort(rows[near_pairs(xyz[rows], cutoff)], axis=1)
+        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    if own_chain:
+        pairs = pairs[model.chain[pairs[:, 0]] == model.chain[pairs[:, 1]]]
+    squares = least_squares(model, pairs)
+    columns = pair_columns(model, ("res_index_i", "res_index_j"), pairs)
+    columns["min_distance"] = columns["distance"] = angstrom(squares)
+    if atom != "any":
+        delta = xyz[pairs[:, 0]] - xyz[pairs[:, 1]]
+        columns["distance"] = angstrom((delta * delta).sum(axis=1))
     return {name: Values(values) for name, values in columns.items()}

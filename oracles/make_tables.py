@@ -43,7 +43,7 @@ for module in MODULES:
 # Options of the script, and the settings of a run that they are.
 SETTINGS = {"points": "sasa.points", "dssp": "dssp.version", "select": "cluster.select"}
 DEFAULTS = {"points": 256, "dssp": 2, "select": []}
-CONTACTS = {"atom": "none", "cutoff": 10.0, "chains": "all"}
+CONTACTS = {"atom": "none", "cutoff": 10.0, "nearest": 0, "chains": "all"}
 # What references are of, whatever a run says.
 ASSUMED = {
     "cluster.chains": "all", "contact_number.chains": "all", "contact_order.cutoff": 6.0,

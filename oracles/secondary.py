@@ -13,14 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
+from contacts import pair_columns
 from reference import EXACT, Rule, Values, oracle
 
 NAMES = ("n", "ca", "c", "o")
 CA_CUTOFF = 9.0  # A; pairs of residues beyond it are not considered
 COUPLING = 27.888  # 332 * 0.42 * 0.20, kcal A / mol
 LOWEST, BOND = -9.9, -0.5  # kcal/mol
+CLOSE = 0.5  # A
 SAME = 2e-3  # kcal/mol: energies that close may change places by rounding
 ROUNDS_TO_0 = 1e-3  # kcal/mol: mkdssp rounds to 0.001
+ROUNDING = 2e-5  # kcal/mol: the error of single precision
 BONDS = ["hb_nho1", "hb_nho2", "hb_ohn1", "hb_ohn2"]
 ENERGIES = [f"{name}_energy" for name in BONDS]
 THREE = {**dict.fromkeys("HGI", "H"), **dict.fromkeys("EB", "E"), **dict.fromkeys("TSP-", "C")}
@@ -105,7 +108,10 @@ def bond_energies(model):
             - inverse(hydrogen, oxygen)
             - inverse(nitrogen, carbon)
         )
-    energy = np.maximum(energy, LOWEST)
+    # Atoms that are too close have the lowest energy.
+    distances = [(nitrogen, oxygen), (nitrogen, carbon), (hydrogen, oxygen), (hydrogen, carbon)]
+    least = np.min([np.linalg.norm(a - b, axis=1) for a, b in distances], axis=0)
+    energy = np.where(least < CLOSE, LOWEST, np.maximum(energy, LOWEST))
     kept = energy < 0
     return donor[kept], acceptor[kept], energy[kept]
 
@@ -154,6 +160,34 @@ def energies_in_numpy(model, _settings):
     return bonds(
         model, two_best(model, donor, acceptor, energy), two_best(model, acceptor, donor, energy)
     )
+
+
+@oracle(
+    table="hydrogen_bonds",
+    golden=False,
+    rules={"energy": Rule("relative", 1e-4)}
+    | dict.fromkeys(["res_index_donor", "res_index_acceptor", "same_chain", "separation"], EXACT),
+)
+def hydrogen_bonds(model, _settings):
+    """All pairs of an N-H and a C=O whose energy, to 0.001 kcal/mol, is below -0.5.
+
+    Energies that single precision may round to another 0.001 are not compared, nor
+    are pairs where this decides whether they are bonds.
+    """
+    donor, acceptor, energy = bond_energies(model)
+    limit = BOND - 0.0005
+    near = np.flatnonzero(energy < limit + ROUNDING)
+    near = near[np.lexsort((acceptor[near], donor[near]))]
+    pairs, energy = np.stack([donor[near], acceptor[near]], axis=1), energy[near]
+    steps = energy * 1000 - 0.5
+    columns = pair_columns(model, ("res_index_donor", "res_index_acceptor"), pairs)
+    columns["energy"] = (np.trunc(steps) / 1000).astype(np.float32).astype(float)
+    open_pairs = {"a bond or none within 2e-5 kcal/mol": np.abs(energy - limit) < ROUNDING}
+    values = {name: Values(column, open_pairs) for name, column in columns.items()}
+    between = np.abs(steps - np.round(steps)) < 1000 * ROUNDING
+    reason = "between two thousandths within 2e-5 kcal/mol"
+    values["energy"].excluded = open_pairs | {reason: between}
+    return values
 
 
 # ---- mdtraj

@@ -1,11 +1,11 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
-use super::config::{Config, RawConfig, TABLES};
+use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
 use super::inputs::{Content, InputDigests, Source};
 use super::interrupt::Interrupt;
 use super::output::Committed;
 use super::oversized;
-use super::plan::{Plan, TABLES_WITH_ROWS};
+use super::plan::Plan;
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
 use super::result_writer::{ResultWriter, Rows};
@@ -251,8 +251,8 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
         if !has_rows[index] {
             let error = Error::config(format!("the table {name:?} has no rows"));
             return Err(error.fix(format!(
-                "{TABLES_WITH_ROWS}; a list of features has to name contacts, ligands and interfaces too; \
-                 tables.written may leave others out"
+                "{TABLES_WITH_ROWS}; a list of features has to name contacts, hydrogen_bonds, \
+                 ligands and interfaces too; tables.written may leave others out"
             )));
         }
     }

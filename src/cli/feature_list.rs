@@ -159,6 +159,7 @@ fn folder(table: TableName) -> &'static str {
         TableName::Chains => "chains",
         TableName::Structures => "structures",
         TableName::Contacts => "contacts",
+        TableName::HydrogenBonds => "hydrogen_bonds",
         TableName::Ligands => "ligands",
         TableName::Interfaces => "interfaces",
     }

@@ -35,8 +35,8 @@ pub(super) fn complete(
     (Completion { item, result }, true)
 }
 
-/// So many times the usual number of contacts fit in the bucket.
-const CONTACT_ROOM_FACTOR: u32 = 16;
+/// So many times the usual number of contacts and hydrogen bonds fit in the bucket.
+const PAIR_ROOM_FACTOR: u32 = 16;
 
 /// A pipeline on the CPU whose only bucket holds the item and little more.
 ///
@@ -57,10 +57,10 @@ fn pipeline_for(plan: &Plan, item: &Input) -> Result<Pipeline<Features>> {
             .fix("raise limits.structure_residues_max if the file is as it should be"));
     }
     let backend = cpu(plan)?;
-    // A recording has no axis of length 0. The structure may be here because its contacts have
-    // outgrown the largest bucket.
+    // A recording has no axis of length 0. The structure may be here because its pairs have outgrown
+    // the largest bucket.
     let capacity = extent.max(Features::capacity(1));
-    let config = config(Features::with_contact_room(capacity, CONTACT_ROOM_FACTOR));
+    let config = config(Features::with_pair_room(capacity, PAIR_ROOM_FACTOR));
     Pipeline::new(workload, &[backend], Arc::clone(&plan.pool), &config)
 }
 

@@ -1,7 +1,9 @@
 //! The plan of a run: its threads, its backend and the settings of its engine.
 
 use super::annotations::{AnnotationColumn, Annotations, Level};
-use super::config::{Config, Reduction, RowKind, TABLES, Wait, Wanted, setting_json};
+use super::config::{
+    Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, Wanted, setting_json,
+};
 use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
 use super::packed::reader_settings;
 use super::path_text::shown;
@@ -25,12 +27,6 @@ const BATCH_THREADS_MAX: usize = 4;
 /// The memory of members that were read from archives and wait for a thread that parses them: some
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
-
-/// When the tables have rows that not every run has.
-pub(super) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, ligands if \
-                                           `ligands` is \"keep\", interfaces if `interfaces` is \
-                                           true, and variants if a table of annotations has a \
-                                           column `variant`";
 
 /// A config with everything that a run needs to start.
 pub(super) struct Plan {
@@ -345,8 +341,8 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
     annotations.map_or(&[], Annotations::columns)
 }
 
-/// Leaves the tables of contacts, ligands, interfaces and variants out if there are none, and checks that columns of
-/// annotations do not have the name of another column.
+/// Leaves out tables without rows, and checks that columns of annotations do not have the name of
+/// another column.
 ///
 /// # Errors
 /// No table is left, or a name is there twice.
@@ -355,9 +351,9 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let has = |table: TableName| !features.columns(table).is_empty();
     let has_rows = TABLES.map(|(kind, _)| match kind {
         RowKind::Residue | RowKind::Chain | RowKind::Structure => true,
-        RowKind::Contact => has(TableName::Contacts),
-        RowKind::Ligand => has(TableName::Ligands),
-        RowKind::Interface => has(TableName::Interfaces),
+        RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand | RowKind::Interface => {
+            has(kind.features())
+        }
         RowKind::Variant => annotations.is_some_and(Annotations::have_variants),
     });
     // All tables are the default: those that this run can have.
@@ -394,11 +390,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let level = match kind {
         RowKind::Variant => Level::Variants,
         RowKind::Structure => Level::Structures,
-        RowKind::Residue
-        | RowKind::Chain
-        | RowKind::Contact
-        | RowKind::Ligand
-        | RowKind::Interface => Level::Residues,
+        _ => Level::Residues,
     };
     let file = annotations.and_then(|it| it.file_with(level, &name));
     Err(match file {

@@ -14,6 +14,8 @@ pub enum TableName {
     Structures,
     /// A row a pair of residues that are in contact.
     Contacts,
+    /// A row a backbone hydrogen bond.
+    HydrogenBonds,
     /// A row a residue that is no polymer.
     Ligands,
     /// A row a pair of chains whose residues are in contact.

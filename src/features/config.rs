@@ -120,6 +120,8 @@ features! {
     Rg, rg: radius_of_gyration::RadiusOfGyration;
     /// The table of contacts.
     Contacts, contacts: contacts::Contacts;
+    /// The table of hydrogen bonds.
+    HydrogenBonds, hydrogen_bonds: dssp::HydrogenBonds;
     /// Ligands, ions and glycans.
     Ligands, ligands: ligands::Ligands;
     /// The table of interfaces.

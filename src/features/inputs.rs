@@ -54,9 +54,9 @@ pub(super) struct Inputs {
     pub(super) loose: Option<Buffer<u32>>,
     /// Whether each residue has one of the names, `[residues]`, and the names.
     pub(super) selected: Option<(Buffer<u8>, Vec<String>)>,
-    /// The room of each structure for rows of contacts, `[structures, 2]`: the first row, and the
+    /// For each table of pairs the room of each structure, `[structures, 2]`: the first row, and the
     /// number of rows. A unit of room has so many rows.
-    pub(super) contact_rooms: Option<(Buffer<u32>, usize)>,
+    pub(super) pair_rooms: Vec<(Buffer<u32>, usize)>,
     /// Each structure's room, `[structures, 2]`: the first unit, and the number of units.
     pub(super) rooms: Option<Buffer<u32>>,
     /// Annotations by name, each `[residues]`; NaN for a missing value.

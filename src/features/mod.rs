@@ -32,6 +32,7 @@ mod kernels;
 mod layout;
 mod ligands;
 mod pack;
+mod pairs;
 mod protrusion;
 mod radius_of_gyration;
 mod reals;
@@ -52,8 +53,7 @@ use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
-    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, LIGANDS, RESIDUES, STRUCTURES, TILE,
-    TILES,
+    ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES, TILE, TILES,
 };
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -119,16 +119,16 @@ impl Features {
         lengths[TILES] = residues / TILE + structures;
         lengths[CHAINS] = (residues / 2).clamp(1, CHAINS_MAX);
         lengths[CELLS] = lengths[ATOMS].saturating_add(structures.saturating_mul(grid::SLACK));
-        lengths[CONTACT_ROOM] = residues;
+        lengths[PAIR_ROOM] = residues;
         lengths[LIGANDS] = residues;
         Extent::from(lengths)
     }
 
     /// A capacity with `factor` times the room for what has a number that follows from the data.
     #[cfg(feature = "cli")]
-    pub(crate) fn with_contact_room(capacity: Extent, factor: u32) -> Extent {
-        let room = capacity[CONTACT_ROOM].saturating_mul(factor);
-        capacity.with(CONTACT_ROOM, room)
+    pub(crate) fn with_pair_room(capacity: Extent, factor: u32) -> Extent {
+        let room = capacity[PAIR_ROOM].saturating_mul(factor);
+        capacity.with(PAIR_ROOM, room)
     }
 
     /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: a

@@ -4,8 +4,8 @@ use super::density;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
-    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, CONTACT_ROOM, COORDINATE_MAX,
-    ChainSpan, LIGANDS, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
+    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
+    LIGANDS, PAIR_ROOM, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
     TILE, TILES, Tile,
 };
 use super::side_chain_atoms::side_chain;
@@ -40,7 +40,7 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
     lengths[CELLS] = Grid::cells_max(lengths[ATOMS] as usize).saturating_add(1);
-    lengths[CONTACT_ROOM] = lengths[RESIDUES];
+    lengths[PAIR_ROOM] = lengths[RESIDUES];
     lengths[LIGANDS] = length(structure.ligands.len(), LIGANDS)?;
     Ok(Extent::from(lengths))
 }
@@ -227,13 +227,13 @@ pub(super) fn write(
         let rows = views.take(*buffer).iter_mut().zip(residues);
         rows.for_each(|(selected, residue)| *selected = u8::from(is_named(residue, names)));
     }
-    if let Some((buffer, rows_per_unit)) = inputs.contact_rooms {
+    for &(buffer, rows_per_unit) in &inputs.pair_rooms {
         let rows = |units: u32| units.saturating_mul(rows_per_unit as u32);
-        let room = [at[CONTACT_ROOM], views.extent()[CONTACT_ROOM]];
+        let room = [at[PAIR_ROOM], views.extent()[PAIR_ROOM]];
         views.take(buffer).copy_from_slice(&room.map(rows));
     }
     if let Some(buffer) = inputs.rooms {
-        let room = [at[CONTACT_ROOM], views.extent()[CONTACT_ROOM]];
+        let room = [at[PAIR_ROOM], views.extent()[PAIR_ROOM]];
         views.take(buffer).copy_from_slice(&room);
     }
     for (name, values) in &inputs.channels {

@@ -2,18 +2,18 @@
 //! buffers that several features need are computed once.
 
 use super::columns::TableName;
-use super::contacts::{ContactBuffers, ContactColumns};
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, RESIDUES, ResidueSpan, STRUCTURES,
-    SideChain, StructureSpan, TILES, Tile,
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, PAIR_ROOM, RESIDUES, ResidueSpan,
+    STRUCTURES, SideChain, StructureSpan, TILES, Tile,
 };
+use super::pairs::PairTable;
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
-use super::table::{SharedColumns, SizedRows};
+use super::table::{PairRows, SharedColumns, place_of};
 use crate::error::Result;
 use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
@@ -27,19 +27,19 @@ use std::any::Any;
 pub struct FeatureBuffers {
     pub(super) inputs: Inputs,
     pub(super) results: Vec<(TableName, ResultColumn)>,
-    pub(super) contacts: Option<ContactBuffers>,
+    pub(super) pairs: Vec<PairTable>,
     pub(super) interfaces: Option<InterfaceBuffers>,
 }
 
 impl FeatureBuffers {
     /// The columns of all rows that the views span, and for each of `items`, the parts of a batch by
-    /// their starts and lengths, its rows of tables whose length follows from the data.
+    /// their starts and lengths, its rows of pairs.
     pub(super) fn read(
         &self,
         views: &ReadViews<'_>,
         items: &[(Extent, Extent)],
         pool: Option<&ThreadPool>,
-    ) -> (SharedColumns, Vec<SizedRows>) {
+    ) -> (SharedColumns, Vec<PairRows>) {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
@@ -49,39 +49,33 @@ impl FeatureBuffers {
         for (table, values) in columns {
             shared.0[table as usize].push(values);
         }
-        let mut rows = vec![SizedRows::default(); items.len()];
-        if let Some(buffers) = self.contacts {
-            let mut columns = ContactColumns::default();
-            for (rows, &(at, extent)) in rows.iter_mut().zip(items) {
-                rows.contacts = buffers.read(views, at, extent, &mut columns);
-            }
-            shared.0[TableName::Contacts as usize] = columns.into_values();
+        let mut rows = vec![PairRows::default(); items.len()];
+        for pairs in &self.pairs {
+            pairs.read(views, items, &mut rows, &mut shared);
         }
         if let Some(buffers) = self.interfaces {
             let mut columns = InterfaceColumns::default();
+            let place = place_of(TableName::Interfaces);
             for (rows, &(at, extent)) in rows.iter_mut().zip(items) {
-                rows.interfaces = buffers.read(views, at, extent, &mut columns);
+                rows[place] = buffers.read(views, at, extent, &mut columns);
             }
             shared.0[TableName::Interfaces as usize] = columns.into_values();
         }
         (shared, rows)
     }
 
-    /// The extent that a structure needs for the rows of tables whose length follows from the data,
-    /// if it is larger than its own.
+    /// The extent that a structure needs for its rows of pairs, if it is larger than its own.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
         at: Extent,
         extent: Extent,
     ) -> Option<Extent> {
-        let contacts = self.contacts.as_ref();
-        let interfaces = self.interfaces.as_ref();
-        let needed = [
-            contacts.and_then(|buffers| buffers.outgrown(views, at, extent)),
-            interfaces.and_then(|buffers| buffers.outgrown(views, at, extent)),
-        ];
-        needed.into_iter().flatten().reduce(Extent::max)
+        let pairs = self.pairs.iter();
+        let pairs = pairs.filter_map(|pairs| pairs.outgrown(views, at, extent));
+        let interfaces = self.interfaces.iter();
+        let interfaces = interfaces.filter_map(|buffers| buffers.outgrown(views, at, extent));
+        Some(extent.with(PAIR_ROOM, pairs.chain(interfaces).max()?))
     }
 }
 
@@ -415,12 +409,12 @@ impl<'a> FeatureRecorder<'a> {
         buffer
     }
 
-    /// The room of each structure for rows of contacts, `[structures, 2]`: the first row, and the
-    /// number of rows, of which a unit of room has `rows_per_unit`.
-    pub(super) fn contact_rooms(&mut self, rows_per_unit: usize) -> Buffer<u32> {
-        let rooms = self.recorder.upload_buffer("contact_rooms", STRUCTURES, 2);
+    /// The room of each structure for rows of pairs, `[structures, 2]`: the first row, and the number
+    /// of rows, of which a unit of room has `rows_per_unit`.
+    pub(super) fn pair_rooms(&mut self, name: &str, rows_per_unit: usize) -> Buffer<u32> {
+        let rooms = self.recorder.upload_buffer(name, STRUCTURES, 2);
         self.recorder.upload(rooms);
-        self.buffers.inputs.contact_rooms = Some((rooms, rows_per_unit));
+        self.buffers.inputs.pair_rooms.push((rooms, rows_per_unit));
         rooms
     }
 

@@ -3,10 +3,10 @@
 //! downloaded.
 
 use super::columns::TableName;
-use super::contacts::CONTACT_COLUMNS;
 use super::interfaces::INTERFACE_COLUMNS;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
+use super::pairs::PairTable;
 use super::reals::Reals;
 use super::recorder::FeatureRecorder;
 use super::table::Values;
@@ -155,6 +155,7 @@ impl FeatureRecorder<'_> {
             TableName::Chains
             | TableName::Structures
             | TableName::Contacts
+            | TableName::HydrogenBonds
             | TableName::Ligands
             | TableName::Interfaces => None,
         };
@@ -199,8 +200,9 @@ impl FeatureRecorder<'_> {
 
     /// The number of columns so far.
     pub(super) fn column_count(&self) -> usize {
-        let contacts = self.buffers.contacts.map_or(0, |_| CONTACT_COLUMNS);
+        let pairs = self.buffers.pairs.iter();
+        let pairs = pairs.map(PairTable::column_count).sum::<usize>();
         let interfaces = self.buffers.interfaces.map_or(0, |_| INTERFACE_COLUMNS);
-        self.buffers.results.len() + contacts + interfaces
+        self.buffers.results.len() + pairs + interfaces
     }
 }

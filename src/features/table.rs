@@ -1,7 +1,7 @@
 //! Tables of results: columns that the structures of a batch share, and each structure's rows.
 
 use super::columns::TableName;
-use super::layout::{CHAINS, CONTACT_ROOM, LIGANDS, RESIDUES, STRUCTURES};
+use super::layout::{CHAINS, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES};
 use crate::workload::Extent;
 use std::fmt;
 use std::ops::Range;
@@ -37,13 +37,30 @@ pub(crate) enum Values {
     Real(Vec<f32>),
 }
 
+/// The tables with a row for each pair of residues or of chains.
+const PAIR_TABLES: [TableName; 3] = [
+    TableName::Contacts,
+    TableName::HydrogenBonds,
+    TableName::Interfaces,
+];
+
+/// A structure's rows of each of [`PAIR_TABLES`].
+pub(super) type PairRows = [Range<usize>; PAIR_TABLES.len()];
+
+/// The place of a table of pairs among [`PAIR_TABLES`].
+pub(super) fn place_of(table: TableName) -> usize {
+    let place = PAIR_TABLES.iter().position(|own| *own == table);
+    place.expect("it is a table of pairs")
+}
+
 impl TableName {
     /// All tables.
-    pub const ALL: [TableName; 6] = [
+    pub const ALL: [TableName; 7] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
         TableName::Contacts,
+        TableName::HydrogenBonds,
         TableName::Ligands,
         TableName::Interfaces,
     ];
@@ -54,35 +71,26 @@ impl TableName {
             TableName::Residues => RESIDUES,
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
-            TableName::Contacts | TableName::Interfaces => CONTACT_ROOM,
+            TableName::Contacts | TableName::HydrogenBonds | TableName::Interfaces => PAIR_ROOM,
             TableName::Ligands => LIGANDS,
         }
     }
 }
 
-/// A structure's rows of the tables whose length follows from the data.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SizedRows {
-    pub(super) contacts: Range<usize>,
-    pub(super) interfaces: Range<usize>,
-}
-
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on, and has these rows of the tables
-    /// whose length follows from the data.
-    pub(crate) fn new(
+    /// The rows of the structure that spans `extent` from `at` on, and has these rows of pairs.
+    pub(super) fn new(
         columns: Arc<SharedColumns>,
         at: Extent,
         extent: Extent,
-        sized: SizedRows,
+        pairs: PairRows,
     ) -> Self {
-        let rows = TableName::ALL.map(|table| match table {
-            TableName::Contacts => sized.contacts.clone(),
-            TableName::Interfaces => sized.interfaces.clone(),
-            _ => {
-                let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
-                start..start + rows
+        let rows = TableName::ALL.map(|table| {
+            if let Some(at) = PAIR_TABLES.iter().position(|own| *own == table) {
+                return pairs[at].clone();
             }
+            let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
+            start..start + rows
         });
         FeatureTable { columns, rows }
     }
@@ -157,6 +165,7 @@ mod tests {
             chains,
             structure,
             contacts(),
+            bonds(),
             Vec::new(),
             interfaces(),
         ];
@@ -174,13 +183,18 @@ mod tests {
         vec![Values::Count(vec![9])]
     }
 
+    /// The hydrogen bonds of the second structure of the batch.
+    fn bonds() -> Vec<Values> {
+        vec![Values::Count(vec![6, 5])]
+    }
+
     /// The interface of the second structure of the batch.
     fn interfaces() -> Vec<Values> {
         vec![Values::Real(vec![650.0])]
     }
 
-    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts and 0,
-    /// 1 and 0 interfaces.
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, with
+    /// 0, 2 and 1 hydrogen bonds, and with 0, 1 and 0 interfaces.
     fn batch() -> [FeatureTable; 3] {
         let columns = Arc::new(SharedColumns([
             vec![
@@ -190,23 +204,20 @@ mod tests {
             vec![Values::Real(vec![10.0, 20.0, 30.0])],
             vec![Values::Real(vec![100.0, 200.0, 300.0])],
             vec![Values::Count(vec![7, 8, 9])],
+            vec![Values::Count(vec![6, 5, 4])],
             Vec::new(),
             interfaces(),
         ]));
-        let rows = |contacts, interfaces| SizedRows {
-            contacts,
-            interfaces,
-        };
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
             FeatureTable::new(
                 Arc::clone(&columns),
                 extent(0, 0, 0),
                 first,
-                rows(0..2, 0..0),
+                [0..2, 0..0, 0..0],
             ),
-            FeatureTable::new(Arc::clone(&columns), first, second, rows(2..3, 0..1)),
-            FeatureTable::new(columns, extent(5, 3, 2), third, rows(3..3, 1..1)),
+            FeatureTable::new(Arc::clone(&columns), first, second, [2..3, 0..2, 0..1]),
+            FeatureTable::new(columns, extent(5, 3, 2), third, [3..3, 2..3, 1..1]),
         ]
     }
 
@@ -227,6 +238,10 @@ mod tests {
         assert_eq!([pairs(&first), pairs(&second), pairs(&third)], [2, 1, 0]);
         let pair = second.column(TableName::Contacts, 0);
         assert_eq!(pair, Column::Count(&[9]));
+        let bonds = |table: &FeatureTable| table.rows(TableName::HydrogenBonds);
+        assert_eq!([bonds(&first), bonds(&second), bonds(&third)], [0, 2, 1]);
+        let bond = third.column(TableName::HydrogenBonds, 0);
+        assert_eq!(bond, Column::Count(&[4]));
         let interfaces = |table: &FeatureTable| table.rows(TableName::Interfaces);
         let counts = [interfaces(&first), interfaces(&second), interfaces(&third)];
         assert_eq!(counts, [0, 1, 0]);

@@ -1,4 +1,4 @@
-//! The table of contacts.
+//! The tables of contacts and of hydrogen bonds.
 
 use super::*;
 use arrow_array::RecordBatch;
@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_ipc::reader::FileReader;
 use arrow_schema::DataType;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::HashMap;
 
 /// The rows of a CSV file by their columns.
@@ -187,7 +188,7 @@ fn the_texts_of_an_arrow_file_are_one_dictionary_of_all_its_row_groups() {
 }
 
 #[test]
-fn contacts_by_name_without_an_atom_say_what_to_set() {
+fn tables_that_settings_leave_out_say_what_to_set() {
     let folder = tempfile::tempdir().unwrap();
     let (input, out) = (format!("{SAMPLES}/1ubi.pdb"), folder.path().join("out"));
     let start = [&input, "-o", str_of(&out), "--set"];
@@ -197,6 +198,12 @@ fn contacts_by_name_without_an_atom_say_what_to_set() {
             r#"tables.written=["contacts"]"#,
             "there are contacts if contacts.atom is set",
         ),
+        (r#"features=["hydrogen_bonds"]"#, "set hydrogen_bonds.table"),
+        (
+            r#"tables.written=["hydrogen_bonds"]"#,
+            "hydrogen bonds if hydrogen_bonds.table is true",
+        ),
+        ("contacts.nearest=65", "0 to 64"),
     ] {
         let (output, code) = run(&[&start[..], &[more]].concat());
         assert_eq!(code, 2);
@@ -204,4 +211,190 @@ fn contacts_by_name_without_an_atom_say_what_to_set() {
         assert!(said.contains(expected), "{said}");
         assert!(!out.exists());
     }
+}
+
+/// Runs over the samples into tables of pairs of a format.
+fn run_pairs(format: &str, out: &Path, more: &[&str]) {
+    let features = r#"features=["dssp","contacts","hydrogen_bonds"]"#;
+    let start = [
+        "--set",
+        features,
+        "--set",
+        r#"contacts.atom="any""#,
+        "--set",
+        "contacts.nearest=7",
+        "--set",
+        "hydrogen_bonds.table=true",
+    ];
+    run_as(format, out, &[&start[..], more].concat());
+}
+
+const PAIRS: [&str; 2] = ["contacts", "hydrogen_bonds"];
+
+#[test]
+fn each_residue_has_its_nearest_residues_in_the_order_of_their_distances() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run_pairs("csv", &out, &[]);
+    let pairs = rows(&out.join("contacts/part-00000.csv"));
+    let residues = rows(&out.join("residues/part-00000.csv"));
+    assert_eq!(pairs.len(), 7 * residues.len());
+    for (residue, pairs) in residues.iter().zip(pairs.chunks(7)) {
+        let of = |name: &str| {
+            pairs
+                .iter()
+                .map(|pair| pair[name].clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(
+            of("structure")
+                .iter()
+                .all(|name| *name == residue["structure"])
+        );
+        assert!(
+            of("res_index_i")
+                .iter()
+                .all(|index| *index == residue["res_index"])
+        );
+        assert_eq!(of("distance"), of("min_distance"));
+        let ranks = pairs.iter().map(|pair| {
+            let distance: f64 = pair["distance"].parse().unwrap();
+            (distance, integer(pair, "res_index_j"))
+        });
+        assert!(ranks.is_sorted_by(|one, other| one < other), "{residue:?}");
+    }
+    let separations = pairs.iter().map(|pair| pair["separation"].clone());
+    let separations: Vec<String> = separations.collect();
+    assert!(
+        ["-1", "1", ""]
+            .iter()
+            .all(|one| separations.iter().any(|it| it == one))
+    );
+}
+
+#[test]
+fn hydrogen_bonds_are_those_of_the_residues() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run_pairs("csv", &out, &[]);
+    let bonds = rows(&out.join("hydrogen_bonds/part-00000.csv"));
+    let key = |row: &HashMap<String, String>, donor: &str, acceptor: &str, energy: &str| {
+        [&row["structure"], &row[donor], &row[acceptor], &row[energy]].map(String::clone)
+    };
+    let of_bonds: Vec<_> = bonds
+        .iter()
+        .map(|row| key(row, "res_index_donor", "res_index_acceptor", "energy"))
+        .collect();
+    let residues = rows(&out.join("residues/part-00000.csv"));
+    let of_residues = residues.iter().flat_map(|row| {
+        ["hb_nho1", "hb_nho2"].map(|name| key(row, "res_index", name, &format!("{name}_energy")))
+    });
+    let is_bond = |key: &[String; 4]| key[3].parse::<f64>().is_ok_and(|energy| energy < -0.5);
+    let mut of_residues: Vec<_> = of_residues.filter(is_bond).collect();
+    assert!(of_residues.len() > 150);
+    let number = |key: &[String; 4]| {
+        let [donor, acceptor] = [1, 2].map(|at| key[at].parse::<i32>().unwrap());
+        (key[0].clone(), donor, acceptor)
+    };
+    of_residues.sort_by_key(number);
+    // No N-H of the samples has three bonds.
+    assert_eq!(of_bonds, of_residues);
+    for bond in &bonds {
+        let [donor, acceptor] =
+            ["res_index_donor", "res_index_acceptor"].map(|name| integer(bond, name));
+        match bond["same_chain"].as_str() {
+            "true" => assert_eq!(integer(bond, "separation"), acceptor - donor),
+            _ => assert_eq!(bond["separation"], ""),
+        }
+    }
+    assert!(bonds.iter().any(|bond| bond["separation"] == "-4"));
+    // Bonds of residues that both have rows.
+    let chosen = folder.path().join("chosen");
+    run_pairs("csv", &chosen, &["--where", "ss3 == 'E'"]);
+    let chosen_rows = rows(&chosen.join("hydrogen_bonds/part-00000.csv"));
+    let strands: Vec<_> = residues.iter().filter(|row| row["ss3"] == "E").collect();
+    let has_row = |bond: &HashMap<String, String>, name: &str| {
+        let mut rows = strands.iter();
+        rows.any(|row| row["structure"] == bond["structure"] && row["res_index"] == bond[name])
+    };
+    let both = |bond: &&HashMap<String, String>| {
+        has_row(bond, "res_index_donor") && has_row(bond, "res_index_acceptor")
+    };
+    let expected: Vec<_> = bonds.iter().filter(both).cloned().collect();
+    assert!(!expected.is_empty() && expected.len() < bonds.len());
+    assert_eq!(chosen_rows, expected);
+}
+
+#[test]
+fn tables_of_pairs_do_not_depend_on_batches_nor_on_residues_that_were_not_observed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [usual, small, more] = ["usual", "small", "more"].map(|name| folder.path().join(name));
+    let gaps = format!("{SAMPLES}/4cup.cif.gz");
+    run_pairs("csv", &usual, &[&gaps]);
+    let few = ["batch.residues=16", "batch.residues_max=16", "threads=1"];
+    let few = few.map(|setting| ["--set", setting]);
+    run_pairs(
+        "csv",
+        &small,
+        &[&[gaps.as_str()], &few.concat()[..]].concat(),
+    );
+    run_pairs("csv", &more, &[&gaps, "--set", "unobserved=true"]);
+    for table in PAIRS {
+        let part = |out: &Path| fs::read(out.join(table).join("part-00000.csv")).unwrap();
+        assert!(part(&usual) == part(&small), "{table}");
+        assert!(part(&usual) == part(&more), "{table}");
+    }
+    let count = |out: &Path| rows(&out.join("residues/part-00000.csv")).len();
+    assert!(count(&more) > count(&usual));
+}
+
+#[test]
+fn all_formats_have_the_same_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let [csv, json, arrow, parquet] =
+        ["csv", "json", "arrow", "parquet"].map(|name| folder.path().join(name));
+    let indices = [
+        ["res_index_i", "res_index_j"],
+        ["res_index_donor", "res_index_acceptor"],
+    ];
+    for out in [&csv, &json, &arrow, &parquet] {
+        run_pairs(out.file_name().unwrap().to_str().unwrap(), out, &[]);
+    }
+    for (table, names) in PAIRS.into_iter().zip(indices) {
+        let part = |out: &Path, ending: &str| out.join(table).join(format!("part-00000.{ending}"));
+        let expected = rows(&part(&csv, "csv"));
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|row| names.map(|name| integer(row, name)))
+            .collect();
+        let text = fs::read_to_string(part(&json, "json")).unwrap();
+        let of_json: Vec<_> = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|row| names.map(|name| row[name].as_i64().unwrap()))
+            .collect();
+        assert_eq!(of_json, expected, "{table}");
+        let parquet = fs::File::open(part(&parquet, "parquet")).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(parquet).unwrap();
+        let of_parquet: Vec<RecordBatch> = reader.build().unwrap().map(Result::unwrap).collect();
+        for batches in [batches(&part(&arrow, "arrow")), of_parquet] {
+            let mut found = Vec::new();
+            for batch in &batches {
+                let columns = names.map(|name| {
+                    let column = batch.column_by_name(name).unwrap();
+                    column.as_primitive::<Int32Type>().clone()
+                });
+                found.extend((0..batch.num_rows()).map(|row| {
+                    columns
+                        .each_ref()
+                        .map(|column| i64::from(column.value(row)))
+                }));
+            }
+            assert_eq!(found, expected, "{table}");
+        }
+    }
+    let bonds = batches(&arrow.join("hydrogen_bonds/part-00000.arrow"));
+    let column = bonds[0].column_by_name("structure").unwrap();
+    let dictionary = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
+    assert_eq!(*column.data_type(), dictionary);
 }

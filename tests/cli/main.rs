@@ -98,7 +98,14 @@ fn str_of(path: &Path) -> &str {
 /// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();
-    let others = ["contacts", "ligands", "interfaces", "variants"].into_iter();
+    let others = [
+        "contacts",
+        "hydrogen_bonds",
+        "ligands",
+        "interfaces",
+        "variants",
+    ]
+    .into_iter();
     let others = others.filter(|table| folder.join(table).is_dir());
     for table in TABLES.into_iter().chain(others) {
         for entry in fs::read_dir(folder.join(table)).unwrap() {

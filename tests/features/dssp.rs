@@ -2,6 +2,7 @@
 //! written out, against what other programs say, and where they end.
 
 mod pieces;
+mod table;
 
 use crate::made_up::structure;
 use crate::samples::{sample, samples};

@@ -403,6 +403,6 @@ fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
     assert_eq!(outgrown, 1);
     let error = outcomes[1].as_ref().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Capacity);
-    assert!(error.to_string().contains("contact_room"), "{error}");
+    assert!(error.to_string().contains("pair_room"), "{error}");
     assert!(outcomes[0].is_ok() && outcomes[2].is_ok());
 }

@@ -13,8 +13,9 @@ use std::{slice, sync::Arc};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Centrality, Column, ContactNumber, Cutoff, FeatureConfig, FeatureName, FeatureTable, Features,
-    Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins, virtual_c_beta,
+    Centrality, Column, ContactNumber, ContactPoint, Cutoff, FeatureConfig, FeatureName,
+    FeatureTable, Features, Fusion, Input, NULL_COUNT, Reals, Sasa, TableName, twins,
+    virtual_c_beta,
 };
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::Recorder;
@@ -252,7 +253,7 @@ fn fused_launches_compute_the_same() {
         .iter()
         .map(|&n| structure(n, n as u64))
         .collect();
-    let config = EngineConfig::new(Features::capacity(400));
+    let config = EngineConfig::new(Features::capacity(800));
     let with = |fusion| {
         let mut features = FeatureConfig {
             fusion,
@@ -260,6 +261,8 @@ fn fused_launches_compute_the_same() {
         };
         features.cluster.select = vec!["A".to_owned(), "L".to_owned()];
         features.ligands.keep = true;
+        features.hydrogen_bonds.table = true;
+        features.contacts.point = ContactPoint::Any;
         compute_with(features, &structures, &config, 2)
     };
     assert_eq!(bits(&with(Fusion::On)), bits(&with(Fusion::Off)));

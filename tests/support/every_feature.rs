@@ -1,6 +1,8 @@
 //! A configuration in which every feature computes something.
 
-use tapeloop::features::{Cluster, ContactPoint, Contacts, FeatureConfig, Interfaces, Ligands};
+use tapeloop::features::{
+    Cluster, ContactPoint, Contacts, FeatureConfig, HydrogenBonds, Interfaces, Ligands,
+};
 
 /// All features, those included that compute nothing by default.
 pub(crate) fn every_feature() -> FeatureConfig {
@@ -13,6 +15,7 @@ pub(crate) fn every_feature() -> FeatureConfig {
             point: ContactPoint::Ca,
             ..Contacts::default()
         },
+        hydrogen_bonds: HydrogenBonds { table: true },
         interfaces: Interfaces { keep: true },
         ligands: Ligands {
             keep: true,

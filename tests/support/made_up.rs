@@ -82,6 +82,21 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
     s
 }
 
+/// The structure with its residues up to thousands of A apart.
+#[allow(dead_code, reason = "each test binary uses its part")]
+pub(crate) fn spread(mut s: Structure) -> Structure {
+    for atoms in s.atom_start.windows(2) {
+        let atoms = &mut s.xyz[atoms[0] as usize..atoms[1] as usize];
+        if let Some(by) = atoms
+            .first()
+            .map(|first| first.map(|coordinate| 700 * coordinate))
+        {
+            atoms.iter_mut().for_each(|atom| *atom = moved(*atom, by));
+        }
+    }
+    s
+}
+
 /// The structure with ligands, ions and glycans at its atoms, and one far away. Two ligands have
 /// the same atoms.
 #[allow(dead_code, reason = "each test binary uses its part")]

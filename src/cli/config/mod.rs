@@ -42,7 +42,8 @@ pub(super) use reduction::{Reduction, Statistic};
 pub(super) use resolver::range_text;
 pub(super) use suggest::did_you_mean;
 pub(super) use tables::{
-    Compression, OptionalColumns, RowKind, TABLES, TableFormat, TableSettings, Wanted,
+    Compression, OptionalColumns, RowKind, TABLES, TABLES_WITH_ROWS, TableFormat, TableSettings,
+    Wanted,
 };
 
 /// The most microseconds that a loop on the device may stay.

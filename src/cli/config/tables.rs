@@ -19,6 +19,8 @@ pub(in crate::cli) enum RowKind {
     Structure,
     /// A pair of residues that are in contact.
     Contact,
+    /// A backbone hydrogen bond.
+    HydrogenBond,
     /// A residue that is no polymer.
     Ligand,
     /// A pair of chains whose residues are in contact.
@@ -28,6 +30,11 @@ pub(in crate::cli) enum RowKind {
 }
 
 impl RowKind {
+    /// Whether a row is a pair of residues.
+    pub(in crate::cli) fn is_pair(self) -> bool {
+        matches!(self, RowKind::Contact | RowKind::HydrogenBond)
+    }
+
     /// The table of features whose columns the rows have.
     pub(in crate::cli) fn features(self) -> TableName {
         match self {
@@ -35,6 +42,7 @@ impl RowKind {
             RowKind::Chain => TableName::Chains,
             RowKind::Structure => TableName::Structures,
             RowKind::Contact => TableName::Contacts,
+            RowKind::HydrogenBond => TableName::HydrogenBonds,
             RowKind::Ligand => TableName::Ligands,
             RowKind::Interface => TableName::Interfaces,
         }
@@ -42,15 +50,21 @@ impl RowKind {
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 7] = [
+pub(in crate::cli) const TABLES: [(RowKind, &str); 8] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
     (RowKind::Contact, "contacts"),
+    (RowKind::HydrogenBond, "hydrogen_bonds"),
     (RowKind::Ligand, "ligands"),
     (RowKind::Interface, "interfaces"),
     (RowKind::Variant, "variants"),
 ];
+
+/// When the tables have rows that not every run has.
+pub(in crate::cli) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
+     hydrogen bonds if hydrogen_bonds.table is true, ligands if `ligands` is \"keep\", interfaces if \
+     `interfaces` is true, and variants if a table of annotations has a column `variant`";
 
 /// The columns of annotations that the tables get.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use half::f16;
 use std::sync::Arc;
 
 /// Returns a value of a structure's row, by the row's index in the structure.
-type OfRow<T> = fn(&StructureRows, usize) -> T;
+pub(super) type OfRow<T> = fn(&StructureRows, usize) -> T;
 pub(super) type TextOfRow = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
 type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
 
@@ -323,7 +323,11 @@ impl FeatureColumn {
                     values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
                     values.resize(values.len() + (rows.end - given), null);
                 }
-                RowKind::Structure | RowKind::Contact | RowKind::Ligand | RowKind::Interface => {
+                RowKind::Structure
+                | RowKind::Contact
+                | RowKind::HydrogenBond
+                | RowKind::Ligand
+                | RowKind::Interface => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {

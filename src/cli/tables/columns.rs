@@ -2,7 +2,7 @@
 
 use super::super::annotations::{AnnotationColumn, Level};
 use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind, TABLES};
-use super::column::{Column, TextOfRow};
+use super::column::{Column, OfRow, TextOfRow};
 use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
@@ -81,13 +81,18 @@ pub(super) fn columns(
         }
         RowKind::Structure => of_structures(),
         RowKind::Contact => of_contacts(),
+        RowKind::HydrogenBond => of_hydrogen_bonds(),
         RowKind::Ligand => of_ligands(),
         RowKind::Interface => of_interfaces(),
         RowKind::Variant => of_variants(),
     });
     let level = match kind {
         RowKind::Residue => Some(Level::Residues),
-        RowKind::Chain | RowKind::Contact | RowKind::Ligand | RowKind::Interface => None,
+        RowKind::Chain
+        | RowKind::Contact
+        | RowKind::HydrogenBond
+        | RowKind::Ligand
+        | RowKind::Interface => None,
         RowKind::Structure => Some(Level::Structures),
         RowKind::Variant => Some(Level::Variants),
     };
@@ -276,34 +281,53 @@ fn of_variants() -> Vec<Column> {
     ]
 }
 
-/// The residues of the pair and their distances are columns of the feature.
 fn of_contacts() -> Vec<Column> {
+    const TABLE: TableName = TableName::Contacts;
+    of_pairs(
+        |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
+        |r, row| separation(r, r.pair(TABLE, row)),
+    )
+}
+
+fn of_hydrogen_bonds() -> Vec<Column> {
+    const TABLE: TableName = TableName::HydrogenBonds;
+    of_pairs(
+        |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
+        |r, row| separation(r, r.pair(TABLE, row)),
+    )
+}
+
+/// The residues of the pair and what else it has are columns of the feature.
+fn of_pairs(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<Column> {
     vec![
         Column::flag(
             "same_chain",
             "Whether both residues are of one chain.",
-            |r, row| {
-                let [one, other] = r.pair(row).map(|residue| r.residue(residue).chain);
-                one == other
-            },
+            same_chain,
         ),
         Column::integer(
             "separation",
-            "How much farther in the chain's sequence the second residue is: by label_seq_id, or by \
-             the position in SEQRES of PDB files; by res_index where a file gives neither. Null for \
-             residues of different chains.",
-            |r, row| {
-                let [i, j] = r.pair(row);
-                let [one, other] = [i, j].map(|residue| r.residue(residue));
-                let is_numbered = r.is_numbered(one.chain);
-                let positions = one.sequence_position.zip(other.sequence_position);
-                let positions = positions.filter(|_| is_numbered);
-                let (from, to) = positions.unwrap_or((i as i32, j as i32));
-                (one.chain == other.chain).then_some(to - from)
-            },
+            "How much farther in the chain's sequence the second residue is, negative if it is the \
+             earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \
+             where a file gives neither. Null for residues of different chains.",
+            separation,
         )
         .nullable(),
     ]
+}
+
+fn is_of_one_chain(r: &StructureRows, pair: [usize; 2]) -> bool {
+    let [one, other] = pair.map(|residue| r.residue(residue).chain);
+    one == other
+}
+
+fn separation(r: &StructureRows, [i, j]: [usize; 2]) -> Option<i32> {
+    let [one, other] = [i, j].map(|residue| r.residue(residue));
+    let is_numbered = r.is_numbered(one.chain);
+    let positions = one.sequence_position.zip(other.sequence_position);
+    let positions = positions.filter(|_| is_numbered);
+    let (from, to) = positions.unwrap_or((i as i32, j as i32));
+    (one.chain == other.chain).then_some(to - from)
 }
 
 fn of_ligands() -> Vec<Column> {

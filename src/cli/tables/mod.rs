@@ -202,7 +202,7 @@ impl Tables {
                 columns: columns::columns(kind, columns, settings.optional).into(),
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
-                shares_texts: kind == RowKind::Contact,
+                shares_texts: kind.is_pair(),
                 cores: cores.clone(),
             };
             Table::new(kind, output.clone(), files, settings)
@@ -292,8 +292,8 @@ impl Tables {
         self.rows_held += held;
         let mut is_flushed = false;
         for table in &mut self.tables {
-            // Row groups of contacts are of so few structures that their ends are no occasion to gather.
-            is_flushed |= table.append(record, &self.pool)? && table.kind != RowKind::Contact;
+            // Row groups of pairs are of so few structures that their ends are no occasion to gather.
+            is_flushed |= table.append(record, &self.pool)? && !table.kind.is_pair();
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.

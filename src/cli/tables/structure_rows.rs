@@ -26,7 +26,7 @@ pub(crate) struct StructureRows {
     pub(super) coordinates: Coordinates,
     /// The chains that have rows, in the structure's order.
     pub(super) chains: Arc<[ChainRow]>,
-    /// By chain, if there are contacts: its first position in the sequence, where it has positions.
+    /// By chain, if there are pairs of residues: its first position in the sequence, where it has positions.
     first_positions: Vec<Option<i32>>,
     /// Residues that were not observed, if they have rows: their indices are those after the
     /// structure's residues.
@@ -98,9 +98,12 @@ impl StructureRows {
             name: structure_name(&source).to_owned(),
             source,
             chains: chain_rows(&structure),
-            first_positions: match features.rows(TableName::Contacts) {
-                0 => Vec::new(),
-                _ => structure.first_positions(),
+            first_positions: {
+                let pairs = [TableName::Contacts, TableName::HydrogenBonds];
+                match pairs.iter().any(|&table| features.rows(table) > 0) {
+                    true => structure.first_positions(),
+                    false => Vec::new(),
+                }
             },
             structure: Arc::new(structure),
             atoms,
@@ -183,9 +186,11 @@ impl StructureRows {
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
             (RowKind::Ligand, _) => self.ligand_atoms.len(),
-            (RowKind::Contact, None) => self.features.rows(TableName::Contacts),
             (RowKind::Interface, _) => self.features.rows(TableName::Interfaces),
-            (RowKind::Contact, Some(selected)) => return self.selected_pairs(selected),
+            (RowKind::Contact | RowKind::HydrogenBond, None) => self.features.rows(kind.features()),
+            (RowKind::Contact | RowKind::HydrogenBond, Some(selected)) => {
+                return self.selected_pairs(kind.features(), selected);
+            }
         };
         std::iter::once(0..count).collect()
     }
@@ -222,24 +227,22 @@ impl StructureRows {
     }
 
     /// The pairs of residues that both have rows.
-    fn selected_pairs(&self, selected: &BooleanBuffer) -> Vec<Range<usize>> {
-        let pairs = self.features.rows(TableName::Contacts);
+    fn selected_pairs(&self, table: TableName, selected: &BooleanBuffer) -> Vec<Range<usize>> {
+        let pairs = self.features.rows(table);
         let both = BooleanBuffer::collect_bool(pairs, |row| {
-            self.pair(row)
+            self.pair(table, row)
                 .iter()
                 .all(|&residue| selected.value(residue))
         });
         both.set_slices().map(|(start, end)| start..end).collect()
     }
 
-    /// The residues of a contact's row.
-    pub(super) fn pair(&self, row: usize) -> [usize; 2] {
-        [0, 1].map(
-            |index| match self.features.column(TableName::Contacts, index) {
-                Column::Count(residues) => residues[row] as usize,
-                Column::Real(_) => unreachable!("the residues of pairs are counts"),
-            },
-        )
+    /// The residues of a row of a table of pairs.
+    pub(super) fn pair(&self, table: TableName, row: usize) -> [usize; 2] {
+        [0, 1].map(|index| match self.features.column(table, index) {
+            Column::Count(residues) => residues[row] as usize,
+            Column::Real(_) => unreachable!("the residues of pairs are counts"),
+        })
     }
 
     /// The first or the second chain of an interface's row.
@@ -296,7 +299,7 @@ impl StructureRows {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
             RowKind::Interface => 2 * of_chain,
             RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
-            RowKind::Contact => 0,
+            RowKind::Contact | RowKind::HydrogenBond => 0,
             RowKind::Ligand => {
                 let names = self.structure.ligands.iter();
                 let names =

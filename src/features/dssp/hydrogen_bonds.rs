@@ -46,9 +46,9 @@ impl BestBonds {
 
 /// The atoms that take part in hydrogen bonds.
 #[derive(Clone, Copy)]
-struct Peptides<'a> {
-    backbone: &'a [Backbone],
-    hydrogens: &'a [Hydrogen],
+pub(super) struct Peptides<'a> {
+    pub(super) backbone: &'a [Backbone],
+    pub(super) hydrogens: &'a [Hydrogen],
 }
 
 /// One coordinate of several residues.
@@ -129,19 +129,20 @@ impl Twin for hydrogen_bonds::Views<'_> {
     }
 }
 
-/// The kernel's inputs.
-struct Inputs<'a> {
-    structures: &'a [StructureSpan],
-    residues: &'a [ResidueSpan],
-    atoms: &'a [Atom],
-    cells: Cells<'a>,
-    peptides: Peptides<'a>,
+/// The inputs of kernels that search for hydrogen bonds.
+pub(super) struct Inputs<'a> {
+    pub(super) structures: &'a [StructureSpan],
+    pub(super) residues: &'a [ResidueSpan],
+    /// The C-alphas.
+    pub(super) atoms: &'a [Atom],
+    pub(super) cells: Cells<'a>,
+    pub(super) peptides: Peptides<'a>,
     /// Whether only residues of the same chain are bonded.
-    own_chain: bool,
+    pub(super) own_chain: bool,
 }
 
 impl Inputs<'_> {
-    fn structure(&self, residue: usize) -> &StructureSpan {
+    pub(super) fn structure(&self, residue: usize) -> &StructureSpan {
         &self.structures[self.residues[residue].structure as usize]
     }
 
@@ -151,18 +152,11 @@ impl Inputs<'_> {
         dispatch!(simd::level(), simd => {
             let (mut search, mut side) = (Search::default(), Side::default());
             let mut of_chain = Vec::new();
-            for (own, atom) in rows.clone().zip(&self.atoms[rows.clone()]) {
+            for own in rows.clone() {
                 if self.peptides.hydrogens[own][3] == INCOMPLETE {
                     continue;
                 }
-                let structure = self.structure(own);
-                let (point, done) = (atom.position.into(), rows.start..own);
-                search.begin(&self.cells, &structure.residue_grid, point);
-                let near = if is_followed(simd, &self.cells, structure) {
-                    search.find::<_, true>(simd, &self.cells, point, done)
-                } else {
-                    search.find::<_, false>(simd, &self.cells, point, done)
-                };
+                let near = self.near(simd, &mut search, own, rows.start..own);
                 let near = match self.own_chain {
                     true => {
                         let chain = |residue: i32| self.residues[residue as usize].chain;
@@ -177,6 +171,71 @@ impl Inputs<'_> {
             }
         });
         best
+    }
+
+    /// The residues whose C-alphas are within reach of a residue's, without those in `done`, which
+    /// ends with the residue.
+    #[inline(always)]
+    fn near<'a, S: Simd>(
+        &self,
+        simd: S,
+        search: &'a mut Search,
+        own: usize,
+        done: Range<usize>,
+    ) -> &'a [i32] {
+        let (structure, point) = (self.structure(own), self.atoms[own].position.into());
+        search.begin(&self.cells, &structure.residue_grid, point);
+        if is_followed(simd, &self.cells, structure) {
+            search.find::<_, true>(simd, &self.cells, point, done)
+        } else {
+            search.find::<_, false>(simd, &self.cells, point, done)
+        }
+    }
+}
+
+/// The energy that a hydrogen bond's is below, in cal/mol.
+const BOND_ENERGY: i32 = -500;
+
+/// Searches for the acceptors of N-H.
+#[derive(Default)]
+pub(super) struct Acceptors {
+    search: Search,
+    side: Side,
+    /// Acceptors and energies in cal/mol.
+    found: Vec<(usize, i32)>,
+}
+
+impl Acceptors {
+    /// The acceptors of a residue's N-H, in their order, each with the energy of the bond in
+    /// cal/mol.
+    pub(super) fn of(&mut self, inputs: &Inputs<'_>, own: usize) -> &[(usize, i32)] {
+        self.found.clear();
+        if inputs.peptides.hydrogens[own][3] == DONOR {
+            dispatch!(simd::level(), simd => self.find(simd, inputs, own));
+        }
+        self.found.sort_unstable();
+        &self.found
+    }
+
+    #[inline(always)]
+    fn find<S: Simd>(&mut self, simd: S, inputs: &Inputs<'_>, own: usize) {
+        let peptides = inputs.peptides;
+        let [x, y, z, _] = peptides.hydrogens[own].map(|value| S::f32s::splat(simd, value));
+        let (n, hydrogen) = (splat(simd, peptides.backbone[own].n), Points { x, y, z });
+        let near = inputs.near(simd, &mut self.search, own, own..own);
+        for others in near.chunks(S::i32s::LEN) {
+            self.side.fill(peptides, others);
+            let (c, o) = (points(simd, &self.side.c), points(simd, &self.side.o));
+            let energies = bond_energies(simd, n, hydrogen, c, o);
+            let wanted = first_lanes(simd, others.len());
+            for_each_bond(simd, energies, wanted, |lane, energy| {
+                let acceptor = others[lane] as usize;
+                let is_one = peptides.hydrogens[acceptor][3] != INCOMPLETE && own != acceptor + 1;
+                if is_one && energy < BOND_ENERGY {
+                    self.found.push((acceptor, energy));
+                }
+            });
+        }
     }
 }
 

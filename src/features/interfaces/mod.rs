@@ -9,7 +9,6 @@ mod partners;
 mod rows;
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::dssp::amide_hydrogens;
 use super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
 use super::feature::{About, Feature, Setting, unknown};
 use super::interface::{Interface, chain_ranges};
@@ -17,7 +16,7 @@ use super::kernels::{
     interface_bonds, interface_degrees, interface_ends, interface_pairs, interface_partners,
     interface_rows,
 };
-use super::layout::{CHAINS, CONTACT_ROOM, RESIDUES, STRUCTURES};
+use super::layout::{CHAINS, PAIR_ROOM, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
 use super::sasa::{PartnerBuffers, Sasa, partner_areas};
 use crate::error::Result;
@@ -154,7 +153,7 @@ impl Feature for Interfaces {
         r.launch_warps(RESIDUES, args);
         let (ends, partner_totals) = ends_of(r, RESIDUES, degrees);
         let of_room =
-            |r: &mut FeatureRecorder<'_>, name| r.device(name, CONTACT_ROOM, PARTNERS_PER_UNIT);
+            |r: &mut FeatureRecorder<'_>, name| r.device(name, PAIR_ROOM, PARTNERS_PER_UNIT);
         let (partners, contacts) = (
             of_room(r, "interface_partners"),
             of_room(r, "interface_contacts"),
@@ -225,7 +224,7 @@ impl Feature for Interfaces {
             points,
         };
         r.launch_blocks(CHAINS, args);
-        let (hydrogens, backbone) = (amide_hydrogens(r), r.backbone());
+        let (hydrogens, backbone) = (r.hydrogens(), r.backbone());
         let args = interface_bonds::Args {
             header,
             structures,

@@ -1,7 +1,7 @@
 //! What the host reads of interfaces.
 
 use super::super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
-use super::super::layout::{CONTACT_ROOM, STRUCTURES};
+use super::super::layout::{PAIR_ROOM, STRUCTURES};
 use super::super::table::Values;
 use crate::record::Buffer;
 use crate::workload::{Extent, ReadViews};
@@ -25,15 +25,15 @@ pub(in super::super) struct InterfaceBuffers {
 }
 
 impl InterfaceBuffers {
-    /// The extent that a structure needs for its interfaces, if it is larger than its own.
+    /// The units of room that a structure needs, if they are more than its extent has.
     pub(in super::super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
         at: Extent,
         extent: Extent,
-    ) -> Option<Extent> {
+    ) -> Option<u32> {
         let [partners, interfaces] = self.totals_of(views, at);
-        let own = extent[CONTACT_ROOM] as usize;
+        let own = extent[PAIR_ROOM] as usize;
         // The interfaces are not known unless the partners had room. There are at most half as many,
         // as each has a partner on both sides.
         let needed = match partners > own * PARTNERS_PER_UNIT {
@@ -41,7 +41,7 @@ impl InterfaceBuffers {
             false => interfaces.div_ceil(INTERFACES_PER_UNIT),
         };
         let units = u32::try_from(needed).unwrap_or(u32::MAX);
-        (needed > own).then(|| extent.with(CONTACT_ROOM, units))
+        (needed > own).then_some(units)
     }
 
     /// Adds the rows of a structure to `columns`, and returns where they are. None if they have
@@ -58,7 +58,7 @@ impl InterfaceBuffers {
             return start..start;
         }
         let [_, interfaces] = self.totals_of(views, at);
-        let first = at[CONTACT_ROOM] as usize * INTERFACES_PER_UNIT;
+        let first = at[PAIR_ROOM] as usize * INTERFACES_PER_UNIT;
         let rows = first..first + interfaces;
         for (column, (buffer, stride, value)) in columns.counts.iter_mut().zip([
             (self.pairs, 2, 0),

@@ -4,7 +4,7 @@ use super::super::cpu::simd;
 use super::super::cpu::split::parts;
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};
 use super::super::kernels::{Twin, interface_areas};
-use super::super::layout::{CONTACT_ROOM, RESIDUES, StructureSpan};
+use super::super::layout::{PAIR_ROOM, RESIDUES, StructureSpan};
 use super::super::recorder::FeatureRecorder;
 use super::neighbours::Neighbours;
 use super::others::OneChain;
@@ -32,7 +32,7 @@ pub(in crate::features) fn partner_areas(
 ) -> Buffer<u64> {
     let settings: &Sasa = r.settings();
     let first = test_points(r);
-    let buried = r.device("interface_buried", CONTACT_ROOM, PARTNERS_PER_UNIT);
+    let buried = r.device("interface_buried", PAIR_ROOM, PARTNERS_PER_UNIT);
     let args = interface_areas::Args {
         header: r.header(),
         structures: r.structures(),

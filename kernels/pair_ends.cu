@@ -1,9 +1,9 @@
 #include "work.cuh"
 
-// Sums the numbers of contacts over the residues of a structure, up to and with each of them; one
+// Sums the numbers of pairs over the residues of a structure, up to and with each of them; one
 // block per structure.
 KERNEL(BLOCK)
-contact_ends(const unsigned* header, const StructureSpan* structures, const int* degrees, int* ends)
+pair_ends(const unsigned* header, const StructureSpan* structures, const int* degrees, int* ends)
 {
     __shared__ unsigned warp_sums[BLOCK / 32];
     each_block(header, STRUCTURES, [&](unsigned of_structure) {

@@ -1,0 +1,437 @@
+//! Twins of the kernels of contacts.
+
+use super::super::columns::NULL_COUNT;
+use super::super::cpu::simd;
+use super::super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
+use super::super::cpu::split::{for_each_row, parts};
+use super::super::grid::corners;
+use super::super::kernels::{
+    Cells, Twin, contact_degrees, contact_rows, near_residue_degrees, near_residue_rows,
+    nearest_points, nearest_residues,
+};
+use super::super::layout::{Atom, Position, REACH, RESIDUES, ResidueSpan, StructureSpan};
+use super::super::pairs::listed_rows;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use rayon::prelude::*;
+
+/// The distance in A whose square is `square`, in (0.001 A)^2.
+fn angstrom(square: u64) -> f32 {
+    ((square as f64).sqrt() / 1000.0) as f32
+}
+
+/// The squared distance of two positions.
+fn squared_apart(one: Position, other: Position) -> u64 {
+    let differences = [one.x - other.x, one.y - other.y, one.z - other.z];
+    let squares = differences.map(|difference| u64::from(difference.unsigned_abs()).pow(2));
+    squares.iter().sum()
+}
+
+/// The least squared distance of an atom of one residue and one of another.
+fn least_squared(atoms: &[Atom], one: &ResidueSpan, other: &ResidueSpan) -> u64 {
+    let pairs = || {
+        let own = atoms[one.atoms()].iter();
+        own.flat_map(|one| {
+            let others = atoms[other.atoms()].iter();
+            others.map(|other| (one.position, other.position))
+        })
+    };
+    let near = pairs().map(|(one, other)| one.squared_to(other)).min();
+    match near.filter(|&near| near < REACH.pow(2)) {
+        Some(near) => u64::from(near),
+        None => {
+            let all = pairs().map(|(one, other)| squared_apart(one, other));
+            all.min().unwrap_or(u64::MAX)
+        }
+    }
+}
+
+/// A search for the residues near a residue.
+trait Search: Sync {
+    fn structures(&self) -> &[StructureSpan];
+
+    fn residues(&self) -> &[ResidueSpan];
+
+    /// Whether a residue can have neighbours.
+    fn is_placed(&self, residue: usize) -> bool;
+
+    /// Whether a residue of the structure is one that the search is for, at any distance.
+    fn is_wanted(&self, own: usize, other: usize) -> bool;
+
+    /// The squared distance of two residues.
+    fn square(&self, own: usize, other: usize) -> u64;
+
+    /// Puts the residues that are nearer than `reach` to a placed one into `found`, each once, in
+    /// any order. The residue itself may be among them.
+    fn find<S: Simd>(&self, simd: S, own: usize, reach: u32, found: &mut Vec<u32>);
+
+    fn structure(&self, residue: usize) -> &StructureSpan {
+        &self.structures()[self.residues()[residue].structure as usize]
+    }
+}
+
+/// By points.
+struct ByPoints<'a> {
+    structures: &'a [StructureSpan],
+    residues: &'a [ResidueSpan],
+    points: &'a [Atom],
+    cells: Cells<'a>,
+    own_chain: bool,
+}
+
+impl Search for ByPoints<'_> {
+    fn structures(&self) -> &[StructureSpan] {
+        self.structures
+    }
+
+    fn residues(&self) -> &[ResidueSpan] {
+        self.residues
+    }
+
+    fn is_placed(&self, residue: usize) -> bool {
+        self.points[residue].is_present()
+    }
+
+    fn is_wanted(&self, own: usize, other: usize) -> bool {
+        let [here, there] = [own, other].map(|residue| &self.points[residue]);
+        let is_same = here.tag.chain() == there.tag.chain();
+        other != own && there.is_present() && (is_same || !self.own_chain)
+    }
+
+    fn square(&self, own: usize, other: usize) -> u64 {
+        squared_apart(self.points[own].position, self.points[other].position)
+    }
+
+    #[inline(always)]
+    fn find<S: Simd>(&self, simd: S, own: usize, reach: u32, found: &mut Vec<u32>) {
+        let point = &self.points[own];
+        let grid = &self.structure(own).residue_grid;
+        let runs = self.cells.runs(grid, point.position.into(), reach as i32);
+        found.clear();
+        let take = |other| found.push(other);
+        self.cells
+            .each_within(simd, runs, point, reach, self.own_chain, take);
+    }
+}
+
+/// By heavy atoms.
+struct ByAtoms<'a> {
+    structures: &'a [StructureSpan],
+    residues: &'a [ResidueSpan],
+    atoms: &'a [Atom],
+    cells: Cells<'a>,
+    /// The residue of each atom plus one; zero for an atom of no residue.
+    residue_of: &'a [u32],
+    own_chain: bool,
+}
+
+impl Search for ByAtoms<'_> {
+    fn structures(&self) -> &[StructureSpan] {
+        self.structures
+    }
+
+    fn residues(&self) -> &[ResidueSpan] {
+        self.residues
+    }
+
+    fn is_placed(&self, residue: usize) -> bool {
+        self.residues[residue].atom_count > 0
+    }
+
+    fn is_wanted(&self, own: usize, other: usize) -> bool {
+        let [here, there] = [own, other].map(|residue| &self.residues[residue]);
+        let is_same = here.chain == there.chain;
+        other != own && there.atom_count > 0 && (is_same || !self.own_chain)
+    }
+
+    fn square(&self, own: usize, other: usize) -> u64 {
+        let [own, other] = [own, other].map(|residue| &self.residues[residue]);
+        least_squared(self.atoms, own, other)
+    }
+
+    #[inline(always)]
+    fn find<S: Simd>(&self, simd: S, own: usize, reach: u32, found: &mut Vec<u32>) {
+        let atoms = &self.atoms[self.residues[own].atoms()];
+        let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
+        let grid = &self.structure(own).atom_grid;
+        let runs = self.cells.runs_around(grid, low, high, reach as i32);
+        found.clear();
+        for (at, lanes) in vectors_of(simd, runs) {
+            let x = load(simd, self.cells.x, at, lanes);
+            let y = load(simd, self.cells.y, at, lanes);
+            let z = load(simd, self.cells.z, at, lanes);
+            let mut d2 = S::u32s::splat(simd, u32::MAX);
+            for atom in atoms {
+                let point = atom.position;
+                let (dx, dy, dz) = (x - point.x, y - point.y, z - point.z);
+                d2 = d2.min(squared::<S>(dx, dy, dz, reach as i32));
+            }
+            let mut within = d2.simd_lt(reach * reach) & first_lanes(simd, lanes);
+            if self.own_chain {
+                within &= of_chain(simd, self.cells.tag, at, lanes, atoms[0].tag);
+            }
+            for lane in lanes_of(within.to_bitmask()) {
+                let number = self.residue_of[self.cells.source[at + lane] as usize];
+                let other = number.checked_sub(1);
+                // The atoms of a residue are mostly next to each other.
+                found.extend(other.filter(|other| found.last() != Some(other)));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+    }
+}
+
+/// Counts for each residue those that it finds among later residues.
+fn count_later(search: &impl Search, cutoff: u32, degrees: &mut [i32]) {
+    for_each_row(degrees, 1, |rows, degrees| {
+        let mut found = Vec::new();
+        dispatch!(simd::level(), simd => {
+            for (own, degree) in rows.zip(degrees) {
+                *degree = 0;
+                if search.is_placed(own) {
+                    search.find(simd, own, cutoff, &mut found);
+                    let later = found.iter().filter(|&&other| other as usize > own);
+                    *degree = later.count() as i32;
+                }
+            }
+        });
+    });
+}
+
+/// Puts the later residues that a residue finds into `found`, in their order.
+fn list_later(search: &impl Search, own: usize, cutoff: u32, found: &mut Vec<u32>) {
+    dispatch!(simd::level(), simd => search.find(simd, own, cutoff, &mut *found));
+    found.retain(|&other| other as usize > own);
+    found.sort_unstable();
+}
+
+impl Twin for contact_degrees::Views<'_> {
+    fn run(self) {
+        let search = ByPoints {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            points: self.points,
+            cells: self.cells,
+            own_chain: self.own_chain != 0,
+        };
+        let count = self.header[RESIDUES] as usize;
+        count_later(&search, self.cutoff, &mut self.degrees[..count]);
+    }
+}
+
+impl Twin for near_residue_degrees::Views<'_> {
+    fn run(self) {
+        let search = ByAtoms {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+            residue_of: self.residue_of,
+            own_chain: self.own_chain != 0,
+        };
+        let count = self.header[RESIDUES] as usize;
+        count_later(&search, self.cutoff, &mut self.degrees[..count]);
+    }
+}
+
+impl Twin for contact_rows::Views<'_> {
+    fn run(self) {
+        let search = ByPoints {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            points: self.points,
+            cells: self.cells,
+            own_chain: self.own_chain != 0,
+        };
+        let rows = listed_rows(search.structures, self.rooms, self.ends);
+        let ranges = || rows.iter().map(|(_, range)| range.clone());
+        let columns = parts(self.partners, ranges())
+            .zip(parts(self.distances, ranges()))
+            .zip(parts(self.min_distances, ranges()));
+        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
+        of_residues.for_each_init(
+            Vec::new,
+            |found, (&(own, _), ((partners, distances), least))| {
+                if partners.is_empty() {
+                    return;
+                }
+                list_later(&search, own, self.cutoff, found);
+                let start = search.structure(own).residue_start;
+                let one = &self.residues[own];
+                let columns = partners.iter_mut().zip(distances).zip(least);
+                for (&other, ((partner, distance), least)) in found.iter().zip(columns) {
+                    let partner_span = &self.residues[other as usize];
+                    *partner = (other - start) as i32;
+                    *distance = angstrom(search.square(own, other as usize));
+                    *least = angstrom(least_squared(self.atoms, one, partner_span));
+                }
+            },
+        );
+    }
+}
+
+impl Twin for near_residue_rows::Views<'_> {
+    fn run(self) {
+        let search = ByAtoms {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+            residue_of: self.residue_of,
+            own_chain: self.own_chain != 0,
+        };
+        let rows = listed_rows(search.structures, self.rooms, self.ends);
+        let ranges = || rows.iter().map(|(_, range)| range.clone());
+        let columns = parts(self.partners, ranges()).zip(parts(self.min_distances, ranges()));
+        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
+        of_residues.for_each_init(Vec::new, |found, (&(own, _), (partners, distances))| {
+            if partners.is_empty() {
+                return;
+            }
+            list_later(&search, own, self.cutoff, found);
+            let start = search.structure(own).residue_start;
+            let columns = partners.iter_mut().zip(distances);
+            for (&other, (partner, distance)) in found.iter().zip(columns) {
+                *partner = (other - start) as i32;
+                *distance = angstrom(search.square(own, other as usize));
+            }
+        });
+    }
+}
+
+/// Searches for the nearest residues.
+#[derive(Default)]
+struct Nearest {
+    found: Vec<u32>,
+    /// The nearest residues behind their squared distances, sorted.
+    nearest: Vec<(u64, u32)>,
+}
+
+impl Nearest {
+    /// The `count` nearest residues of a residue, each behind its squared distance. The search
+    /// looks within `reach` first.
+    fn of(&mut self, search: &impl Search, own: usize, count: usize, reach: u32) -> &[(u64, u32)] {
+        self.nearest.clear();
+        if !search.is_placed(own) {
+            return &self.nearest;
+        }
+        let found = &mut self.found;
+        let mut radius = reach;
+        loop {
+            dispatch!(simd::level(), simd => search.find(simd, own, radius, &mut *found));
+            found.retain(|&other| other as usize != own);
+            if found.len() >= count {
+                break;
+            }
+            if radius == REACH {
+                let all = search.structure(own).residues();
+                let wanted = all.filter(|&other| search.is_wanted(own, other));
+                found.clear();
+                found.extend(wanted.map(|other| other as u32));
+                break;
+            }
+            radius = REACH.min(2 * radius);
+        }
+        let with_square = |&other: &u32| (search.square(own, other as usize), other);
+        self.nearest.extend(found.iter().map(with_square));
+        if self.nearest.len() > count {
+            self.nearest.select_nth_unstable(count);
+            self.nearest.truncate(count);
+        }
+        self.nearest.sort_unstable();
+        &self.nearest
+    }
+}
+
+/// The rows of one residue: indices of residues from `start` on, and null behind the last one.
+fn fill_partners(partners: &mut [i32], nearest: &[(u64, u32)], start: u32) {
+    partners.fill(NULL_COUNT);
+    for (partner, (_, other)) in partners.iter_mut().zip(nearest) {
+        *partner = (other - start) as i32;
+    }
+}
+
+/// The same for the distances.
+fn fill_distances(distances: &mut [f32], squares: impl Iterator<Item = u64>) {
+    distances.fill(f32::NAN);
+    for (distance, square) in distances.iter_mut().zip(squares) {
+        *distance = angstrom(square);
+    }
+}
+
+/// The rows of each residue.
+fn rows_of<T: Send>(
+    values: &mut [T],
+    residues: usize,
+    count: usize,
+) -> rayon::slice::ChunksExactMut<'_, T> {
+    values[..residues * count].par_chunks_exact_mut(count)
+}
+
+impl Twin for nearest_points::Views<'_> {
+    fn run(self) {
+        let search = ByPoints {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            points: self.points,
+            cells: self.cells,
+            own_chain: self.own_chain != 0,
+        };
+        let (residues, count) = (self.header[RESIDUES] as usize, self.count as usize);
+        let columns = rows_of(self.partners, residues, count)
+            .zip(rows_of(self.distances, residues, count))
+            .zip(rows_of(self.min_distances, residues, count));
+        let columns = columns.enumerate().with_min_len(64);
+        columns.for_each_init(
+            Nearest::default,
+            |nearest, (own, ((partners, distances), least))| {
+                let nearest = nearest.of(&search, own, count, self.reach);
+                fill_partners(partners, nearest, search.structure(own).residue_start);
+                fill_distances(distances, nearest.iter().map(|(square, _)| *square));
+                let one = &self.residues[own];
+                let squares = nearest.iter().map(|(_, other)| {
+                    least_squared(self.atoms, one, &self.residues[*other as usize])
+                });
+                fill_distances(least, squares);
+            },
+        );
+    }
+}
+
+impl Twin for nearest_residues::Views<'_> {
+    fn run(self) {
+        let search = ByAtoms {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+            residue_of: self.residue_of,
+            own_chain: self.own_chain != 0,
+        };
+        let (residues, count) = (self.header[RESIDUES] as usize, self.count as usize);
+        let columns = rows_of(self.partners, residues, count).zip(rows_of(
+            self.min_distances,
+            residues,
+            count,
+        ));
+        let columns = columns.enumerate().with_min_len(64);
+        columns.for_each_init(Nearest::default, |nearest, (own, (partners, distances))| {
+            let nearest = nearest.of(&search, own, count, self.reach);
+            fill_partners(partners, nearest, search.structure(own).residue_start);
+            fill_distances(distances, nearest.iter().map(|(square, _)| *square));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NEAREST_MAX;
+
+    #[test]
+    fn the_kernels_list_as_many_neighbours() {
+        let source = include_str!("../../../kernels/nearest.cuh");
+        let line = format!("constexpr unsigned NEAREST_MAX = {NEAREST_MAX};");
+        assert!(source.contains(&line));
+    }
+}

@@ -1,0 +1,165 @@
+//! The table of hydrogen bonds.
+
+use super::super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::super::cpu::split::{for_each_row, parts};
+use super::super::feature::{About, Feature, Setting, unknown};
+use super::super::kernels::{Twin, bond_degrees, bond_rows};
+use super::super::layout::{RESIDUES, StructureSpan};
+use super::super::pairs::listed_rows;
+use super::super::recorder::FeatureRecorder;
+use super::hydrogen_bonds::{Acceptors, Inputs, Peptides};
+use crate::error::Result;
+use rayon::prelude::*;
+
+/// Rows of bonds that a structure has room for, for each residue: more than a protein has, whose
+/// N-H rarely bond to two residues.
+const ROWS_PER_UNIT: usize = 2;
+
+/// Settings of the table of hydrogen bonds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HydrogenBonds {
+    /// Whether there is a table of them.
+    pub table: bool,
+}
+
+impl Feature for HydrogenBonds {
+    fn about(&self) -> About {
+        About {
+            summary: "A table of the hydrogen bonds of the backbone; only where \
+                      hydrogen_bonds.table is true.",
+            formula: "all pairs of an N-H and a C=O of the model, whatever dssp.chains, with \
+                      E < -0.5 kcal/mol, E and what may take part as in dssp; ss8 is made of the best two of each N-H",
+            source: "Kabsch and Sander 1983, Biopolymers 22:2577",
+            needs: &[],
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        vec![("hydrogen_bonds.table", Setting::Flag(self.table))]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        match (key, value) {
+            ("hydrogen_bonds.table", Setting::Flag(table)) => self.table = *table,
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        if !self.table {
+            return Vec::new();
+        }
+        let index = |name: &str, atoms: &str| {
+            let about = format!("res_index of the residue whose {atoms} is bonded.");
+            ColumnDecl::residue(name, ColumnKind::Count, "", about)
+        };
+        let energy = "The energy of the bond, to 0.001 kcal/mol.";
+        let columns = [
+            index("res_index_donor", "N-H"),
+            index("res_index_acceptor", "C=O"),
+            ColumnDecl::residue("energy", ColumnKind::Real, "kcal/mol", energy)
+                .reference(Tolerance::absolute(0.001)),
+        ];
+        let columns = columns.map(|column| column.of(TableName::HydrogenBonds));
+        columns.to_vec()
+    }
+
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        if !self.table {
+            return;
+        }
+        let (ca, cells, hydrogens) = (r.ca(), r.ca_cells(), r.hydrogens());
+        let degrees = r.device::<i32>("bond_degrees", RESIDUES, 1);
+        let args = bond_degrees::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            ca,
+            cells,
+            backbone: r.backbone(),
+            hydrogens,
+            degrees,
+        };
+        r.launch_warps(RESIDUES, args);
+        let lists = r.pair_lists("listed_bond", degrees, ROWS_PER_UNIT);
+        let energies = r.listed_reals(&lists, "listed_bond_energies");
+        let args = bond_rows::Args {
+            header: r.header(),
+            structures: r.structures(),
+            residues: r.residues(),
+            ca,
+            cells,
+            backbone: r.backbone(),
+            hydrogens,
+            rooms: lists.rooms,
+            ends: lists.ends,
+            unsorted: lists.unsorted,
+            acceptors: lists.partners,
+            energies,
+        };
+        r.launch_warps(RESIDUES, args);
+        r.list_pairs(TableName::HydrogenBonds, &lists, vec![energies]);
+    }
+}
+
+/// Counts the hydrogen bonds of each residue's N-H.
+impl Twin for bond_degrees::Views<'_> {
+    fn run(self) {
+        let inputs = Inputs {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.ca,
+            cells: self.cells,
+            peptides: Peptides {
+                backbone: self.backbone,
+                hydrogens: self.hydrogens,
+            },
+            own_chain: false,
+        };
+        let degrees = &mut self.degrees[..self.header[RESIDUES] as usize];
+        for_each_row(degrees, 1, |rows, degrees| {
+            let mut acceptors = Acceptors::default();
+            for (own, degree) in rows.zip(degrees) {
+                *degree = acceptors.of(&inputs, own).len() as i32;
+            }
+        });
+    }
+}
+
+/// Lists the acceptors of each residue's N-H in their order.
+impl Twin for bond_rows::Views<'_> {
+    fn run(self) {
+        let inputs = Inputs {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.ca,
+            cells: self.cells,
+            peptides: Peptides {
+                backbone: self.backbone,
+                hydrogens: self.hydrogens,
+            },
+            own_chain: false,
+        };
+        let rows = listed_rows(inputs.structures, self.rooms, self.ends);
+        let ranges = || rows.iter().map(|(_, range)| range.clone());
+        let columns = parts(self.acceptors, ranges()).zip(parts(self.energies, ranges()));
+        let of_residues = rows.par_iter().zip(columns).with_min_len(64);
+        of_residues.for_each_init(
+            Acceptors::default,
+            |found, (&(own, _), (acceptors, energies))| {
+                if acceptors.is_empty() {
+                    return;
+                }
+                let start = inputs.structure(own).residue_start as usize;
+                let columns = acceptors.iter_mut().zip(energies);
+                for (&(partner, cal), (acceptor, energy)) in
+                    found.of(&inputs, own).iter().zip(columns)
+                {
+                    *acceptor = (partner - start) as i32;
+                    *energy = cal as f32 / 1000.0;
+                }
+            },
+        );
+    }
+}

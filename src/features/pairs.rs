@@ -1,0 +1,278 @@
+//! Tables with a row for each pair of residues. How many pairs a structure has depends on its data:
+//! a kernel counts each residue's pairs, `pair_ends` sums them up, and another kernel lists them in
+//! the structure's room. The results of a structure whose pairs exceed its room are computed again in
+//! a larger one.
+
+use super::columns::{NULL_COUNT, TableName};
+use super::kernels::{Twin, pair_ends};
+use super::layout::{PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
+use super::recorder::FeatureRecorder;
+use super::results::ResultBuffer;
+use super::table::{PairRows, SharedColumns, Values, place_of};
+use crate::record::Buffer;
+use crate::workload::{Extent, ReadViews};
+use std::ops::Range;
+
+/// The buffers of a table of pairs that the host reads.
+#[derive(Clone, Debug)]
+pub(super) struct PairTable {
+    table: TableName,
+    rows: PairsOf,
+    /// The second residue of each pair.
+    partners: Buffer<i32>,
+    /// The columns of reals.
+    reals: Vec<Buffer<f32>>,
+}
+
+/// Where the rows of each residue are.
+#[derive(Clone, Copy, Debug)]
+enum PairsOf {
+    /// In the structure's room, `[rooms, rows_per_unit]`, up to the residue's end, `[residues]`.
+    Room {
+        ends: Buffer<i32>,
+        rows_per_unit: usize,
+    },
+    /// In so many rows for each residue. Those from the first null on are none.
+    Residue(usize),
+}
+
+/// The buffers with which a kernel lists pairs in a structure's room.
+#[derive(Clone, Copy)]
+pub(super) struct PairLists {
+    rows_per_unit: usize,
+    /// The room of each structure, `[structures, 2]`: the first row, and the number of rows.
+    pub(super) rooms: Buffer<u32>,
+    /// For each residue the end of its rows in its structure's, `[residues]`.
+    pub(super) ends: Buffer<i32>,
+    /// Scratch memory, `[rooms, rows_per_unit]`.
+    pub(super) unsorted: Buffer<u32>,
+    /// The second residue of each pair, likewise.
+    pub(super) partners: Buffer<i32>,
+}
+
+impl FeatureRecorder<'_> {
+    /// Buffers for lists of pairs, of which each residue has as many as `degrees` says. A unit of
+    /// room has `rows_per_unit` rows.
+    pub(super) fn pair_lists(
+        &mut self,
+        name: &str,
+        degrees: Buffer<i32>,
+        rows_per_unit: usize,
+    ) -> PairLists {
+        let named = |what: &str| format!("{name}_{what}");
+        let ends = self.recorder.download_buffer(&named("ends"), RESIDUES, 1);
+        self.downloads.push(ResultBuffer::Count(ends));
+        let args = pair_ends::Args {
+            header: self.header(),
+            structures: self.structures(),
+            degrees,
+            ends,
+        };
+        self.launch_blocks(STRUCTURES, args);
+        PairLists {
+            rows_per_unit,
+            rooms: self.pair_rooms(&named("rooms"), rows_per_unit),
+            ends,
+            unsorted: self.device(&named("unsorted"), PAIR_ROOM, rows_per_unit),
+            partners: self.partners(name, PAIR_ROOM, rows_per_unit),
+        }
+    }
+
+    /// A buffer of reals of listed pairs.
+    pub(super) fn listed_reals(&mut self, lists: &PairLists, name: &str) -> Buffer<f32> {
+        self.pair_reals(name, PAIR_ROOM, lists.rows_per_unit)
+    }
+
+    /// A buffer of the second residues of pairs, of `elements` for each unit of `axis`.
+    pub(super) fn partners(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<i32> {
+        let name = format!("{name}_partners");
+        let buffer = self.recorder.download_buffer(&name, axis, elements);
+        self.downloads.push(ResultBuffer::Count(buffer));
+        buffer
+    }
+
+    /// A buffer of reals of pairs, of `elements` for each unit of `axis`.
+    pub(super) fn pair_reals(&mut self, name: &str, axis: usize, elements: usize) -> Buffer<f32> {
+        let buffer = self.recorder.download_buffer(name, axis, elements);
+        self.downloads.push(ResultBuffer::Real(buffer));
+        buffer
+    }
+
+    /// Adds the columns of listed pairs: both residues, and the reals.
+    pub(super) fn list_pairs(
+        &mut self,
+        table: TableName,
+        lists: &PairLists,
+        reals: Vec<Buffer<f32>>,
+    ) {
+        let rows = PairsOf::Room {
+            ends: lists.ends,
+            rows_per_unit: lists.rows_per_unit,
+        };
+        self.buffers.pairs.push(PairTable {
+            table,
+            rows,
+            partners: lists.partners,
+            reals,
+        });
+    }
+
+    /// Adds the columns of pairs of which each residue has up to `count`.
+    pub(super) fn pairs_of_residues(
+        &mut self,
+        table: TableName,
+        count: usize,
+        partners: Buffer<i32>,
+        reals: Vec<Buffer<f32>>,
+    ) {
+        self.buffers.pairs.push(PairTable {
+            table,
+            rows: PairsOf::Residue(count),
+            partners,
+            reals,
+        });
+    }
+}
+
+impl PairTable {
+    /// The number of its columns.
+    pub(super) fn column_count(&self) -> usize {
+        2 + self.reals.len()
+    }
+
+    /// The units of room that a structure needs, if they are more than its extent has.
+    pub(super) fn outgrown(
+        &self,
+        views: &ReadViews<'_>,
+        at: Extent,
+        extent: Extent,
+    ) -> Option<u32> {
+        let PairsOf::Room {
+            ends,
+            rows_per_unit,
+        } = self.rows
+        else {
+            return None;
+        };
+        let last = at[RESIDUES] as usize + (extent[RESIDUES] as usize).checked_sub(1)?;
+        let rows = views.get(ends)[last] as usize;
+        let units = u32::try_from(rows.div_ceil(rows_per_unit)).unwrap_or(u32::MAX);
+        (units > extent[PAIR_ROOM]).then_some(units)
+    }
+
+    /// Reads the rows of the items, the parts of a batch by their starts and lengths, into the
+    /// table's columns, and puts the range of each item's rows into `rows`.
+    pub(super) fn read(
+        &self,
+        views: &ReadViews<'_>,
+        items: &[(Extent, Extent)],
+        rows: &mut [PairRows],
+        columns: &mut SharedColumns,
+    ) {
+        let mut pairs = Pairs {
+            first: Vec::new(),
+            second: Vec::new(),
+            reals: vec![Vec::new(); self.reals.len()],
+        };
+        let place = place_of(self.table);
+        for (&(at, extent), rows) in items.iter().zip(rows) {
+            let start = pairs.first.len();
+            self.read_item(views, at, extent, &mut pairs);
+            rows[place] = start..pairs.first.len();
+        }
+        let reals = pairs.reals.into_iter().map(Values::Real);
+        let residues = [pairs.first, pairs.second].map(Values::Count);
+        columns.0[self.table as usize] = residues.into_iter().chain(reals).collect();
+    }
+
+    /// Adds the rows of an item; none if they have outgrown its room.
+    fn read_item(&self, views: &ReadViews<'_>, at: Extent, extent: Extent, pairs: &mut Pairs) {
+        let own = at[RESIDUES] as usize..(at[RESIDUES] + extent[RESIDUES]) as usize;
+        match self.rows {
+            PairsOf::Room {
+                ends,
+                rows_per_unit,
+            } => {
+                let ends = &views.get(ends)[own];
+                let rows = ends.last().map_or(0, |&end| end as usize);
+                if rows > extent[PAIR_ROOM] as usize * rows_per_unit {
+                    return;
+                }
+                let mut before = 0;
+                for (residue, &end) in (0..).zip(ends) {
+                    let count = (end - before) as usize;
+                    pairs.first.extend(std::iter::repeat_n(residue, count));
+                    before = end;
+                }
+                let first = at[PAIR_ROOM] as usize * rows_per_unit;
+                self.read_rows(views, first..first + rows, pairs);
+            }
+            PairsOf::Residue(count) => {
+                let partners = views.get(self.partners);
+                for (residue, row) in (0..).zip(own) {
+                    let rows = &partners[row * count..][..count];
+                    let found = rows.iter().take_while(|&&partner| partner != NULL_COUNT);
+                    let found = found.count();
+                    pairs.first.extend(std::iter::repeat_n(residue, found));
+                    self.read_rows(views, row * count..row * count + found, pairs);
+                }
+            }
+        }
+    }
+
+    /// Adds these rows of all buffers.
+    fn read_rows(&self, views: &ReadViews<'_>, rows: Range<usize>, pairs: &mut Pairs) {
+        let partners = &views.get(self.partners)[rows.clone()];
+        pairs.second.extend_from_slice(partners);
+        for (buffer, reals) in self.reals.iter().zip(&mut pairs.reals) {
+            reals.extend_from_slice(&views.get(*buffer)[rows.clone()]);
+        }
+    }
+}
+
+/// The columns of a table of pairs.
+struct Pairs {
+    first: Vec<i32>,
+    second: Vec<i32>,
+    reals: Vec<Vec<f32>>,
+}
+
+/// Sums the numbers of pairs over the residues of each structure.
+impl Twin for pair_ends::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        for structure in structures {
+            let mut sum = 0;
+            for own in structure.residues() {
+                sum += self.degrees[own];
+                self.ends[own] = sum;
+            }
+        }
+    }
+}
+
+/// Each residue of the structures, and its rows in their rooms; none if its structure's have
+/// outgrown their room.
+pub(super) fn listed_rows(
+    structures: &[StructureSpan],
+    rooms: &[u32],
+    ends: &[i32],
+) -> Vec<(usize, Range<usize>)> {
+    let of_structures = structures.iter().zip(rooms.chunks_exact(2));
+    let rows = of_structures.flat_map(|(structure, room)| {
+        let own = structure.residues();
+        let [first, room] = [room[0] as usize, room[1] as usize];
+        let (start, last) = (own.start, own.clone().last());
+        let fits = last.is_none_or(|last| ends[last] as usize <= room);
+        own.map(move |residue| {
+            let before = if residue == start {
+                0
+            } else {
+                ends[residue - 1]
+            };
+            let [from, to] = [before, ends[residue]].map(|end| if fits { end as usize } else { 0 });
+            (residue, first + from..first + to)
+        })
+    });
+    rows.collect()
+}
