@@ -2,10 +2,12 @@
 #include "gather.cuh"
 #include "work.cuh"
 
-// Joins the trees of residues whose C-alphas are closer than the radius, one warp per residue.
+// Joins the trees of residues whose C-alphas are closer than the radius, of all chains or of the
+// residue's chain; one warp per residue.
 KERNEL(32 * WARPS)
 cluster_join(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
-             const Atom* atoms, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius)
+             const Atom* atoms, CELL_PARAMS, unsigned* parents /* updated */, unsigned radius,
+             unsigned own_chain)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
         if (parents[own] == NO_TREE)
@@ -15,7 +17,7 @@ cluster_join(const unsigned* header, const StructureSpan* structures, const Resi
         const Grid& grid = structures[residues[own].structure].residue_grid;
         uint2* places = warp_memory<Places, WARPS>().of;
         each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-            if (!is_one)
+            if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                 return;
             const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                         cells.z[other] - atom.z);

@@ -2,11 +2,12 @@
 #include "work.cuh"
 
 // Counts the C-alphas within the radius above and below the plane through the residue's C-alpha
-// that is normal to its direction, one warp per residue.
+// that is normal to its direction: those of all chains, or of the residue's chain; one warp per
+// residue.
 KERNEL(32 * WARPS)
 half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
                      const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS,
-                     const double* normals, int* counts, unsigned radius)
+                     const double* normals, int* counts, unsigned radius, unsigned own_chain)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
         const unsigned lane = threadIdx.x % 32;
@@ -24,7 +25,7 @@ half_sphere_exposure(const unsigned* header, const StructureSpan* structures,
         const Grid& grid = structures[residues[own].structure].residue_grid;
         uint2* places = warp_memory<Places, WARPS>().of;
         each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-            if (!is_one)
+            if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                 return;
             const int dx = cells.x[other] - atom.x;
             const int dy = cells.y[other] - atom.y;

@@ -20,11 +20,11 @@ struct BestBonds {
 
 // Finds the best two acceptors of each residue's N-H and the best two donors to its O, one warp per
 // residue. In even lanes the residue is the donor, in odd lanes the acceptor. A residue's N-H and
-// the O of the one before it are never bonded.
+// the O of the one before it are never bonded, nor are residues of different chains if own_chain.
 KERNEL(32 * WARPS)
 hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
                const Atom* atoms, CELL_PARAMS, const Backbone* backbone, const float4* hydrogens,
-               int* partners, float* energies)
+               int* partners, float* energies, unsigned own_chain)
 {
     __shared__ unsigned queues[WARPS][PAIRS + 32];
     each_warp(header, RESIDUES, [&](unsigned own) {
@@ -51,6 +51,7 @@ hydrogen_bonds(const unsigned* header, const StructureSpan* structures, const Re
             unsigned pending = 0;
             const auto visit = [&](bool is_one, unsigned at) {
                 const bool near = is_one && cells.source[at] != own
+                    && !(own_chain && !same_chain(cells.tag[at], atom.tag))
                     && squared(cells.x[at] - atom.x, cells.y[at] - atom.y, cells.z[at] - atom.z)
                         < BOND_REACH * BOND_REACH;
                 const unsigned found = __ballot_sync(~0u, near);

@@ -1,6 +1,5 @@
-#include "cells.cuh"
+#include "other_chains.cuh"
 #include "vector.cuh"
-#include "work.cuh"
 
 // The search for the nearest atom of another chain ends at this distance, in 0.001 A. A short
 // search comes first.
@@ -19,43 +18,16 @@ __device__ inline Nearest nearest_within(const Cells& cells, const Grid& grid,
                                          const Atom* atoms, Position low, Position high,
                                          int reach)
 {
-    const unsigned lane = threadIdx.x % 32;
-    const Runs runs(grid, low, high, reach);
     Nearest nearest = NOTHING;
-    for (unsigned base = 0; base < runs.count; base += 32) {
-        // Each lane searches a run for the cells that hold other chains.
-        unsigned first = 0, end = 0;
-        if (base + lane < runs.count) {
-            unsigned cell, last;
-            runs.cells(base + lane, cell, last);
-            for (; cell < last; ++cell) {
-                const unsigned highest = ranges[2 * cell + 1];
-                const bool own = highest == residue.chain + 1
-                    && ranges[2 * cell] == CHAINS_MAX - residue.chain;
-                if (highest != 0 && !own) {
-                    first = end == 0 ? cell : first;
-                    end = cell + 1;
-                }
-            }
+    each_of_other_chains(cells, grid, ranges, residue.chain, low, high, reach, [&](unsigned other) {
+        const int x = cells.x[other], y = cells.y[other], z = cells.z[other];
+        unsigned d2 = ~0u;
+        for (unsigned a = 0; a < residue.atom_count; ++a) {
+            const Atom atom = atoms[residue.atom_start + a];
+            d2 = min(d2, squared(x - atom.x, y - atom.y, z - atom.z));
         }
-        for (unsigned found = __ballot_sync(~0u, end > 0); found; found &= found - 1) {
-            const int leader = __ffs(found) - 1;
-            const unsigned from = cells.start[__shfl_sync(~0u, first, leader)];
-            const unsigned to = cells.start[__shfl_sync(~0u, end, leader)];
-            for (unsigned other = from + lane; other < to; other += 32) {
-                const unsigned chain = tag_chain(cells.tag[other]);
-                if (chain == residue.chain)
-                    continue;
-                const int x = cells.x[other], y = cells.y[other], z = cells.z[other];
-                unsigned d2 = ~0u;
-                for (unsigned a = 0; a < residue.atom_count; ++a) {
-                    const Atom atom = atoms[residue.atom_start + a];
-                    d2 = min(d2, squared(x - atom.x, y - atom.y, z - atom.z));
-                }
-                nearest = min(nearest, Nearest(d2) << 32 | chain);
-            }
-        }
-    }
+        nearest = min(nearest, Nearest(d2) << 32 | tag_chain(cells.tag[other]));
+    });
     for (unsigned stride = 16; stride > 0; stride /= 2)
         nearest = min(nearest, __shfl_xor_sync(~0u, nearest, stride));
     return nearest;

@@ -2,11 +2,12 @@
 #include "work.cuh"
 
 // Computes the mean and the largest cx over each residue's atoms, one warp per residue. cx is the
-// ratio of free to filled volume in the sphere around an atom (Pintar et al. 2002).
+// ratio of free to filled volume in the sphere around an atom (Pintar et al. 2002), which atoms of all
+// chains fill, or of the residue's chain.
 KERNEL(32 * WARPS, 8)
 protrusion(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
-           const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, double sphere_volume,
-           double atom_volume)
+           const Atom* atoms, CELL_PARAMS, float* cx, unsigned radius, unsigned own_chain,
+           double sphere_volume, double atom_volume)
 {
     Around& around = warp_memory<Around, WARPS>();
     const Cells cells = CELLS_OF_PARAMS;
@@ -33,8 +34,11 @@ protrusion(const unsigned* header, const StructureSpan* structures, const Residu
                 }
             }
         };
-        each_few(around, cells, grid, residue, atoms, radius, [](unsigned) { return true; },
-                 [](unsigned) { return 0u; }, begin, visit, end);
+        const auto want = [&](unsigned at) {
+            return !own_chain || tag_chain(cells.tag[at]) == residue.chain;
+        };
+        each_few(around, cells, grid, residue, atoms, radius, want, [](unsigned) { return 0u; },
+                 begin, visit, end);
         if (lane() == 0) {
             const bool any = residue.atom_count > 0;
             cx[2 * own] = any ? float(sum / residue.atom_count) : null_real();

@@ -1,5 +1,5 @@
-// The Shrake-Rupley algorithm, which sasa.cu, sasa_delta.cu, glycan_sasa_delta.cu and
-// ligand_areas.cu share.
+// The Shrake-Rupley algorithm, which sasa.cu, sasa_own_chain.cu, sasa_delta.cu, glycan_sasa_delta.cu, ligand_areas.cu
+// and interface_areas.cu share.
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
 // t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
@@ -46,7 +46,7 @@ struct Workspace {
 };
 
 // The atoms that also bury points of a residue in the model, but are left out of it alone.
-enum class Others { NONE, CHAINS, GLYCANS, REST };
+enum class Others { NONE, CHAINS, ONE_CHAIN, GLYCANS, REST };
 
 // A warp's inputs for its residue, among them the test points (x of all points, then y, then z) and
 // the probe's radius.
@@ -59,7 +59,8 @@ struct Context {
     unsigned count;
     int probe;
     // Of Others::GLYCANS the atoms of glycans; those after them count as absent. Of Others::REST
-    // the own atoms, which are not of the rest.
+    // the own atoms, which are not of the rest. Of Others::ONE_CHAIN the first is that chain; atoms
+    // of further chains count as absent.
     unsigned begin, end;
 
     // The largest distance of a neighbour.
@@ -76,15 +77,20 @@ __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full 
     const auto keep = [&](unsigned place, uint2 atom, float x, float y, float z) {
         const auto [tag, source] = atom;
         const float radius = float(int(tag_radius(tag)) + c.probe);
-        const bool is_other = OTHERS == Others::CHAINS ? tag_chain(tag) != c.chain
-            : OTHERS == Others::GLYCANS                ? source >= c.begin
+        const bool is_other
+            = OTHERS == Others::CHAINS || OTHERS == Others::ONE_CHAIN ? tag_chain(tag) != c.chain
+            : OTHERS == Others::GLYCANS                               ? source >= c.begin
             : OTHERS == Others::REST ? source - c.begin >= c.end - c.begin
                                      : false;
         c.work.candidates[place] = {x, y, z, is_other ? -(radius * radius) : radius * radius};
         c.work.sources[place] = source;
     };
-    const auto want
-        = [&](uint2 atom) { return OTHERS != Others::GLYCANS || atom.y < c.end; };
+    const auto want = [&](uint2 atom) {
+        const unsigned chain = tag_chain(atom.x);
+        return OTHERS == Others::GLYCANS ? atom.y < c.end
+            : OTHERS == Others::ONE_CHAIN ? chain == c.chain || chain == c.begin
+                                          : true;
+    };
     return gather(c.cells, c.grid, box, c.reach(), CANDIDATES, (uint2*)c.work.half_spaces, load,
                   want, keep, full);
 }
@@ -371,7 +377,8 @@ __device__ inline float angstrom2(unsigned long long area, const ResidueSpan& re
     return residue.atom_count > 0 ? float(double(area) * scale) : null_real();
 }
 
-// Writes the areas of each residue and, if OTHERS are the other chains, the areas that they bury.
+// Writes the areas of each residue in the model, or in its chain alone if OTHERS are one chain, which
+// is its own; and if OTHERS are the other chains, the areas that they bury.
 template <Others OTHERS>
 __device__ inline void write_areas(const unsigned* header, const StructureSpan* structures,
                                    const ResidueSpan* residues, const Atom* atoms,
@@ -387,7 +394,8 @@ __device__ inline void write_areas(const unsigned* header, const StructureSpan* 
                               residue.chain,
                               (const float*)header + first,
                               points,
-                              int(probe)};
+                              int(probe),
+                              residue.chain};
         const unsigned long long area = residue_areas<OTHERS>(context, residue, atoms);
         if (lane() <= POLAR)
             areas[3 * own + lane()] = angstrom2(area, residue, points);

@@ -14,13 +14,14 @@ __device__ inline double scale_of(float value)
 }
 
 // Computes for each residue the mean of a channel over the other residues whose C-alphas are within
-// the radius, weighted by 1/d on request; one warp per residue. Sums are in fixed point, so that
+// the radius, those of all chains or of the residue's chain, weighted by 1/d on request; one warp per
+// residue. Sums are in fixed point, so that
 // they do not depend on the order. The scale follows from the largest value of these residues
 // alone.
 KERNEL(32 * WARPS)
 smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpan* residues,
        const Atom* atoms, CELL_PARAMS, const float* values, float* means, unsigned radius,
-       unsigned weighted)
+       unsigned weighted, unsigned own_chain)
 {
     each_warp(header, RESIDUES, [&](unsigned own) {
         const Atom atom = atoms[own];
@@ -34,7 +35,7 @@ smooth(const unsigned* header, const StructureSpan* structures, const ResidueSpa
         uint2* places = warp_memory<Places, WARPS>().of;
         const auto for_each_near = [&](auto visit) {
             each_candidate(cells, grid, atom, radius, places, [&](bool is_one, unsigned other) {
-                if (!is_one)
+                if (!is_one || (own_chain && !same_chain(cells.tag[other], atom.tag)))
                     return;
                 const unsigned d2 = squared(cells.x[other] - atom.x, cells.y[other] - atom.y,
                                             cells.z[other] - atom.z);

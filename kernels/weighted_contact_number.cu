@@ -19,10 +19,14 @@ __device__ inline float reciprocal(float x)
 }
 
 // The position of a C-alpha: in floats relative to the corner of the structure's grid if the grid
-// is so small that they are exact, otherwise as integers. w is 1 if the C-alpha is present.
-template <bool COMPACT> __device__ inline int4 place(Atom atom, const Grid& grid)
+// is so small that they are exact, otherwise as integers. w is the chain plus one if OWN_CHAIN,
+// otherwise 1; 0 if the C-alpha is missing.
+template <bool COMPACT, bool OWN_CHAIN>
+__device__ inline int4 place(Atom atom, const Grid& grid)
 {
-    const int there = __float_as_int(present(atom) ? 1.0f : 0.0f);
+    const int there = !present(atom) ? 0
+        : OWN_CHAIN                  ? int(tag_chain(atom.tag)) + 1
+                                     : __float_as_int(1.0f);
     if (!present(atom))
         atom = {grid.x, grid.y, grid.z, 0};
     if (!COMPACT)
@@ -44,14 +48,20 @@ template <bool COMPACT> __device__ inline float squared_distance(int4 a, int4 b)
     return __fmaf_rn(z, z, __fmaf_rn(y, y, x * x));
 }
 
+// 1 for a residue that counts, else 0: one that is present, and of the own chain if OWN_CHAIN.
+template <bool OWN_CHAIN> __device__ inline float weight(int4 own, int4 other)
+{
+    return OWN_CHAIN ? (other.w == own.w ? 1.0f : 0.0f) : __int_as_float(other.w);
+}
+
 // A group's sum if a distance is 0: such pairs are counted instead of added.
-template <bool COMPACT>
+template <bool COMPACT, bool OWN_CHAIN>
 __device__ inline float careful_sum(int4 own, const int4* group, unsigned& coincident)
 {
     float sum = 0.0f;
     for (unsigned k = 0; k < GROUP; ++k) {
         const float d2 = squared_distance<COMPACT>(own, group[k]);
-        if (group[k].w == 0)
+        if (weight<OWN_CHAIN>(own, group[k]) == 0.0f)
             continue;
         if (d2 > 0.0f)
             sum += reciprocal(d2);
@@ -62,41 +72,41 @@ __device__ inline float careful_sum(int4 own, const int4* group, unsigned& coinc
 }
 
 // The sum over the structure, with distances in 0.001 A. All threads of the block call.
-template <bool COMPACT>
+template <bool COMPACT, bool OWN_CHAIN>
 __device__ inline double weighted_sum(int4* others, const Tile& tile, const Atom* atoms,
                                       const Grid& grid, Atom atom, unsigned& coincident)
 {
-    const int4 own = place<COMPACT>(atom, grid);
+    const int4 own = place<COMPACT, OWN_CHAIN>(atom, grid);
     double total = 0.0;
     for (unsigned base = 0; base < tile.residue_count; base += TILE) {
         const unsigned length = min(TILE, tile.residue_count - base);
         const unsigned other = tile.residue_start + base + threadIdx.x;
         __syncthreads();
         if (threadIdx.x < TILE)
-            others[threadIdx.x] =
-                place<COMPACT>(threadIdx.x < length ? atoms[other] : Atom{}, grid);
+            others[threadIdx.x]
+                = place<COMPACT, OWN_CHAIN>(threadIdx.x < length ? atoms[other] : Atom{}, grid);
         __syncthreads();
         for (unsigned group = 0; group < length; group += GROUP) {
             float sum = 0.0f;
 #pragma unroll 8
             for (unsigned k = group; k < group + GROUP; ++k) {
                 const float term = reciprocal(squared_distance<COMPACT>(own, others[k]));
-                sum = __fmaf_rn(__int_as_float(others[k].w), term, sum);
+                sum = __fmaf_rn(weight<OWN_CHAIN>(own, others[k]), term, sum);
             }
             if (!(sum < SUM_MAX))
-                sum = careful_sum<COMPACT>(own, others + group, coincident);
+                sum = careful_sum<COMPACT, OWN_CHAIN>(own, others + group, coincident);
             total += double(sum);
         }
     }
     return total;
 }
 
-// Computes the sum of 1/d^2 over the other residues of the structure, in 1/A^2; one thread per
-// residue. Residues at distance 0 are counted instead of added.
+// Computes the sum of 1/d^2 over the other residues of the structure, or of the chain, in 1/A^2; one
+// thread per residue. Residues at distance 0 are counted instead of added.
 KERNEL(TILE)
 weighted_contact_number(const unsigned* header, const StructureSpan* structures,
                         const ResidueSpan* residues, const Tile* tiles, const Atom* atoms,
-                        float* sums, unsigned* coincident)
+                        float* sums, unsigned* coincident, unsigned own_chain)
 {
     __shared__ int4 others[TILE];
     each_block(header, TILES, [&](unsigned of_tile) {
@@ -112,9 +122,11 @@ weighted_contact_number(const unsigned* header, const StructureSpan* structures,
         const Atom atom = active ? atoms[own] : Atom{};
 
         unsigned at_zero = 0;
-        const double total = compact
-            ? weighted_sum<true>(others, tile, atoms, grid, atom, at_zero)
-            : weighted_sum<false>(others, tile, atoms, grid, atom, at_zero);
+        const double total = own_chain
+            ? compact ? weighted_sum<true, true>(others, tile, atoms, grid, atom, at_zero)
+                      : weighted_sum<false, true>(others, tile, atoms, grid, atom, at_zero)
+            : compact ? weighted_sum<true, false>(others, tile, atoms, grid, atom, at_zero)
+                      : weighted_sum<false, false>(others, tile, atoms, grid, atom, at_zero);
         if (active) {
             sums[own] = present(atom) ? float(total * 1e6) : null_real();
             // Leaves out the residue itself, which is at distance 0.

@@ -18,6 +18,10 @@ HEADER = (
 )
 
 
+# A column of which fewer values were compared counts as unvalidated.
+COMPARED_MIN = 200
+
+
 def is_null(values):
     if values.dtype == object:
         return np.array([v is None for v in values], dtype=bool)
@@ -121,12 +125,18 @@ def place_rows(table, rows, model):
     elif table in PAIRS:
         order = np.arange(count)
         same = len(np.unique(pair_keys(table, rows))) == count
+    elif table == "interfaces":
+        order, same = np.arange(count), True
     elif table == "ligands":
         order = np.argsort(rows["ligand_index"], kind="stable")
         same = model.ligands is not None and count == len(model.ligands.firsts())
     else:
         order, same = np.arange(count), count == 1
     return {name: values[order] for name, values in rows.items()} if same else None
+
+
+# Tables of pairs, of which a model may have none.
+PAIRS = ("contacts", "interfaces")
 
 
 def has_rows(table, model):
@@ -186,6 +196,40 @@ def place_pairs(table, reference, theirs):
     return {name: of_reference(values) for name, values in reference.items()}, theirs, in_order
 
 
+def place_interfaces(reference, theirs):
+    """Columns of pairs of chains by an oracle and by a run, of all pairs of either.
+
+    The run's chains have mmCIF's own names, or else the author's.
+    """
+    names = []
+    for side in "ij":
+        label, author = theirs[f"label_asym_id_{side}"], theirs[f"auth_asym_id_{side}"]
+        names.append([b if a is None or a != a else a for a, b in zip(label, author, strict=True)])
+    keys = [
+        list(zip(*(reference[f"chain_{side}"].values.tolist() for side in "ij"), strict=True)),
+        list(zip(*names, strict=True)),
+    ]
+    columns = {name: values for name, values in reference.items() if name[:6] != "chain_"}
+    both = list(dict.fromkeys(keys[0] + keys[1]))
+    places = [[both.index(key) for key in own] for own in keys]
+
+    def placed(values, where, missing, kind):
+        out = np.full(len(both), missing, dtype=kind)
+        out[where] = values
+        return out
+
+    own = {
+        name: Values(
+            placed(values.values, places[0], np.nan, float),
+            {why: placed(mask, places[0], False, bool) for why, mask in values.excluded.items()},
+        )
+        for name, values in columns.items()
+    }
+    return own, {
+        name: placed(theirs[name], places[1], np.nan, float) for name in columns if name in theirs
+    }
+
+
 # ---- The table
 
 
@@ -212,6 +256,8 @@ class Report:
                 found, columns, in_order = place_pairs(oracle.table, found, columns)
                 if not in_order:
                     self.problems[f"{oracle.table}: {model.key} has its rows in another order"] += 1
+            elif oracle.table == "interfaces":
+                found, columns = place_interfaces(found, columns)
             for name, values in found.items():
                 if name in columns:
                     self.of(oracle, name).add(model.key, values, columns[name])
@@ -233,6 +279,14 @@ class Report:
         for where, count in run.nan_counts().items():
             self.problems[f"{where}: {count} NaN, where null is meant"] += 1
 
+    def unvalidated(self):
+        """Columns of which no oracle compared enough values, as table:column."""
+        compared = Counter()
+        for (table, column, _), agreement in self.agreements.items():
+            key = f"{table}:{column}"
+            compared[key] = max(compared[key], agreement.compared)
+        return [key for key, count in compared.items() if count < COMPARED_MIN]
+
     def place(self, key):
         """Columns as the oracles list them, those of one column together."""
         oracles = self.references.oracles
@@ -249,6 +303,9 @@ class Report:
         for table, names in self.absent.items():
             if names:
                 print(f"{table}: not in the run: {' '.join(names)}")
+        few = self.unvalidated()
+        if few:
+            print(f"fewer than {COMPARED_MIN} values compared, so unvalidated: {' '.join(few)}")
         for oracle in self.references.skipped:
             print(f"skipped: no {oracle.package}: {' '.join(oracle.rules)}")
         for what, _ in self.problems.most_common(examples):

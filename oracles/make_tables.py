@@ -34,7 +34,7 @@ from tables import Run, config_of
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "networks", "ligands", "coordinates", "summaries",
+    "interfaces", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)
@@ -42,15 +42,17 @@ for module in MODULES:
 
 # Options of the script, and the settings of a run that they are.
 SETTINGS = {"points": "sasa.points", "dssp": "dssp.version", "select": "cluster.select"}
-DEFAULTS = {"points": 100, "dssp": 2, "select": []}
+DEFAULTS = {"points": 256, "dssp": 2, "select": []}
 CONTACTS = {"atom": "none", "cutoff": 10.0, "nearest": 0, "chains": "all"}
 # What references are of, whatever a run says.
 ASSUMED = {
-    "contact_number.chains": "all", "contact_order.cutoff": 6.0,
+    "cluster.chains": "all", "contact_number.chains": "all", "contact_order.cutoff": 6.0,
     "contact_order.separation": "sequence",
-    "hse_a.radius": 12.0, "hse_b.radius": 12.0, "iface.cutoff": 5.0, "ligand.cutoff": 4.5,
-    "protrusion.radius": 10.0,
-    "sasa.probe": 1.4, "smooth.radius": 10.0, "smooth.weighted": False,
+    "dssp.chains": "all", "hse_a.chains": "all", "hse_a.radius": 12.0, "hse_b.chains": "all",
+    "hse_b.radius": 12.0, "iface.cutoff": 5.0, "ligand.cutoff": 4.5,
+    "protrusion.chains": "all", "protrusion.radius": 10.0, "sasa.chains": "all",
+    "sasa.probe": 1.4, "smooth.chains": "all", "smooth.radius": 10.0, "smooth.weighted": False,
+    "wcn.chains": "all",
 }  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def main():
     mode.add_argument("--check", type=Path, metavar="RUN_DIR", help="output of a run to compare")
     mode.add_argument("--cross", action="store_true", help="references with each other")
     mode.add_argument("--out", type=Path, metavar="DIR", help="write golden tables there")
-    parser.add_argument("--points", type=int, help="SASA test points (default: the run's, or 100)")
+    parser.add_argument("--points", type=int, help="SASA test points (default: the run's, or 256)")
     parser.add_argument(
         "--dssp", type=int, choices=(2, 4), help="version (default: the run's, or 2)"
     )

@@ -55,7 +55,7 @@ def freesasa_areas(xyz, radii, points):
 
 def about_one_point(settings):
     """The largest difference of a residue's area in A^2: about one test point."""
-    return Rule("absolute", {100: 1.5, 960: 0.15}.get(settings.points, 150 / settings.points))
+    return Rule("absolute", {100: 1.5, 256: 0.6, 960: 0.15}.get(settings.points, 150 / settings.points))
 
 
 def points_and_classes(settings, model):

@@ -43,7 +43,9 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 
-TABLES = ("residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands")
+TABLES = (
+    "residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands", "interfaces",
+)  # fmt: skip
 BACKBONE = ["n", "ca", "c", "o", "cb"]
 RESIDUE_TEXT = ["source", "chain_id", "ins", "comp", "parent", "aa"]
 RESIDUE_NUMBERS = [

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, cpu::CpuBackend, select};
 use tapeloop::features::{
-    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Reals, twins,
+    Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Interfaces, Reals, twins,
 };
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::replay::{Build, Mode, Policy, Scope};
@@ -124,15 +124,22 @@ impl Bench {
     }
 }
 
+/// All features with their default settings, but with the test points of earlier measurements.
+pub(crate) fn usual() -> FeatureConfig {
+    let mut config = FeatureConfig::default();
+    config.sasa.points = 100;
+    config
+}
+
 fn features(c: &mut Criterion) {
     let bench = Bench::open();
-    let all = FeatureConfig::default();
+    let all = usual();
     let has_columns = |name: &&FeatureName| !all.columns_of(**name).is_empty();
     let size = if bench.is_on_cpu() { SMALL } else { MIDDLE };
     for &feature in all.features.iter().filter(has_columns) {
         let one = FeatureConfig {
             features: vec![feature],
-            ..FeatureConfig::default()
+            ..usual()
         };
         let name = format!("{}/graph/{}", feature.name(), size.0);
         let batch = (size.1, &bench.structures[..]);
@@ -156,8 +163,9 @@ fn of_all_kernels() -> Vec<FeatureConfig> {
         fusion: Fusion::Off,
         cluster: Cluster {
             select: vec!["H".to_owned()],
+            ..Cluster::default()
         },
-        ..FeatureConfig::default()
+        ..usual()
     };
     let narrow = |reals| FeatureConfig {
         reals,
@@ -168,12 +176,19 @@ fn of_all_kernels() -> Vec<FeatureConfig> {
         features: vec![FeatureName::Sasa],
         ..separate.clone()
     };
+    let mut in_chains = areas.clone();
+    in_chains.sasa.own_chain = true;
+    let interfaces = FeatureConfig {
+        features: vec![FeatureName::Interfaces],
+        interfaces: Interfaces { keep: true },
+        ..separate.clone()
+    };
     let fused = FeatureConfig {
         fusion: Fusion::On,
         ..separate.clone()
     };
     let (f16, bf16) = (narrow(Reals::F16), narrow(Reals::Bf16));
-    vec![separate, f16, bf16, areas, fused]
+    vec![separate, f16, bf16, areas, in_chains, interfaces, fused]
 }
 
 /// Each CPU kernel: what its launches take of one batch, with all features.
@@ -213,7 +228,7 @@ fn twin(c: &mut Criterion, bench: &Bench) {
 fn pack_and_read(c: &mut Criterion, bench: &Bench) {
     let (name, residues) = MIDDLE;
     let filled = batches(&bench.structures, residues).swap_remove(0);
-    let features = Features::new(FeatureConfig::default()).unwrap();
+    let features = Features::new(usual()).unwrap();
     let buckets = [Features::capacity(residues)];
     let pool = Arc::clone(&bench.pool);
     let packer = Packer::new(features, &buckets, &bench.cpu, pool).unwrap();
@@ -256,7 +271,7 @@ fn policies(c: &mut Criterion, bench: &Bench) {
         for (policy_name, policy) in &policies {
             let name = format!("all/{policy_name}/{size}");
             let batch = (residues, &bench.structures[..]);
-            bench.time(c, &name, &FeatureConfig::default(), policy, batch);
+            bench.time(c, &name, &usual(), policy, batch);
         }
     }
 }
@@ -264,12 +279,12 @@ fn policies(c: &mut Criterion, bench: &Bench) {
 /// Batches of one size in all, of ever larger structures. Weighted contact numbers are
 /// of all pairs, and so left out.
 fn sizes(c: &mut Criterion, bench: &Bench) {
-    let all = FeatureConfig::default();
+    let all = usual();
     let is_linear =
         |name: &FeatureName| !all.columns_of(*name).is_empty() && *name != FeatureName::Wcn;
     let linear = FeatureConfig {
         features: all.features.iter().copied().filter(is_linear).collect(),
-        ..FeatureConfig::default()
+        ..usual()
     };
     let large = bench.structures.iter().filter(|s| s.xyz.len() > 500);
     let one = large.min_by_key(|s| s.xyz.len()).expect("a protein");
@@ -293,7 +308,7 @@ fn fused(c: &mut Criterion, bench: &Bench) {
                     let config = FeatureConfig {
                         features: features.to_vec(),
                         fusion,
-                        ..FeatureConfig::default()
+                        ..usual()
                     };
                     let name = format!("{preset}/{name}/{batch} of {length} residues");
                     let residues = (batch * length) as u32;

@@ -1,7 +1,7 @@
 //! Structures, and batches of them.
 
 use std::path::{Path, PathBuf};
-use tapeloop::features::{FeatureConfig, Features, Input};
+use tapeloop::features::{Features, Input};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
 use tapeloop::workload::{Extent, Workload};
 
@@ -38,7 +38,7 @@ pub(crate) fn batches(structures: &[Structure], residues: u32) -> Vec<Vec<Input>
         .filter(|s| s.residues.len() <= residues as usize);
     let mut round = fitting.cycle();
     let (workload, capacity) = (
-        Features::new(FeatureConfig::default()).unwrap(),
+        Features::new(super::usual()).unwrap(),
         Features::capacity(residues),
     );
     let mut next = round.next();

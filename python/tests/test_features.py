@@ -23,7 +23,7 @@ def rows(table, leave_out=("source", "structure")):
 def test_tables_have_what_the_program_writes(some, tmp_path):
     names = ["residues", "chains", "structures", "contacts", "hydrogen_bonds"]
     contacts = {"atom": "any", "nearest": 12}
-    settings = {"backend": "cpu", "contacts": contacts, "hydrogen_bonds": {"table": True}}
+    settings = {"backend": "cpu", "contacts": contacts, "hydrogen_bonds": True}
     tables = tapeloop.tables(some, names=names, **settings)
     record = tapeloop.run(inputs=some, output=tmp_path / "out", **settings)
     assert record["state"] == "finished"
@@ -153,6 +153,18 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
     one = tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
     with pytest.raises(ValueError, match="numbers has 2 entries, and there are 1 atoms"):
         tapeloop.features(one, backend="cpu")
+
+
+def test_interfaces_are_a_table(samples):
+    settings = {"interfaces": True, "backend": "cpu"}
+    table = pyarrow.table(
+        tapeloop.features(samples / "1hvr.pdb.gz", "interfaces", table="interfaces", **settings)
+    )
+    (row,) = table.to_pylist()
+    assert (row["auth_asym_id_i"], row["auth_asym_id_j"]) == ("A", "B")
+    assert row["contacts"] >= row["residues_i"] > 0 and row["buried_area"] > 1000
+    with pytest.raises(tapeloop.ConfigError, match="interfaces if `interfaces` is true"):
+        tapeloop.features(samples / "1hvr.pdb.gz", table="interfaces", backend="cpu")
 
 
 def test_contacts_of_several_batches_have_the_names_of_their_structures(some, samples):

@@ -96,8 +96,13 @@ impl FromStr for DeviceChoice {
             return Ok(DeviceChoice::Uuid(text.to_owned()));
         }
         text.parse().map(DeviceChoice::Ordinal).map_err(|_| {
+            let of_pytorch = match text.split_once(':').unwrap_or((text, "")) {
+                ("cpu", _) => "for the CPU set backend = \"cpu\"; ",
+                ("cuda", _) => "for a GPU set backend = \"cuda\"; ",
+                _ => "",
+            };
             Error::config(format!("{text:?} names no device")).fix(format!(
-                "give a number from 0, a UUID or its beginning (GPU-... or MIG-...), or {MOST_FREE:?}"
+                "{of_pytorch}give a number from 0, a UUID or its beginning (GPU-... or MIG-...), or {MOST_FREE:?}"
             ))
         })
     }

@@ -219,6 +219,11 @@ fn parts(facts: &PointFacts) -> Parts {
         "kernels" => "graph of the kernels".to_owned(),
         other => other.to_owned(),
     };
+    let build = match facts.build.as_str() {
+        "capture" => "captured calls".to_owned(),
+        "explicit" => "explicit nodes".to_owned(),
+        other => other.to_owned(),
+    };
     let rounds = match facts.rounds {
         0 => String::new(),
         rounds => format!(" of {}", many(rounds, "round", "rounds")),
@@ -228,7 +233,7 @@ fn parts(facts: &PointFacts) -> Parts {
         size(facts),
         facts.mode.clone(),
         facts.front.clone(),
-        facts.build.clone(),
+        build,
         scope,
         facts.streams.replace('_', " "),
         transfer,
@@ -362,7 +367,7 @@ mod tests {
         assert_eq!(named(&[graph.clone(), stream.clone()]), ["graph", "stream"]);
         assert_eq!(
             named(&[stream, graph.clone(), explicit]),
-            ["stream", "graph, capture", "graph, explicit"]
+            ["stream", "graph, captured calls", "graph, explicit nodes"]
         );
         assert_eq!(named(&[graph.clone(), many]), ["0 slots", "4 slots"]);
         assert_eq!(named(&[graph.clone(), back]), ["0 B back", "2 KiB back"]);

@@ -1,11 +1,14 @@
 //! The command line.
 
+mod benchmark;
 mod options;
 mod packing;
 
-use super::config::{BenchConfig, Config, TableFormat};
-use super::path_text::{path_of, text_of};
+use super::config::{Config, TableFormat};
+use super::path_text::{path_of, shown, text_of};
 use crate::error::{Error, Result};
+use crate::structure::Format;
+pub(super) use benchmark::BenchArgs;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -163,7 +166,7 @@ struct OutputArgs {
     /// Format of the tables: parquet, arrow, csv, json (an object in each line), or, on standard
     /// output, table.
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
-    #[arg(value_parser = ["parquet", "arrow", "csv", "json", TABLE])]
+    #[arg(value_parser = ["parquet", "arrow", "csv", "json", TABLE], ignore_case = true)]
     format: Option<String>,
     /// Write only the residues that meet a condition: "plddt >= 70 and chain in ('A', 'B')".
     #[arg(long = "where", value_name = "CONDITION")]
@@ -201,8 +204,9 @@ pub(super) struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct FeaturesArgs {
-    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
-    file: Option<PathBuf>,
+    /// Features and presets to list, or a config file, whose name ends in .toml.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     #[command(flatten)]
     features: FeatureArgs,
     #[command(flatten)]
@@ -249,48 +253,6 @@ pub(super) struct GraphArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct BenchArgs {
-    /// Config file (TOML; docs/CONFIG.md lists the keys); options override it.
-    file: Option<PathBuf>,
-    /// Structure file, folder, glob or @list for the workloads features and files, which are
-    /// skipped without any. May be repeated.
-    #[arg(short, long, value_name = "INPUT", value_parser = path_text())]
-    input: Vec<String>,
-    /// Folder for the history, bench.jsonl, and the report, report.html.
-    #[arg(short, long, value_name = "FOLDER")]
-    output: Option<String>,
-    /// Workloads, separated by commas: launch, copy, compute, features, files. The default is all.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    workloads: Vec<String>,
-    /// Settings to vary, separated by commas: mode, slots, batch and others.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    axes: Vec<String>,
-    /// TOML file that names other programs to compare with and the commands that start them;
-    /// scripts/build_references.sh writes one.
-    #[arg(long, value_name = "FILE")]
-    references: Option<String>,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    set: SetArgs,
-    /// Measure every combination of the varied settings, which takes long.
-    #[arg(long)]
-    pub(super) full: bool,
-    /// Print the points and stop.
-    #[arg(long)]
-    pub(super) dry_run: bool,
-    /// Print no progress and no summary.
-    #[arg(short, long)]
-    pub(super) quiet: bool,
-    /// Measure nothing: compare the latest runs of two histories.
-    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"])]
-    pub(super) compare: Vec<PathBuf>,
-    /// Compare runs of different machines too.
-    #[arg(long, requires = "compare")]
-    pub(super) any_machine: bool,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct PaintArgs {
     /// Structure file; or a directory, glob or @list, with a folder as output.
     #[arg(value_parser = path_text())]
@@ -298,7 +260,8 @@ pub(super) struct PaintArgs {
     /// Column of residues to write: sasa, ss8, ...; `tapeloop features` lists them.
     #[arg(required_unless_present = "svg")]
     pub(super) column: Option<String>,
-    /// File to write, in the input's format, compressed if named .gz; or a folder.
+    /// File to write, in the input's format, compressed if named .gz; or a folder; or - for
+    /// standard output.
     #[arg(short, long, value_name = "PATH", requires = "column")]
     #[arg(required_unless_present = "svg")]
     pub(super) output: Option<PathBuf>,
@@ -380,6 +343,26 @@ fn config_and_inputs(
     Ok((configs.pop(), inputs))
 }
 
+/// The config file of a command that reads no structures.
+///
+/// # Errors
+/// It is a folder, or has the name of a structure file.
+fn only_config(file: Option<&Path>) -> Result<Option<&Path>> {
+    let name = |file: &Path| {
+        file.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    match file {
+        Some(file) if file.is_dir() || Format::from_name(&name(file)).is_some() => {
+            let error = Error::usage("this is no config file, and the command reads no structures");
+            Err(error.fix("leave it out").within(shown(file)))
+        }
+        file => Ok(file),
+    }
+}
+
 impl ShowArgs {
     /// The arguments of the run that prints the files. A config file decides for itself where its
     /// run writes.
@@ -423,8 +406,9 @@ impl RunArgs {
         raw.set("--output", "output", self.output.output);
         raw.set("--where", "tables.where", self.output.condition);
         let is_stdout = raw.text("output") == Some(STANDARD);
-        let is_table = self.output.format.as_deref() == Some(TABLE);
-        match self.output.format {
+        let format = self.output.format.map(|name| name.to_ascii_lowercase());
+        let is_table = format.as_deref() == Some(TABLE);
+        match format {
             Some(_) if is_table && !is_stdout => {
                 let error = Error::config("--format table is for standard output");
                 return Err(error.fix("add -o -, or give parquet, arrow, csv or json"));
@@ -479,8 +463,10 @@ impl FeaturesArgs {
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<Config> {
-        let mut raw = self.set.raw_config(self.file.as_deref())?;
+        let (config, names) = config_and_inputs(None, self.names)?;
+        let mut raw = self.set.raw_config(config.as_deref())?;
         self.features.set(&mut raw);
+        raw.set_list("NAME", "features", names);
         Config::resolve(raw)
     }
 }
@@ -491,7 +477,7 @@ impl DoctorArgs {
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<Config> {
-        let mut raw = self.set.raw_config(self.file.as_deref())?;
+        let mut raw = self.set.raw_config(only_config(self.file.as_deref())?)?;
         self.device.set(&mut raw);
         Config::resolve(raw)
     }
@@ -503,27 +489,10 @@ impl GraphArgs {
     /// # Errors
     /// What is wrong in the file or the options.
     pub(super) fn resolve(self) -> Result<Config> {
-        let mut raw = self.set.raw_config(self.file.as_deref())?;
+        let mut raw = self.set.raw_config(only_config(self.file.as_deref())?)?;
         self.features.set(&mut raw);
         self.engine.set(&mut raw);
         self.device.set(&mut raw);
         Config::resolve(raw)
-    }
-}
-
-impl BenchArgs {
-    /// The config of the file and the options.
-    ///
-    /// # Errors
-    /// What is wrong in the file or the options.
-    pub(super) fn resolve(&self) -> Result<BenchConfig> {
-        let mut raw = self.set.clone().raw_config(self.file.as_deref())?;
-        self.device.clone().set(&mut raw);
-        raw.set_list("--input", "input", self.input.clone());
-        raw.set("--output", "output", self.output.clone());
-        raw.set_list("--workloads", "workloads", self.workloads.clone());
-        raw.set_list("--axes", "axes", self.axes.clone());
-        raw.set("--references", "references", self.references.clone());
-        BenchConfig::resolve(raw)
     }
 }

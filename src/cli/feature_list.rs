@@ -161,6 +161,7 @@ fn folder(table: TableName) -> &'static str {
         TableName::Contacts => "contacts",
         TableName::HydrogenBonds => "hydrogen_bonds",
         TableName::Ligands => "ligands",
+        TableName::Interfaces => "interfaces",
     }
 }
 

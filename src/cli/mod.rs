@@ -16,6 +16,7 @@ mod config;
 mod core_time;
 mod devices;
 mod doctor;
+mod dry_run;
 mod exit_codes;
 mod feature_engine;
 mod feature_list;

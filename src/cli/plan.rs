@@ -5,17 +5,15 @@ use super::config::{
     Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, Wanted, setting_json,
 };
 use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
-use super::oversized;
 use super::packed::reader_settings;
 use super::path_text::shown;
-use super::tables::{ColumnSources, name_taken, rows_bytes};
+use super::tables::{ColumnSources, name_taken};
 use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::bench::format;
-use crate::error::{Context, Error, ErrorKind, Result, printable};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, PLDDT, TableName};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
-use crate::replay::Mode;
 use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
@@ -200,6 +198,13 @@ impl Plan {
         all
     }
 
+    /// The number of features that have something to compute with their settings.
+    pub(super) fn features_computed(&self) -> u64 {
+        let features = &self.config.features;
+        let has_columns = |name: &&FeatureName| !features.columns_of(**name).is_empty();
+        features.features.iter().filter(has_columns).count() as u64
+    }
+
     /// The device, as a run names it: `the CPU (AMD EPYC, 16 threads)`.
     pub(super) fn device(&self) -> String {
         let device = self.selected.backend.device();
@@ -208,78 +213,6 @@ impl Plan {
             "cpu" => format!("the CPU ({}, {threads})", device.name),
             _ => format!("the GPU ({}), with {threads}", device.name),
         }
-    }
-
-    /// The text of `--dry-run`: what the run would do, and the config as a config file.
-    /// `result` completes "this run would". With `verbose` the columns and the memory of each buffer too.
-    ///
-    /// # Errors
-    /// The engine's settings are wrong.
-    pub(super) fn describe(&self, result: &str, verbose: bool) -> Result<String> {
-        let Config {
-            input,
-            features,
-            tables,
-            ..
-        } = &self.config;
-        let memory = self.memory()?;
-        let columns: Vec<String> = TableName::ALL
-            .into_iter()
-            .flat_map(|table| features.columns(table))
-            .map(|column| column.name)
-            .chain(self.config.reductions.iter().map(Reduction::name))
-            .collect();
-        let inputs: Vec<String> = input
-            .iter()
-            .map(|item| printable(item).into_owned())
-            .collect();
-        let of_residues = features.columns(TableName::Residues).len();
-        let has_columns = |name: &&FeatureName| !features.columns_of(**name).is_empty();
-        let computed = features.features.iter().filter(has_columns).count();
-        let mode = match self.engine.policy.mode {
-            Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
-            Mode::Graph | Mode::Stream | Mode::Resident => "",
-        };
-        let chosen = self.config.condition.as_ref().map_or(String::new(), |it| {
-            format!(
-                "# Of the residues, it would take those where {}.\n",
-                printable(&it.text)
-            )
-        });
-        let batch = self.config.batch;
-        let alone = match batch.structure_residues_max > batch.residues_max {
-            true => format!(
-                "# A structure of more than {} runs alone on the CPU, with up to {}.\n",
-                format::counted(batch.residues_max.into(), "residue"),
-                memory_text(&oversized::memory_max(self)?),
-            ),
-            false => String::new(),
-        };
-        let details = match verbose {
-            true => format!(
-                "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
-                columns.join(", "),
-                memory.to_string().replace('\n', "\n# ")
-            ),
-            false => String::new(),
-        };
-        Ok(format!(
-            "# This run would read {}, compute {} ({}) on {},\n\
-             # and {result}.\n{chosen}\
-             # Choice of the backend: {}.\n{mode}\
-             # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
-             {alone}{details}#\n\
-             # The config as resolved:\n{}",
-            inputs.join(", "),
-            format::counted(computed as u64, "feature"),
-            format::counted(columns.len() as u64, "column"),
-            self.device(),
-            self.selected.reason,
-            memory_text(&memory),
-            memory.slots,
-            format::size(rows_bytes(*tables, of_residues) as f64),
-            self.config.to_toml(),
-        ))
     }
 }
 
@@ -418,14 +351,25 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let has = |table: TableName| !features.columns(table).is_empty();
     let has_rows = TABLES.map(|(kind, _)| match kind {
         RowKind::Residue | RowKind::Chain | RowKind::Structure => true,
-        RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand => has(kind.features()),
+        RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand | RowKind::Interface => {
+            has(kind.features())
+        }
         RowKind::Variant => annotations.is_some_and(Annotations::have_variants),
     });
-    let written = config.tables.written.iter_mut().zip(has_rows);
-    written.for_each(|(is_written, has_rows)| *is_written &= has_rows);
-    if !config.tables.written.contains(&true) {
-        let text = format!("`tables.written` names only tables without rows: {TABLES_WITH_ROWS}");
-        return Err(Error::config(text).fix("add another table, or what these are made from"));
+    // All tables are the default: those that this run can have.
+    let is_chosen = config.tables.written.contains(&false);
+    for (written, (has_rows, (_, name))) in config
+        .tables
+        .written
+        .iter_mut()
+        .zip(has_rows.into_iter().zip(TABLES))
+    {
+        if is_chosen && *written && !has_rows {
+            let text =
+                format!("`tables.written` names {name}, a table without rows: {TABLES_WITH_ROWS}");
+            return Err(Error::config(text).fix("set what it is made from, or leave it out"));
+        }
+        *written &= has_rows;
     }
     let features = |table| config.features.columns(table);
     let sources = ColumnSources {

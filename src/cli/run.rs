@@ -17,9 +17,10 @@ use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
-use super::summary::{FINISHED, Outcome};
+use super::summary::{FINISHED, Outcome, listed};
 use super::tables::{
-    ColumnSources, ColumnStatistics, RowFilter, Tables, TerminalTable, written_folders,
+    ColumnSources, ColumnStatistics, RESIDUES, RowFilter, Tables, TerminalTable, printed_table,
+    written_folders,
 };
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
@@ -47,13 +48,19 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     let is_free = matches!(target, Target::Folder(_)) || !std::io::stdout().is_terminal();
     check_stdout(&target, &config, shown.json)?;
     let plan = Plan::new(config)?;
+    check_printed(&target, &plan.config)?;
     if shown.dry_run {
         let format = plan.config.tables.format.name();
         let result = match &target {
             Target::Folder(folder) => {
-                format!("write {format} tables to {}", path_text::shown(folder))
+                let tables = listed(&written_folders(&plan.config.tables));
+                let folder = path_text::shown(folder);
+                format!("write the tables {tables} as {format} files to {folder}")
             }
-            Target::Stdout => format!("print the residues as {format}"),
+            Target::Stdout => {
+                let printed = printed_table(&plan.config.tables).unwrap_or(RESIDUES);
+                format!("print the {printed} as {format}")
+            }
             Target::Table => "print a table of the residues".to_owned(),
         };
         say(&plan.describe(&result, shown.verbose)?);
@@ -115,8 +122,30 @@ fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
     output::find(folder, &header)
 }
 
-/// Warns of annotations that are in none of the rows on standard output, which are those of residues.
+/// Checks that there is a table to print.
+fn check_printed(target: &Target, config: &Config) -> Result<()> {
+    let printed = printed_table(&config.tables);
+    let error = match target {
+        Target::Stdout if printed.is_none() => {
+            let written = listed(&written_folders(&config.tables));
+            let message =
+                format!("standard output holds one table, and `tables.written` names {written}");
+            Error::config(message).fix("leave one of them, or name a folder with --output")
+        }
+        Target::Table if printed != Some(RESIDUES) => {
+            let message = "--format table prints residues, which `tables.written` leaves out";
+            Error::config(message).fix("give --format csv or json, or leave tables.written out")
+        }
+        _ => return Ok(()),
+    };
+    Err(error)
+}
+
+/// Warns of annotations that are in none of the rows on standard output, if these are of residues.
 fn warn_of_unprinted(plan: &Plan) {
+    if printed_table(&plan.config.tables) != Some(RESIDUES) {
+        return;
+    }
     let mut columns = plan.annotation_columns().iter();
     if let Some(column) = columns.find(|column| column.level != Level::Residues) {
         tracing::warn!(
@@ -143,7 +172,7 @@ fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
             "standard output is a terminal, and {format} is binary"
         ));
         return Err(error.fix(format!(
-            "redirect it: > residues.{format}, or give --format table, csv or json"
+            "redirect it: > table.{format}, or give --format table, csv or json"
         )));
     }
     Ok(())
@@ -427,12 +456,19 @@ pub(super) fn row_filter(plan: &Plan) -> Option<RowFilter> {
     Some(RowFilter::new(condition, &features))
 }
 
-/// The columns' statistics, without a judgement of columns of chosen residues, pairs, ligands and
-/// variants: it is no surprise that these have one value, or none.
+/// The columns' statistics, without a judgement of columns of chosen residues, pairs, ligands,
+/// interfaces and variants: it is no surprise that these have one value, or none.
 fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+    const CHOSEN: [&str; 5] = [
+        "contacts",
+        "hydrogen_bonds",
+        "ligands",
+        "interfaces",
+        "variants",
+    ];
     let are_chosen = |table| match table {
         "residues" => plan.config.condition.is_some(),
-        table => ["contacts", "hydrogen_bonds", "ligands", "variants"].contains(&table),
+        table => CHOSEN.contains(&table),
     };
     let chosen = columns.iter_mut().filter(|it| are_chosen(it.table));
     chosen.for_each(|column| column.idle_when = None);

@@ -6,7 +6,7 @@ use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
 use super::plan::{Plan, memory_text};
 use super::run_counters::{RunCounts, WrittenParts};
-use super::tables::{ColumnStatistics, folders, notes, warnings};
+use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders};
 use super::terminal::short;
 use crate::bench::format;
 use crate::error::{Error, Result, printable};
@@ -141,7 +141,7 @@ impl Outcome {
         let mut text = format!(
             "{ended} {:.2} s: {} of {} ({}, {}) on {}\n",
             self.elapsed.as_secs_f64(),
-            format::counted(plan.config.features.features.len() as u64, "feature"),
+            format::counted(plan.features_computed(), "feature"),
             format::counted(counts.structures, "structure"),
             format::counted(counts.residues, "residue"),
             format::counted(counts.atoms, "atom"),
@@ -164,7 +164,12 @@ impl Outcome {
         if let Some(folder) = &self.folder {
             let size = format::size(bytes_in(folder) as f64);
             let format = plan.config.tables.format.name();
-            let _ = writeln!(text, "results: {} ({size} of {format})", shown(folder));
+            let tables = listed(&written_folders(&plan.config.tables));
+            let _ = writeln!(
+                text,
+                "results: {} ({size} of {format}: {tables})",
+                shown(folder)
+            );
         }
         if let Some(condition) = &plan.config.condition {
             let written = counts.residues - counts.residues_left_out;
@@ -300,6 +305,14 @@ fn first_of(lines: &[String], count: u64) -> String {
         text.push_str("  ...\n");
     }
     text
+}
+
+/// Names as a list in a sentence: `residues, chains and structures`.
+pub(super) fn listed(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
+    }
 }
 
 /// Bytes of the tables in a folder.

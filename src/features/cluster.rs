@@ -4,7 +4,7 @@ use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::cpu::simd;
 use super::cpu::split::parts;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels::Cells;
 use super::kernels::{Twin, cluster_join, cluster_number, cluster_start};
 use super::layout::{Atom, RESIDUES, STRUCTURES, StructureSpan};
@@ -23,6 +23,8 @@ pub struct Cluster {
     /// The selected residues: one-letter codes (`H`), or names of residues or of their standard
     /// parents (`MSE`, `HIS`). If empty, the feature has no columns.
     pub select: Vec<String>,
+    /// Whether only residues of the same chain are neighbours.
+    pub own_chain: bool,
 }
 
 impl Feature for Cluster {
@@ -37,12 +39,18 @@ impl Feature for Cluster {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("cluster.select", Setting::Texts(self.select.clone()))]
+        vec![
+            ("cluster.select", Setting::Texts(self.select.clone())),
+            ("cluster.chains", chains(self.own_chain)),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("cluster.select", Setting::Texts(select)) => self.select.clone_from(select),
+            ("cluster.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -53,8 +61,12 @@ impl Feature for Cluster {
             return Vec::new();
         }
         let selected = self.select.join(", ");
+        let of = match self.own_chain {
+            true => " of its chain",
+            false => "",
+        };
         let about = format!(
-            "Cluster of the residue among {selected}: C-alphas within {} A, one from another.",
+            "Cluster of the residue among {selected}{of}: C-alphas within {} A, one from another.",
             CONTACT.angstrom()
         );
         let count = |table, of: &str| {
@@ -91,6 +103,7 @@ impl Feature for Cluster {
             cells,
             parents,
             radius: CONTACT.milli_angstrom(),
+            own_chain: u32::from(self.own_chain),
         };
         r.launch_warps(RESIDUES, args);
 
@@ -162,8 +175,10 @@ impl Twin for cluster_join::Views<'_> {
             cells,
             parents,
             radius,
+            own_chain,
             ..
         } = self;
+        let within = (radius, own_chain != 0);
         let structures = StructureSpan::live(header, structures);
 
         let own = parts(parents, structures.iter().map(StructureSpan::residues));
@@ -172,7 +187,7 @@ impl Twin for cluster_join::Views<'_> {
             .zip(own)
             .for_each(|(structure, parents)| {
                 dispatch!(simd::level(), simd => {
-                    join_near(simd, structure, &cells, atoms, parents, radius);
+                    join_near(simd, structure, &cells, atoms, parents, within);
                 });
             });
     }
@@ -185,7 +200,7 @@ fn join_near<S: Simd>(
     cells: &Cells<'_>,
     atoms: &[Atom],
     parents: &mut [u32],
-    radius: u32,
+    (radius, own_chain): (u32, bool),
 ) {
     let start = structure.residues().start;
     for own in structure.residues() {
@@ -194,7 +209,7 @@ fn join_near<S: Simd>(
         }
         let atom = &atoms[own];
         let runs = cells.runs(&structure.residue_grid, atom.position.into(), radius as i32);
-        cells.each_within(simd, runs, atom, radius, false, |other| {
+        cells.each_within(simd, runs, atom, radius, own_chain, |other| {
             let other = other as usize;
             if other < own && parents[other - start] != NO_TREE {
                 let roots = [own, other].map(|residue| root_of(parents, start, residue));

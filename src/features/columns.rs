@@ -18,6 +18,8 @@ pub enum TableName {
     HydrogenBonds,
     /// A row a residue that is no polymer.
     Ligands,
+    /// A row a pair of chains whose residues are in contact.
+    Interfaces,
 }
 
 /// The meaning of a column's values.

@@ -124,6 +124,8 @@ features! {
     HydrogenBonds, hydrogen_bonds: dssp::HydrogenBonds;
     /// Ligands, ions and glycans.
     Ligands, ligands: ligands::Ligands;
+    /// The table of interfaces.
+    Interfaces, interfaces: interfaces::Interfaces;
 }
 
 impl FeatureName {
@@ -264,6 +266,11 @@ impl FeatureConfig {
         };
         let error = Error::config(format!("{} has nothing to compute", name.name()));
         Err(match self.settings(*name).first() {
+            Some((key, Setting::Choice(chosen, words))) => {
+                let others = words.iter().filter(|word| *word != chosen);
+                let others: Vec<String> = others.map(|word| format!("\"{word}\"")).collect();
+                error.fix(format!("set {key} = {}", others.join(" or ")))
+            }
             Some((key, _)) => error.fix(format!("set {key}")),
             None => error,
         })

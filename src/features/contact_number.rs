@@ -5,7 +5,7 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, neighbours_of, unknown};
 use super::kernels::Cells;
 use super::kernels::{Twin, contact_number};
 use super::layout::{AtomTag, Position, RESIDUES, StructureSpan};
@@ -28,9 +28,6 @@ pub struct ContactNumber {
     /// Whether only residues of the same chain are counted.
     pub own_chain: bool,
 }
-
-/// The names in a config of the residues that are counted.
-const CHAINS: &[&str] = &["all", "own"];
 
 impl Default for ContactNumber {
     /// 8, 10 and 12 A around C-alphas, 8 and 10 A around C-betas; all chains.
@@ -74,10 +71,7 @@ impl Feature for ContactNumber {
         vec![
             ("contact_number.ca", Setting::Lengths(self.ca.clone())),
             ("contact_number.cb", Setting::Lengths(self.cb.clone())),
-            (
-                "contact_number.chains",
-                Setting::Choice(CHAINS[usize::from(self.own_chain)], CHAINS),
-            ),
+            ("contact_number.chains", chains(self.own_chain)),
         ]
     }
 
@@ -85,8 +79,9 @@ impl Feature for ContactNumber {
         match (key, value) {
             ("contact_number.ca", Setting::Lengths(cutoffs)) => self.ca.clone_from(cutoffs),
             ("contact_number.cb", Setting::Lengths(cutoffs)) => self.cb.clone_from(cutoffs),
-            ("contact_number.chains", Setting::Choice("all", _)) => self.own_chain = false,
-            ("contact_number.chains", Setting::Choice("own", _)) => self.own_chain = true,
+            ("contact_number.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -95,7 +90,7 @@ impl Feature for ContactNumber {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |atom: &str, what: &str, cutoff: &Cutoff| {
             let angstrom = cutoff.angstrom();
-            let of = if self.own_chain { "chain" } else { "model" };
+            let of = neighbours_of(self.own_chain);
             let about =
                 format!("Other {what} of the {of} within {angstrom} A of the residue's own.");
             let name = format!("cn_{atom}_{}", cutoff.label());

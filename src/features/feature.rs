@@ -88,6 +88,34 @@ impl Setting {
     }
 }
 
+/// The words of the settings that say whose residues and atoms are neighbours.
+const CHAINS: &[&str] = &["all", "own"];
+
+/// The setting that says whose residues and atoms are neighbours: those of all chains of the model,
+/// or of the own chain alone.
+pub(super) fn chains(own_chain: bool) -> Setting {
+    Setting::Choice(CHAINS[usize::from(own_chain)], CHAINS)
+}
+
+/// Whether such a setting chooses the own chain.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the word is none of the setting's.
+pub(super) fn is_own_chain(key: &str, word: &str) -> Result<bool> {
+    match CHAINS.iter().position(|own| *own == word) {
+        Some(index) => Ok(index == 1),
+        None => Err(unknown(key)),
+    }
+}
+
+/// What neighbours are of, for descriptions.
+pub(super) fn neighbours_of(own_chain: bool) -> &'static str {
+    match own_chain {
+        true => "chain",
+        false => "model",
+    }
+}
+
 /// The error for a key or type that a feature does not list.
 pub(super) fn unknown(key: &str) -> Error {
     Error::config(format!("there is no setting {key} of this type"))

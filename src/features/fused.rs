@@ -28,14 +28,16 @@ const RESIDUES_MAX: u32 = 16;
 /// The kernels that compare each atom with all atoms around it, and take longest. On a single
 /// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
 /// others.
-const LONG_KERNELS: [&str; 7] = [
+const LONG_KERNELS: [&str; 9] = [
     "contact_order",
     "glycan_sasa_delta",
+    "interface_areas",
     "ligand_areas",
     "nearest_chain",
     "protrusion",
     "sasa",
     "sasa_delta",
+    "sasa_own_chain",
 ];
 const SHORT_PER_LONG_MIN: usize = 10;
 /// The lowest compute capability with enough shared memory.

@@ -2,14 +2,14 @@
 
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, load, squared, vectors_of};
+use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cpu::vector::{Vector, cross, difference, dot};
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels::Cells;
 use super::kernels::{Twin, half_sphere_exposure, half_sphere_normal_a, half_sphere_normal_b};
-use super::layout::{Atom, Backbone, Position, RESIDUES, ResidueSpan, StructureSpan};
+use super::layout::{Atom, Backbone, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
 use crate::error::Result;
 use crate::record::Buffer;
@@ -22,6 +22,8 @@ use std::ops::Range;
 pub struct HalfSphereA {
     /// Radius of the half spheres.
     pub radius: Cutoff,
+    /// Whether only residues of the same chain are counted.
+    pub own_chain: bool,
 }
 
 /// Settings of half-sphere exposure from C-betas.
@@ -29,27 +31,40 @@ pub struct HalfSphereA {
 pub struct HalfSphereB {
     /// Radius of the half spheres.
     pub radius: Cutoff,
+    /// Whether only residues of the same chain are counted.
+    pub own_chain: bool,
 }
 
 /// The radius in the publication.
 const RADIUS: Cutoff = Cutoff::of_angstrom(12);
 
 impl Default for HalfSphereA {
-    /// 12 A.
+    /// 12 A, all chains.
     fn default() -> Self {
-        HalfSphereA { radius: RADIUS }
+        HalfSphereA {
+            radius: RADIUS,
+            own_chain: false,
+        }
     }
 }
 
 impl Default for HalfSphereB {
-    /// 12 A.
+    /// 12 A, all chains.
     fn default() -> Self {
-        HalfSphereB { radius: RADIUS }
+        HalfSphereB {
+            radius: RADIUS,
+            own_chain: false,
+        }
     }
 }
 
 /// Records the counts on either side of the planes, two columns.
-fn record_counts(r: &mut FeatureRecorder<'_>, name: &str, normals: Buffer<f64>, radius: Cutoff) {
+fn record_counts(
+    r: &mut FeatureRecorder<'_>,
+    name: &str,
+    normals: Buffer<f64>,
+    (radius, own_chain): (Cutoff, bool),
+) {
     let counts = r.results::<i32>(TableName::Residues, name, 2);
     let (ca, cells) = (r.ca(), r.ca_cells());
     let args = half_sphere_exposure::Args {
@@ -61,6 +76,7 @@ fn record_counts(r: &mut FeatureRecorder<'_>, name: &str, normals: Buffer<f64>, 
         normals,
         counts: counts.buffer,
         radius: radius.milli_angstrom(),
+        own_chain: u32::from(own_chain),
     };
     r.launch_warps(RESIDUES, args);
     r.column(counts, 0);
@@ -68,10 +84,19 @@ fn record_counts(r: &mut FeatureRecorder<'_>, name: &str, normals: Buffer<f64>, 
 }
 
 /// A rotation of the structure may change `turned` rows per thousand.
-fn columns(name: &str, radius: Cutoff, plane: &str, turned: u32) -> Vec<ColumnDecl> {
+fn columns(
+    name: &str,
+    (radius, own_chain): (Cutoff, bool),
+    plane: &str,
+    turned: u32,
+) -> Vec<ColumnDecl> {
     let column = |(side, what): (&str, &str)| {
+        let of = match own_chain {
+            true => " of the chain",
+            false => "",
+        };
         let about = format!(
-            "C-alphas closer than {} A on the {what} side of the plane normal to {plane} \
+            "C-alphas{of} closer than {} A on the {what} side of the plane normal to {plane} \
              (Hamelryck 2005).",
             radius.angstrom()
         );
@@ -96,12 +121,18 @@ impl Feature for HalfSphereA {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("hse_a.radius", Setting::Length(self.radius))]
+        vec![
+            ("hse_a.radius", Setting::Length(self.radius)),
+            ("hse_a.chains", chains(self.own_chain)),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("hse_a.radius", Setting::Length(radius)) => self.radius = *radius,
+            ("hse_a.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -110,7 +141,7 @@ impl Feature for HalfSphereA {
     fn columns(&self) -> Vec<ColumnDecl> {
         columns(
             "hse_a",
-            self.radius,
+            (self.radius, self.own_chain),
             "the bisector of the neighbouring C-alphas",
             5,
         )
@@ -126,7 +157,7 @@ impl Feature for HalfSphereA {
             normals,
         };
         r.launch_threads(RESIDUES, args);
-        record_counts(r, "hse_a", normals, self.radius);
+        record_counts(r, "hse_a", normals, (self.radius, self.own_chain));
     }
 }
 
@@ -144,12 +175,18 @@ impl Feature for HalfSphereB {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("hse_b.radius", Setting::Length(self.radius))]
+        vec![
+            ("hse_b.radius", Setting::Length(self.radius)),
+            ("hse_b.chains", chains(self.own_chain)),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("hse_b.radius", Setting::Length(radius)) => self.radius = *radius,
+            ("hse_b.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -159,7 +196,7 @@ impl Feature for HalfSphereB {
         // The direction of a bond of 1.5 A decides the sides, and rounding to 0.001 A changes it
         // most.
         let plane = "the direction from C-alpha to C-beta";
-        columns("hse_b", self.radius, plane, 10)
+        columns("hse_b", (self.radius, self.own_chain), plane, 10)
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
@@ -172,7 +209,7 @@ impl Feature for HalfSphereB {
             normals,
         };
         r.launch_threads(RESIDUES, args);
-        record_counts(r, "hse_b", normals, self.radius);
+        record_counts(r, "hse_b", normals, (self.radius, self.own_chain));
     }
 }
 
@@ -279,6 +316,7 @@ impl Twin for half_sphere_exposure::Views<'_> {
             normals,
             counts,
             radius,
+            own_chain,
         } = self;
         let structures = StructureSpan::live(header, structures);
 
@@ -292,9 +330,10 @@ impl Twin for half_sphere_exposure::Views<'_> {
                         continue;
                     }
                     let grid = &structures[residues[own].structure as usize].residue_grid;
-                    let point = atoms[own].position;
-                    let runs = cells.runs(grid, point.into(), radius as i32);
-                    let (near, above) = count(simd, &cells, runs, point, normal, radius);
+                    let atom = &atoms[own];
+                    let runs = cells.runs(grid, atom.position.into(), radius as i32);
+                    let within = (radius, own_chain != 0);
+                    let (near, above) = count(simd, &cells, runs, atom, normal, within);
                     // Leaves out the residue itself, which is near and not above.
                     counts.copy_from_slice(&[above, near - above - 1]);
                 }
@@ -308,17 +347,21 @@ fn count<S: Simd>(
     simd: S,
     cells: &Cells<'_>,
     runs: impl Iterator<Item = Range<usize>>,
-    point: Position,
+    atom: &Atom,
     [nx, ny, nz]: [f64; 3],
-    radius: u32,
+    (radius, own_chain): (u32, bool),
 ) -> (i32, i32) {
+    let point = atom.position;
     let (mut near, mut above) = (0, 0);
     for (at, lanes) in vectors_of(simd, runs) {
         let dx = load(simd, cells.x, at, lanes) - point.x;
         let dy = load(simd, cells.y, at, lanes) - point.y;
         let dz = load(simd, cells.z, at, lanes) - point.z;
         let d2 = squared::<S>(dx, dy, dz, radius as i32);
-        let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        let mut within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        if own_chain {
+            within &= of_chain(simd, cells.tag, at, lanes, atom.tag);
+        }
         let within = within.to_bitmask();
         if within == 0 {
             continue;

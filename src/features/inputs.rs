@@ -57,6 +57,8 @@ pub(super) struct Inputs {
     /// For each table of pairs the room of each structure, `[structures, 2]`: the first row, and the
     /// number of rows. A unit of room has so many rows.
     pub(super) pair_rooms: Vec<(Buffer<u32>, usize)>,
+    /// Each structure's room, `[structures, 2]`: the first unit, and the number of units.
+    pub(super) rooms: Option<Buffer<u32>>,
     /// Annotations by name, each `[residues]`; NaN for a missing value.
     pub(super) channels: Vec<(String, Buffer<f32>)>,
 }

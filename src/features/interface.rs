@@ -15,6 +15,7 @@ use super::layout::{
 use super::recorder::FeatureRecorder;
 use super::sasa::{AREA_ROTATION, AREA_TOLERANCE, area_deltas};
 use crate::error::{Error, Result};
+use crate::record::Buffer;
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
@@ -91,16 +92,8 @@ impl Feature for Interface {
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
+        let ranges = chain_ranges(r);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
-        let ranges = r.zeros("iface_chain_ranges", CELLS, 2);
-        let args = chain_range::Args {
-            header: r.header(),
-            structures,
-            chains: r.chains(),
-            atoms,
-            ranges,
-        };
-        r.launch_threads(ATOMS, args);
         let distances = r.results::<f32>(TableName::Residues, "iface_dmin", 1);
         let contacts = r.results::<i32>(TableName::Residues, "iface", 2);
         let args = nearest_chain::Args {
@@ -128,6 +121,45 @@ impl Feature for Interface {
         }
         Ok(())
     }
+}
+
+/// The lowest and the highest chain among the atoms of each cell, which features share.
+#[derive(Clone, Copy)]
+struct ChainRanges(Buffer<u32>);
+
+/// The lowest and the highest chain among the atoms of each cell, `[cells, 2]`, of structures with
+/// several chains.
+pub(super) fn chain_ranges(r: &mut FeatureRecorder<'_>) -> Buffer<u32> {
+    if let Some(ChainRanges(ranges)) = r.shared() {
+        return ranges;
+    }
+    let ranges = r.zeros("iface_chain_ranges", CELLS, 2);
+    let args = chain_range::Args {
+        header: r.header(),
+        structures: r.structures(),
+        chains: r.chains(),
+        atoms: r.atoms(),
+        ranges,
+    };
+    r.launch_threads(ATOMS, args);
+    r.share(ChainRanges(ranges)).0
+}
+
+/// The sorted atoms of a run of cells, from the first to the last cell that holds other chains than
+/// `own_chain`; `None` if none does. `ranges` are those of [`chain_ranges`].
+#[inline(always)]
+pub(super) fn of_other_chains(
+    cells: &Cells<'_>,
+    ranges: &[[u32; 2]],
+    own_chain: u32,
+    run: Range<usize>,
+) -> Option<Range<usize>> {
+    let own = [CHAINS_MAX - own_chain, own_chain + 1];
+    let others = |range: &[u32; 2]| *range != [0, 0] && *range != own;
+    let first = ranges[run.clone()].iter().position(others)?;
+    let last = ranges[run.clone()].iter().rposition(others)?;
+    let end = cells.start[run.start + last + 1] as usize;
+    Some(cells.start[run.start + first] as usize..end)
 }
 
 /// Finds the lowest and the highest chain among the atoms of each cell.
@@ -229,7 +261,6 @@ fn search<S: Simd>(
 ) -> Nearest {
     let atoms = &atoms[own.atoms()];
     let (low, high) = corners(atoms.iter().map(|atom| atom.position.into()));
-    let own_chain = [CHAINS_MAX - own.chain, own.chain + 1];
     let mut nearest = NOTHING;
     for reach in [CHAIN_NEARBY, CHAIN_REACH] {
         let (low, high) = (
@@ -237,17 +268,9 @@ fn search<S: Simd>(
             high.map(|c| c + reach as i32),
         );
         for run in structure.atom_grid.runs_between(low, high) {
-            let others = |range: &[u32; 2]| *range != [0, 0] && *range != own_chain;
-            let Some(first) = ranges[run.clone()].iter().position(others) else {
-                continue;
-            };
-            let last = ranges[run.clone()]
-                .iter()
-                .rposition(others)
-                .unwrap_or(first);
-            let end = cells.start[run.start + last + 1] as usize;
-            let candidates = cells.start[run.start + first] as usize..end;
-            nearest = nearest_of(simd, cells, candidates, atoms, nearest);
+            if let Some(candidates) = of_other_chains(cells, ranges, own.chain, run) {
+                nearest = nearest_of(simd, cells, candidates, atoms, nearest);
+            }
         }
         if nearest.0 < reach * reach {
             break;

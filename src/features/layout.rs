@@ -16,7 +16,8 @@ pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
-/// Units of room for rows of pairs of residues, each of a number of rows that the table sets.
+/// Units of room for what a structure has in a number that follows from the data, as pairs of
+/// residues: a unit has room for a fixed number of each.
 pub(super) const PAIR_ROOM: usize = 6;
 pub(super) const LIGANDS: usize = 7;
 pub(super) const AXES: [&str; 8] = [
@@ -135,7 +136,7 @@ impl AtomTag {
     pub(super) const RADIUS: u32 = (1 << 11) - 1;
     const SIDE: u32 = 1 << 11;
     const POLAR: u32 = 1 << 12;
-    const CHAIN_SHIFT: u32 = 13;
+    pub(super) const CHAIN_SHIFT: u32 = 13;
     /// Tags of the same chain differ only in bits below this one.
     pub(super) const FIRST_CHAIN_BIT: u32 = 1 << Self::CHAIN_SHIFT;
 
@@ -311,6 +312,12 @@ impl StructureSpan {
     pub(super) fn residues(&self) -> std::ops::Range<usize> {
         let start = self.residue_start as usize;
         start..start + self.residue_count as usize
+    }
+
+    /// Its chains in the batch.
+    pub(super) fn chains(&self) -> std::ops::Range<usize> {
+        let start = self.chain_start as usize;
+        start..start + self.chain_count as usize
     }
 
     /// The atoms of its glycans in the batch.

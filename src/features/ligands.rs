@@ -147,7 +147,11 @@ impl Feature for Ligands {
             ColumnDecl::residue("contact_residues", ColumnKind::Count, "", near),
         ];
         let of_ligands = of_ligands.map(|column| column.of(TableName::Ligands));
-        columns.map(idle).into_iter().chain(of_ligands).collect()
+        let columns = columns.map(|column| match &*column.name {
+            "metal_dmin" => column.idle_when("no metal was read near a residue"),
+            _ => idle(column),
+        });
+        columns.into_iter().chain(of_ligands).collect()
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {

@@ -19,6 +19,7 @@ mod cpu;
 mod cutoff;
 mod density;
 mod dssp;
+mod entries;
 mod feature;
 mod fused;
 mod grid;
@@ -26,6 +27,7 @@ mod half_sphere;
 mod image;
 mod inputs;
 mod interface;
+mod interfaces;
 mod kernels;
 mod layout;
 mod ligands;
@@ -122,7 +124,7 @@ impl Features {
         Extent::from(lengths)
     }
 
-    /// A capacity with `factor` times the room for pairs of residues.
+    /// A capacity with `factor` times the room for what has a number that follows from the data.
     #[cfg(feature = "cli")]
     pub(crate) fn with_pair_room(capacity: Extent, factor: u32) -> Extent {
         let room = capacity[PAIR_ROOM].saturating_mul(factor);
@@ -220,11 +222,11 @@ impl Workload for Features {
         pool: Option<&ThreadPool>,
     ) -> Option<Result<Vec<FeatureTable>>> {
         let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
-        let (columns, pairs) = buffers.read(views, &items, pool);
+        let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
         let table =
-            |((at, extent), pairs)| FeatureTable::new(Arc::clone(&columns), at, extent, pairs);
-        Some(Ok(items.into_iter().zip(pairs).map(table).collect()))
+            |((at, extent), rows)| FeatureTable::new(Arc::clone(&columns), at, extent, rows);
+        Some(Ok(items.into_iter().zip(rows).map(table).collect()))
     }
 
     fn outgrown(
@@ -233,13 +235,8 @@ impl Workload for Features {
         items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
-        if buffers.pairs.is_empty() {
-            return Ok(Vec::new());
-        }
         let needed = |(index, BatchItem { at, extent, .. }): (usize, BatchItem<'_, Input>)| {
-            let tables = buffers.pairs.iter();
-            let units = tables.filter_map(|pairs| pairs.outgrown(views, at, extent));
-            Some((index, extent.with(PAIR_ROOM, units.max()?)))
+            Some((index, buffers.outgrown(views, at, extent)?))
         };
         Ok(items.enumerate().filter_map(needed).collect())
     }

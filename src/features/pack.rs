@@ -232,6 +232,10 @@ pub(super) fn write(
         let room = [at[PAIR_ROOM], views.extent()[PAIR_ROOM]];
         views.take(buffer).copy_from_slice(&room.map(rows));
     }
+    if let Some(buffer) = inputs.rooms {
+        let room = [at[PAIR_ROOM], views.extent()[PAIR_ROOM]];
+        views.take(buffer).copy_from_slice(&room);
+    }
     for (name, values) in &inputs.channels {
         write_channel(views.take(*values), structure, name);
     }

@@ -5,7 +5,7 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels::Cells;
 use super::kernels::{Twin, protrusion};
 use super::layout::{Position, REACH, RESIDUES, StructureSpan};
@@ -23,13 +23,16 @@ const ATOM_VOLUME: f64 = 20.1;
 pub struct Protrusion {
     /// Radius of the sphere around each atom.
     pub radius: Cutoff,
+    /// Whether only atoms of the same chain fill the sphere.
+    pub own_chain: bool,
 }
 
 impl Default for Protrusion {
-    /// 10 A.
+    /// 10 A, all chains.
     fn default() -> Self {
         Protrusion {
             radius: Cutoff::of_angstrom(10),
+            own_chain: false,
         }
     }
 }
@@ -46,12 +49,18 @@ impl Feature for Protrusion {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("protrusion.radius", Setting::Length(self.radius))]
+        vec![
+            ("protrusion.radius", Setting::Length(self.radius)),
+            ("protrusion.chains", chains(self.own_chain)),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("protrusion.radius", Setting::Length(radius)) => self.radius = *radius,
+            ("protrusion.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -60,8 +69,12 @@ impl Feature for Protrusion {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |(name, which): (&str, &str)| {
             let radius = self.radius.angstrom();
+            let filled = match self.own_chain {
+                true => "volume filled by the chain",
+                false => "filled volume",
+            };
             let about = format!(
-                "{which} over the residue's heavy atoms of the free over the filled volume \
+                "{which} over the residue's heavy atoms of the free over the {filled} \
                  within {radius} A (Pintar et al. 2002)."
             );
             ColumnDecl::residue(name, ColumnKind::Real, "", about)
@@ -84,6 +97,7 @@ impl Feature for Protrusion {
             cells: r.atom_cells(),
             cx: cx.buffer,
             radius: self.radius.milli_angstrom(),
+            own_chain: u32::from(self.own_chain),
             sphere_volume,
             atom_volume: ATOM_VOLUME,
         };
@@ -104,6 +118,7 @@ impl Twin for protrusion::Views<'_> {
             cells,
             cx,
             radius,
+            own_chain,
             sphere_volume,
             atom_volume,
         } = self;
@@ -125,7 +140,11 @@ impl Twin for protrusion::Views<'_> {
                     for atom in &atoms[own.atoms()] {
                         let point = atom.position;
                         let runs = cells.runs(grid, point.into(), radius as i32);
-                        let near = if bounded {
+                        let near = if own_chain != 0 {
+                            let mut near = 0;
+                            cells.each_within(simd, runs, atom, radius, true, |_| near += 1);
+                            near
+                        } else if bounded {
                             atoms_within::<_, true>(simd, &cells, runs, point, radius)
                         } else {
                             atoms_within::<_, false>(simd, &cells, runs, point, radius)

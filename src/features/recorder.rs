@@ -4,6 +4,7 @@
 use super::columns::TableName;
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
+use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
     ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, RESIDUES, ResidueSpan, STRUCTURES,
@@ -12,7 +13,7 @@ use super::layout::{
 use super::pairs::PairTable;
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
-use super::table::{PairRows, SharedColumns};
+use super::table::{SharedColumns, SizedRows};
 use crate::error::Result;
 use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
@@ -27,17 +28,18 @@ pub struct FeatureBuffers {
     pub(super) inputs: Inputs,
     pub(super) results: Vec<(TableName, ResultColumn)>,
     pub(super) pairs: Vec<PairTable>,
+    pub(super) interfaces: Option<InterfaceBuffers>,
 }
 
 impl FeatureBuffers {
     /// The columns of all rows that the views span, and for each of `items`, the parts of a batch by
-    /// their starts and lengths, its rows of pairs.
+    /// their starts and lengths, its rows of tables whose length follows from the data.
     pub(super) fn read(
         &self,
         views: &ReadViews<'_>,
         items: &[(Extent, Extent)],
         pool: Option<&ThreadPool>,
-    ) -> (SharedColumns, Vec<PairRows>) {
+    ) -> (SharedColumns, Vec<SizedRows>) {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
@@ -47,11 +49,33 @@ impl FeatureBuffers {
         for (table, values) in columns {
             shared.0[table as usize].push(values);
         }
-        let mut rows = vec![PairRows::default(); items.len()];
+        let mut rows = vec![SizedRows::default(); items.len()];
         for pairs in &self.pairs {
             pairs.read(views, items, &mut rows, &mut shared);
         }
+        if let Some(buffers) = self.interfaces {
+            let mut columns = InterfaceColumns::default();
+            for (rows, &(at, extent)) in rows.iter_mut().zip(items) {
+                rows.interfaces = buffers.read(views, at, extent, &mut columns);
+            }
+            shared.0[TableName::Interfaces as usize] = columns.into_values();
+        }
         (shared, rows)
+    }
+
+    /// The extent that a structure needs for the rows of tables whose length follows from the data,
+    /// if it is larger than its own.
+    pub(super) fn outgrown(
+        &self,
+        views: &ReadViews<'_>,
+        at: Extent,
+        extent: Extent,
+    ) -> Option<Extent> {
+        let pairs = self.pairs.iter();
+        let pairs = pairs.filter_map(|pairs| pairs.outgrown(views, at, extent));
+        let interfaces = self.interfaces.as_ref();
+        let interfaces = interfaces.and_then(|buffers| buffers.outgrown(views, at, extent));
+        pairs.chain(interfaces).reduce(Extent::max)
     }
 }
 
@@ -392,6 +416,11 @@ impl<'a> FeatureRecorder<'a> {
         self.recorder.upload(rooms);
         self.buffers.inputs.pair_rooms.push((rooms, rows_per_unit));
         rooms
+    }
+
+    /// The room of each structure, `[structures, 2]`: the first unit, and the number of units.
+    pub(super) fn rooms(&mut self) -> Buffer<u32> {
+        self.input(|inputs| &mut inputs.rooms, "rooms", STRUCTURES, 2)
     }
 
     /// An annotation of the residues, `[residues]`; NaN for a missing value.

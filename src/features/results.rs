@@ -3,6 +3,7 @@
 //! downloaded.
 
 use super::columns::TableName;
+use super::interfaces::INTERFACE_COLUMNS;
 use super::kernels::{narrow_bf16, narrow_f16};
 use super::layout::RESIDUES;
 use super::pairs::PairTable;
@@ -155,7 +156,8 @@ impl FeatureRecorder<'_> {
             | TableName::Structures
             | TableName::Contacts
             | TableName::HydrogenBonds
-            | TableName::Ligands => None,
+            | TableName::Ligands
+            | TableName::Interfaces => None,
         };
         let (buffer, read) = narrowed.unwrap_or_else(|| {
             let buffer = self.recorder.download_buffer(name, axis, values);
@@ -199,6 +201,8 @@ impl FeatureRecorder<'_> {
     /// The number of columns so far.
     pub(super) fn column_count(&self) -> usize {
         let pairs = self.buffers.pairs.iter();
-        self.buffers.results.len() + pairs.map(PairTable::column_count).sum::<usize>()
+        let pairs = pairs.map(PairTable::column_count).sum::<usize>();
+        let interfaces = self.buffers.interfaces.map_or(0, |_| INTERFACE_COLUMNS);
+        self.buffers.results.len() + pairs + interfaces
     }
 }

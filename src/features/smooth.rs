@@ -2,10 +2,10 @@
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
-use super::cpu::simd::{first_lanes, lanes_of, load, squared, vectors_of};
+use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, neighbours_of, unknown};
 use super::inputs::{B_CA, PLDDT};
 use super::kernels::Cells;
 use super::kernels::{Twin, smooth};
@@ -27,15 +27,18 @@ pub struct Smooth {
     pub radius: Cutoff,
     /// Whether a contact has the weight 1/d instead of 1.
     pub weighted: bool,
+    /// Whether only residues of the same chain are in contact.
+    pub own_chain: bool,
 }
 
 impl Default for Smooth {
-    /// B factors and pLDDT, over 10 A, not weighted.
+    /// B factors and pLDDT, over 10 A and all chains, not weighted.
     fn default() -> Self {
         Smooth {
             channels: vec![B_CA.to_owned(), PLDDT.to_owned()],
             radius: Cutoff::of_angstrom(10),
             weighted: false,
+            own_chain: false,
         }
     }
 }
@@ -56,6 +59,7 @@ impl Feature for Smooth {
             ("smooth.channels", Setting::Texts(self.channels.clone())),
             ("smooth.radius", Setting::Length(self.radius)),
             ("smooth.weighted", Setting::Flag(self.weighted)),
+            ("smooth.chains", chains(self.own_chain)),
         ]
     }
 
@@ -64,6 +68,9 @@ impl Feature for Smooth {
             ("smooth.channels", Setting::Texts(channels)) => self.channels.clone_from(channels),
             ("smooth.radius", Setting::Length(radius)) => self.radius = *radius,
             ("smooth.weighted", Setting::Flag(weighted)) => self.weighted = *weighted,
+            ("smooth.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -75,10 +82,11 @@ impl Feature for Smooth {
         } else {
             "Mean"
         };
+        let of = neighbours_of(self.own_chain);
         let column = |channel: &String| {
             let radius = self.radius.angstrom();
             let about = format!(
-                "{mean} of {channel} over the other C-alphas of the model within {radius} A."
+                "{mean} of {channel} over the other C-alphas of the {of} within {radius} A."
             );
             let (unit, idle_when) = match channel.as_str() {
                 B_CA => ("A^2", "no structure with B factors was read"),
@@ -107,6 +115,7 @@ impl Feature for Smooth {
                 means: means.buffer,
                 radius: self.radius.milli_angstrom(),
                 weighted: u32::from(self.weighted),
+                own_chain: u32::from(self.own_chain),
             };
             r.launch_warps(RESIDUES, args);
             r.column(means, 0);
@@ -144,6 +153,7 @@ impl Twin for smooth::Views<'_> {
             means,
             radius,
             weighted,
+            own_chain,
         } = self;
         let structures = StructureSpan::live(header, structures);
         let weighted = weighted != 0;
@@ -160,7 +170,8 @@ impl Twin for smooth::Views<'_> {
                     let grid = &structures[structure].residue_grid;
                     let runs = cells.runs(grid, atoms[own].position.into(), radius as i32);
                     near.clear();
-                    for_each_near(simd, &cells, runs, &atoms[own], radius, |source, d2| {
+                    let within = (radius, own_chain != 0);
+                    for_each_near(simd, &cells, runs, &atoms[own], within, |source, d2| {
                         if source != own && !values[source].is_nan() {
                             near.push((values[source], d2));
                         }
@@ -191,14 +202,15 @@ fn mean_of(near: &[(f32, u32)], weighted: bool) -> f32 {
     sums.mean()
 }
 
-/// Calls `visit` with the residue and the squared distance of every C-alpha within the radius.
+/// Calls `visit` with the residue and the squared distance of every C-alpha within the radius, or of
+/// every one of the atom's chain.
 #[inline(always)]
 fn for_each_near<S: Simd>(
     simd: S,
     cells: &Cells<'_>,
     runs: impl Iterator<Item = Range<usize>>,
     atom: &Atom,
-    radius: u32,
+    (radius, own_chain): (u32, bool),
     mut visit: impl FnMut(usize, u32),
 ) {
     let point = atom.position;
@@ -207,7 +219,10 @@ fn for_each_near<S: Simd>(
         let dy = load(simd, cells.y, at, lanes) - point.y;
         let dz = load(simd, cells.z, at, lanes) - point.z;
         let d2 = squared::<S>(dx, dy, dz, radius as i32);
-        let within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        let mut within = d2.simd_lt(radius * radius) & first_lanes(simd, lanes);
+        if own_chain {
+            within &= of_chain(simd, cells.tag, at, lanes, atom.tag);
+        }
         for lane in lanes_of(within.to_bitmask()) {
             visit(cells.source[at + lane] as usize, d2[lane]);
         }

@@ -37,21 +37,16 @@ pub(crate) enum Values {
     Real(Vec<f32>),
 }
 
-/// The tables with a row for each pair of residues.
-pub(super) const PAIR_TABLES: [TableName; 2] = [TableName::Contacts, TableName::HydrogenBonds];
-
-/// A structure's rows of each of [`PAIR_TABLES`].
-pub(super) type PairRows = [Range<usize>; PAIR_TABLES.len()];
-
 impl TableName {
     /// All tables.
-    pub const ALL: [TableName; 6] = [
+    pub const ALL: [TableName; 7] = [
         TableName::Residues,
         TableName::Chains,
         TableName::Structures,
         TableName::Contacts,
         TableName::HydrogenBonds,
         TableName::Ligands,
+        TableName::Interfaces,
     ];
 
     /// The axis that has a unit for each row, or room for the rows.
@@ -60,26 +55,37 @@ impl TableName {
             TableName::Residues => RESIDUES,
             TableName::Chains => CHAINS,
             TableName::Structures => STRUCTURES,
-            TableName::Contacts | TableName::HydrogenBonds => PAIR_ROOM,
+            TableName::Contacts | TableName::HydrogenBonds | TableName::Interfaces => PAIR_ROOM,
             TableName::Ligands => LIGANDS,
         }
     }
 }
 
+/// A structure's rows of the tables whose length follows from the data.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SizedRows {
+    pub(super) contacts: Range<usize>,
+    pub(super) hydrogen_bonds: Range<usize>,
+    pub(super) interfaces: Range<usize>,
+}
+
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on, and has these rows of pairs.
+    /// The rows of the structure that spans `extent` from `at` on, and has these rows of the tables
+    /// whose length follows from the data.
     pub(super) fn new(
         columns: Arc<SharedColumns>,
         at: Extent,
         extent: Extent,
-        pairs: PairRows,
+        sized: SizedRows,
     ) -> Self {
-        let rows = TableName::ALL.map(|table| {
-            if let Some(at) = PAIR_TABLES.iter().position(|own| *own == table) {
-                return pairs[at].clone();
+        let rows = TableName::ALL.map(|table| match table {
+            TableName::Contacts => sized.contacts.clone(),
+            TableName::HydrogenBonds => sized.hydrogen_bonds.clone(),
+            TableName::Interfaces => sized.interfaces.clone(),
+            _ => {
+                let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
+                start..start + rows
             }
-            let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
-            start..start + rows
         });
         FeatureTable { columns, rows }
     }
@@ -149,7 +155,15 @@ mod tests {
     fn alone(residues: Vec<Values>, chains: &[f32], structure: f32) -> FeatureTable {
         let chains = vec![Values::Real(chains.to_vec())];
         let structure = vec![Values::Real(vec![structure])];
-        let columns = [residues, chains, structure, contacts(), bonds(), Vec::new()];
+        let columns = [
+            residues,
+            chains,
+            structure,
+            contacts(),
+            bonds(),
+            Vec::new(),
+            interfaces(),
+        ];
         FeatureTable::alone(SharedColumns(columns))
     }
 
@@ -169,8 +183,13 @@ mod tests {
         vec![Values::Count(vec![6, 5])]
     }
 
-    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, and
-    /// 0, 2 and 1 hydrogen bonds.
+    /// The interface of the second structure of the batch.
+    fn interfaces() -> Vec<Values> {
+        vec![Values::Real(vec![650.0])]
+    }
+
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, 0, 2
+    /// and 1 hydrogen bonds, and 0, 1 and 0 interfaces.
     fn batch() -> [FeatureTable; 3] {
         let columns = Arc::new(SharedColumns([
             vec![
@@ -182,12 +201,23 @@ mod tests {
             vec![Values::Count(vec![7, 8, 9])],
             vec![Values::Count(vec![6, 5, 4])],
             Vec::new(),
+            interfaces(),
         ]));
+        let rows = |contacts, hydrogen_bonds, interfaces| SizedRows {
+            contacts,
+            hydrogen_bonds,
+            interfaces,
+        };
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
-            FeatureTable::new(Arc::clone(&columns), extent(0, 0, 0), first, [0..2, 0..0]),
-            FeatureTable::new(Arc::clone(&columns), first, second, [2..3, 0..2]),
-            FeatureTable::new(columns, extent(5, 3, 2), third, [3..3, 2..3]),
+            FeatureTable::new(
+                Arc::clone(&columns),
+                extent(0, 0, 0),
+                first,
+                rows(0..2, 0..0, 0..0),
+            ),
+            FeatureTable::new(Arc::clone(&columns), first, second, rows(2..3, 0..2, 0..1)),
+            FeatureTable::new(columns, extent(5, 3, 2), third, rows(3..3, 2..3, 1..1)),
         ]
     }
 
@@ -212,6 +242,11 @@ mod tests {
         assert_eq!([bonds(&first), bonds(&second), bonds(&third)], [0, 2, 1]);
         let bond = third.column(TableName::HydrogenBonds, 0);
         assert_eq!(bond, Column::Count(&[4]));
+        let interfaces = |table: &FeatureTable| table.rows(TableName::Interfaces);
+        let counts = [interfaces(&first), interfaces(&second), interfaces(&third)];
+        assert_eq!(counts, [0, 1, 0]);
+        let area = second.column(TableName::Interfaces, 0);
+        assert_eq!(area, Column::Real(&[650.0]));
     }
 
     #[test]

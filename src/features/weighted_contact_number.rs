@@ -3,18 +3,22 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::parts;
-use super::feature::{About, Feature};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, neighbours_of, unknown};
 use super::grid::Grid;
 use super::kernels::{Twin, coincident_pairs, weighted_contact_number};
 use super::layout::{Atom, RESIDUES, STRUCTURES, StructureSpan, TILES, Tile};
 use super::recorder::FeatureRecorder;
+use crate::error::Result;
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
 
-/// Weighted contact number; it has no settings.
+/// Settings of the weighted contact number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WeightedContactNumber {}
+pub struct WeightedContactNumber {
+    /// Whether only residues of the same chain are counted; by default those of all chains are.
+    pub own_chain: bool,
+}
 
 impl Feature for WeightedContactNumber {
     fn about(&self) -> About {
@@ -27,8 +31,25 @@ impl Feature for WeightedContactNumber {
         }
     }
 
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        vec![("wcn.chains", chains(self.own_chain))]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        match (key, value) {
+            ("wcn.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+
     fn columns(&self) -> Vec<ColumnDecl> {
-        let about = "Sum of 1/d^2 over the other C-alphas of the model (Lin et al. 2008).";
+        let about = format!(
+            "Sum of 1/d^2 over the other C-alphas of the {} (Lin et al. 2008).",
+            neighbours_of(self.own_chain)
+        );
         let wcn = ColumnDecl::residue("wcn", ColumnKind::Real, "1/A^2", about)
             .rotation(Tolerance::relative(1e-3));
         let about = "Pairs of C-alphas in one place, which wcn leaves out.";
@@ -49,6 +70,7 @@ impl Feature for WeightedContactNumber {
             atoms: r.ca(),
             sums: sums.buffer,
             coincident,
+            own_chain: u32::from(self.own_chain),
         };
         r.launch_blocks(TILES, args);
         r.column(sums, 0);
@@ -85,6 +107,7 @@ impl Twin for weighted_contact_number::Views<'_> {
             atoms,
             sums,
             coincident,
+            own_chain,
         } = self;
         let structures = StructureSpan::live(header, structures);
         let tiles = Tile::live(header, tiles);
@@ -107,10 +130,11 @@ impl Twin for weighted_contact_number::Views<'_> {
                 let block = VECTORS * simd_lanes(simd);
                 let outputs = sums.chunks_mut(block).zip(coincident.chunks_mut(block));
                 for (own, outputs) in atoms[tile.range()].chunks(block).zip(outputs) {
-                    if is_compact {
-                        weighted_sums::<_, true>(simd, own, all, grid, outputs);
-                    } else {
-                        weighted_sums::<_, false>(simd, own, all, grid, outputs);
+                    match (is_compact, own_chain != 0) {
+                        (true, false) => weighted_sums::<_, true, false>(simd, own, all, grid, outputs),
+                        (false, false) => weighted_sums::<_, false, false>(simd, own, all, grid, outputs),
+                        (true, true) => weighted_sums::<_, true, true>(simd, own, all, grid, outputs),
+                        (false, true) => weighted_sums::<_, false, true>(simd, own, all, grid, outputs),
                     }
                 }
             });
@@ -128,6 +152,8 @@ fn simd_lanes<S: Simd>(_: S) -> usize {
 struct Places<S: Simd> {
     floats: [S::f32s; 3],
     integers: [S::i32s; 3],
+    /// The chain of each.
+    chains: S::u32s,
 }
 
 impl<S: Simd> Places<S> {
@@ -142,6 +168,9 @@ impl<S: Simd> Places<S> {
         Places {
             floats: from_corner.map(|vector| vector.to_float()),
             integers: [x, y, z],
+            chains: S::u32s::from_fn(simd, |lane| {
+                atoms.get(lane).map_or(0, |atom| atom.tag.chain())
+            }),
         }
     }
 
@@ -173,26 +202,28 @@ fn reciprocal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 }
 
 /// Calls `each` with the squared distances between each present residue of a group and each vector
-/// of positions.
+/// of positions, and the residue's chain.
 #[inline(always)]
 fn for_each_distance<S: Simd, const COMPACT: bool>(
     places: &[Places<S>; VECTORS],
     group: &[Atom],
     corner: [i32; 3],
-    mut each: impl FnMut(usize, S::f32s),
+    mut each: impl FnMut(usize, S::f32s, u32),
 ) {
     for other in group.iter().filter(|other| other.is_present()) {
         let place = <[i32; 3]>::from(other.position);
         let from_corner = [0, 1, 2].map(|axis| (place[axis] - corner[axis]) as f32);
         for (v, own) in places.iter().enumerate() {
-            each(v, own.squared_distance::<COMPACT>(place, from_corner));
+            let d2 = own.squared_distance::<COMPACT>(place, from_corner);
+            each(v, d2, other.tag.chain());
         }
     }
 }
 
-/// Computes the sums over `all` for the residues `own`, at most [`VECTORS`] vectors.
+/// Computes the sums over `all`, or over those of the own chain, for the residues `own`, at most
+/// [`VECTORS`] vectors.
 #[inline(always)]
-fn weighted_sums<S: Simd, const COMPACT: bool>(
+fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
     simd: S,
     own: &[Atom],
     all: &[Atom],
@@ -206,17 +237,26 @@ fn weighted_sums<S: Simd, const COMPACT: bool>(
     let zero = S::f64s::splat(simd, 0.0);
     let mut totals = [(zero, zero); VECTORS];
     let mut at_zero = [S::u32s::splat(simd, 0); VECTORS];
+    let nothing = S::f32s::splat(simd, 0.0);
     for group in all.chunks(GROUP) {
-        let mut partial = [S::f32s::splat(simd, 0.0); VECTORS];
-        for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2| {
-            partial[v] += reciprocal(simd, d2);
+        let mut partial = [nothing; VECTORS];
+        for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2, chain| {
+            let term = reciprocal(simd, d2);
+            partial[v] += match OWN_CHAIN {
+                true => places[v].chains.simd_eq(chain).select(term, nothing),
+                false => term,
+            };
         });
         if partial.iter().any(|sum| sum.simd_lt(SUM_MAX).any_false()) {
-            partial = [S::f32s::splat(simd, 0.0); VECTORS];
-            for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2| {
-                let apart = d2.simd_gt(0.0);
-                partial[v] += apart.select(reciprocal(simd, d2), S::f32s::splat(simd, 0.0));
-                at_zero[v] += apart.select(S::u32s::splat(simd, 0), S::u32s::splat(simd, 1));
+            partial = [nothing; VECTORS];
+            for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2, chain| {
+                let (mut apart, mut together) = (d2.simd_gt(0.0), d2.simd_le(0.0));
+                if OWN_CHAIN {
+                    let same = places[v].chains.simd_eq(chain);
+                    (apart, together) = (apart & same, together & same);
+                }
+                partial[v] += apart.select(reciprocal(simd, d2), nothing);
+                at_zero[v] += together.select(S::u32s::splat(simd, 1), S::u32s::splat(simd, 0));
             });
         }
         for (total, partial) in totals.iter_mut().zip(partial) {

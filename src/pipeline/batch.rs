@@ -123,9 +123,11 @@ impl<W: Workload> Drop for RunBatch<W> {
     }
 }
 
-/// Calls `work`, which may drop items and so run the embedder's code. `None` if it panicked.
+/// Calls `work`, which runs the embedder's code: it drops items, or wakes tasks. `None` if it
+/// panicked.
 pub(super) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let report = |panic| tracing::error!("an item panicked when it was dropped: {panic}");
+    let report =
+        |panic| tracing::error!("the drop of an item or the waker of a task panicked: {panic}");
     catch(work).map_err(report).ok()
 }
 

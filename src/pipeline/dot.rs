@@ -24,7 +24,7 @@ pub fn dot<W: Workload>(
     config: &EngineConfig,
     bucket: Option<usize>,
 ) -> Result<String> {
-    drawn(workload, backend, config, bucket, Executor::dot)
+    drawn(workload, backend, config, bucket, Executor::dot_of_size)
 }
 
 /// Draws the same as an SVG file of page width, by stages. See [`Executor::svg`].
@@ -37,7 +37,7 @@ pub fn graph_svg<W: Workload>(
     config: &EngineConfig,
     bucket: Option<usize>,
 ) -> Result<String> {
-    drawn(workload, backend, config, bucket, Executor::svg)
+    drawn(workload, backend, config, bucket, Executor::svg_of_size)
 }
 
 fn drawn<W: Workload>(
@@ -45,7 +45,7 @@ fn drawn<W: Workload>(
     backend: &Arc<dyn Backend>,
     config: &EngineConfig,
     bucket: Option<usize>,
-    draw: fn(&mut Executor, &mut dyn DeviceSlot, usize) -> Result<String>,
+    draw: fn(&mut Executor, &mut dyn DeviceSlot, usize, &str) -> Result<String>,
 ) -> Result<String> {
     config.check()?;
     let (buckets, _) = record_buckets(workload, &config.buckets, backend.device())?;
@@ -56,6 +56,12 @@ fn drawn<W: Workload>(
         let message = format!("there is no bucket {bucket}");
         return Err(Error::usage(message).fix(format!("give 0 to {}", count - 1)));
     }
+    let lengths = buckets.as_slice()[bucket].capacity;
+    let axes = workload.axes().iter().zip(lengths.as_slice());
+    let size: Vec<String> = axes
+        .filter(|(_, length)| **length > 0)
+        .map(|(axis, length)| format!("{length} {}", axis.replace('_', " ")))
+        .collect();
     let policy = Policy {
         warm_up: false,
         ..config.policy
@@ -70,5 +76,5 @@ fn drawn<W: Workload>(
         &policy,
         &Choices::default(),
     )?;
-    draw(&mut executor, device_slot, bucket)
+    draw(&mut executor, device_slot, bucket, &size.join(", "))
 }

@@ -5,7 +5,7 @@
 
 use super::batch::RunBatch;
 use super::run_results::RunResults;
-use super::sync::Builder;
+use super::sync::{Builder, Condvar, Mutex};
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +13,9 @@ use crate::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
 use crate::replay::Verify;
 use crate::workload::{Extent, ReadViews, Workload, WriteViews};
 use rayon::ThreadPool;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// Doubles numbers; 0 is no item, and 13 makes the kernel panic. Reading 7 drops the engine that is
@@ -158,6 +160,52 @@ fn loom_every_ticket_is_answered() {
         engine.flush().unwrap();
         let values: Vec<_> = tickets.into_iter().map(value).collect();
         assert!(matches!(values[..], [Ok(6), Err(_), Ok(10)]));
+    });
+}
+
+/// Wakes the thread that polls.
+struct Poller {
+    is_woken: Mutex<bool>,
+    woken: Condvar,
+}
+
+impl Wake for Poller {
+    fn wake(self: Arc<Self>) {
+        *self.is_woken.lock() = true;
+        self.woken.notify_all();
+    }
+}
+
+/// Polls a future whenever its task is woken, until it is ready.
+fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
+    let poller = Arc::new(Poller {
+        is_woken: Mutex::new(false),
+        woken: Condvar::new(),
+    });
+    let waker = Waker::from(Arc::clone(&poller));
+    loop {
+        let polled = Pin::new(&mut future).poll(&mut Context::from_waker(&waker));
+        if let Poll::Ready(output) = polled {
+            return output;
+        }
+        let mut is_woken = poller.is_woken.lock();
+        while !*is_woken {
+            poller.woken.wait(&mut is_woken);
+        }
+        *is_woken = false;
+    }
+}
+
+#[test]
+fn loom_no_task_that_awaits_tickets_misses_its_wake() {
+    check(1, 3, |engine| {
+        let tickets = engine.submit_many([3, 5]).unwrap();
+        let last = engine.submit(13).unwrap();
+        engine.flush().unwrap();
+        let values = block_on(tickets).unwrap().into_iter();
+        let values: Vec<_> = values.map(|done| done.result.unwrap()).collect();
+        assert_eq!(values, [6, 10]);
+        assert!(block_on(last).unwrap().result.is_err());
     });
 }
 

@@ -87,7 +87,9 @@ impl<W: Workload> Shared<W> {
     pub(super) fn statistics(&self, threads: Threads) -> Statistics {
         let mut statistics = self.meter.statistics(&self.counters.snapshot(), threads);
         let timeline = self.timeline();
-        statistics.on_cpu = self.program.device.backend == "cpu";
+        if self.program.device.backend == "cpu" {
+            statistics.set_on_cpu();
+        }
         statistics.device_overlap = timeline.and_then(|timeline| timeline.device_overlap());
         statistics
     }

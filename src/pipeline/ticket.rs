@@ -2,13 +2,16 @@
 
 use super::batch::unwinding;
 use super::reentrancy::{EngineId, check_outside};
-use super::sync::{AtomicBool, Condvar, Mutex, spin};
+use super::sync::{AtomicBool, Condvar, Guard, Mutex, spin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Poll, Waker, ready};
+use std::time::{Duration, Instant};
 
 /// The largest number of answers that are kept for reuse.
 const ANSWERS_MAX: usize = 4096;
@@ -28,6 +31,9 @@ struct State<W: Workload> {
     completions: Vec<Option<Completion<W>>>,
     /// The items whose tickets were dropped before.
     unwanted: Vec<Range<u32>>,
+    /// Tasks that await a ticket, each with the first item of its ticket. Their code, which also
+    /// runs when they are dropped, must not run while the state is locked.
+    wakers: Vec<(u32, Waker)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,6 +51,7 @@ impl<W: Workload> Answers<W> {
                 phase: Phase::Pending,
                 completions: Vec::new(),
                 unwanted: Vec::new(),
+                wakers: Vec::new(),
             }),
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
@@ -56,17 +63,59 @@ impl<W: Workload> Answers<W> {
         self.is_over.load(SeqCst)
     }
 
-    /// Waits for the batch, and passes the completions of `items` on, in order.
-    fn wait(&self, items: Range<u32>, mut take: impl FnMut(Completion<W>)) -> Result<()> {
-        if !self.is_done() {
-            let fix = "wait on another thread";
-            check_outside(self.engine, "to wait for a ticket", fix)?;
-            spin(|| self.is_done());
+    /// Fails if the batch is not done, and this thread runs the engine's own code.
+    fn check_can_wait(&self) -> Result<()> {
+        match self.is_done() {
+            true => Ok(()),
+            false => check_outside(
+                self.engine,
+                "to wait for a ticket",
+                "wait on another thread",
+            ),
         }
+    }
+
+    /// Waits for the batch, until `end` if there is one. Returns whether the batch is done.
+    fn wait(&self, end: Option<Instant>) -> Result<bool> {
+        self.check_can_wait()?;
+        let is_over = || end.is_some_and(|end| Instant::now() >= end);
+        spin(|| self.is_done() || is_over());
         let mut state = self.state.lock();
         while state.phase == Phase::Pending {
-            self.changed.wait(&mut state);
+            match end {
+                None => self.changed.wait(&mut state),
+                Some(_) if is_over() => return Ok(false),
+                Some(end) => drop(self.changed.wait_until(&mut state, end)),
+            }
         }
+        Ok(true)
+    }
+
+    /// Wakes the task of `waker` when the batch is done, if it is not done yet. The task awaits the
+    /// ticket whose first item is `first`.
+    fn poll(&self, first: u32, waker: &Waker) -> Poll<Result<()>> {
+        self.check_can_wait()?;
+        let mut waker = waker.clone();
+        let mut state = self.state.lock();
+        if state.phase != Phase::Pending {
+            drop(state);
+            return Poll::Ready(Ok(()));
+        }
+        match state.wakers.iter_mut().find(|(of, _)| *of == first) {
+            Some((_, known)) => std::mem::swap(known, &mut waker),
+            None => {
+                state.wakers.push((first, waker));
+                return Poll::Pending;
+            }
+        }
+        drop(state);
+        unwinding(|| drop(waker));
+        Poll::Pending
+    }
+
+    /// Passes the completions of `items` on, in order. The batch must be done.
+    fn take(&self, items: Range<u32>, mut take: impl FnMut(Completion<W>)) -> Result<()> {
+        let mut state = self.state.lock();
         if state.phase == Phase::Lost {
             let message = "the engine ended before this item";
             return Err(Error::new(ErrorKind::Closed, message));
@@ -81,7 +130,14 @@ impl<W: Workload> Answers<W> {
     fn leave(&self, items: Range<u32>) {
         let mut state = self.state.lock();
         match state.phase {
-            Phase::Pending => state.unwanted.push(items),
+            Phase::Pending => {
+                let first = items.start;
+                state.unwanted.push(items);
+                let known = state.wakers.iter().position(|(of, _)| *of == first);
+                let waker = known.map(|index| state.wakers.swap_remove(index));
+                drop(state);
+                unwinding(|| drop(waker));
+            }
             Phase::Lost => {}
             Phase::Done => {
                 for index in as_indices(items) {
@@ -97,14 +153,18 @@ impl<W: Workload> Answers<W> {
         }
     }
 
-    fn end(&self, phase: Phase) {
-        let mut state = self.state.lock();
-        if state.phase == Phase::Pending {
-            state.phase = phase;
-            self.is_over.store(true, SeqCst);
-        }
+    /// Ends the batch, and wakes all that wait for it. Returns the items without a ticket.
+    fn end(&self, phase: Phase, mut state: Guard<'_, State<W>>) -> Vec<Range<u32>> {
+        state.phase = phase;
+        self.is_over.store(true, SeqCst);
+        let unwanted = std::mem::take(&mut state.unwanted);
+        let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         self.changed.notify_all();
+        for (_, waker) in wakers {
+            unwinding(|| waker.wake());
+        }
+        unwanted
     }
 }
 
@@ -131,12 +191,7 @@ impl<W: Workload> Reply<W> {
         debug_assert!(state.completions.is_empty(), "cleared before its use");
         // Neither runs the embedder's code: the items and results are only moved.
         state.completions.extend(completions);
-        state.phase = Phase::Done;
-        self.0.is_over.store(true, SeqCst);
-        let unwanted = std::mem::take(&mut state.unwanted);
-        drop(state);
-        self.0.changed.notify_all();
-        for items in unwanted {
+        for items in self.0.end(Phase::Done, state) {
             self.0.leave(items);
         }
     }
@@ -146,7 +201,7 @@ impl<W: Workload> Drop for Reply<W> {
     // Runs after `complete` too, where it changes nothing.
     fn drop(&mut self) {
         if !self.0.is_done() {
-            self.0.end(Phase::Lost);
+            self.0.end(Phase::Lost, self.0.state.lock());
         }
     }
 }
@@ -202,14 +257,13 @@ pub(crate) struct Part<W: Workload> {
 }
 
 impl<W: Workload> Part<W> {
-    fn wait(mut self, take: impl FnMut(Completion<W>)) -> Result<()> {
-        let items = std::mem::take(&mut self.items);
-        let waited = self.answers.wait(items.clone(), take);
-        if waited.is_err() {
-            // A call that was refused leaves the completions to be dropped.
-            self.items = items;
+    /// Takes the completions. The batch must be done.
+    fn take(&mut self, take: impl FnMut(Completion<W>)) -> Result<()> {
+        if self.items.is_empty() {
+            let error = Error::usage("the ticket has returned its result");
+            return Err(error.fix("wait for a ticket once"));
         }
-        waited
+        self.answers.take(std::mem::take(&mut self.items), take)
     }
 }
 
@@ -237,10 +291,43 @@ impl<W: Workload> Ticket<W> {
     /// - [`ErrorKind::Closed`] if the engine ended without a result; the item is lost then.
     /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], if the result
     ///   is not ready: the engine would wait for itself.
-    pub fn wait(self) -> Result<Completion<W>> {
+    pub fn wait(mut self) -> Result<Completion<W>> {
+        self.0.answers.wait(None)?;
+        self.take()
+    }
+
+    /// Waits for the item and its result, but not for longer than `timeout`. `None` if the result is
+    /// not ready then; the ticket can be waited for again.
+    ///
+    /// # Errors
+    /// Those of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its result.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Completion<W>>> {
+        // A timeout beyond the clock's range never ends.
+        let end = Instant::now().checked_add(timeout);
+        match self.0.answers.wait(end)? {
+            true => self.take().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn take(&mut self) -> Result<Completion<W>> {
         let mut taken = None;
-        self.0.wait(|completion| taken = Some(completion))?;
+        self.0.take(|completion| taken = Some(completion))?;
         Ok(taken.expect("a ticket has one item"))
+    }
+}
+
+/// Awaits the item and its result, on any executor. The task is woken once, when the item's batch is
+/// done.
+///
+/// The errors are those of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its
+/// result.
+impl<W: Workload> Future for Ticket<W> {
+    type Output = Result<Completion<W>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        ready!(self.0.answers.poll(self.0.items.start, context.waker()))?;
+        Poll::Ready(self.take())
     }
 }
 
@@ -287,12 +374,35 @@ impl<W: Workload> Tickets<W> {
     ///
     /// # Errors
     /// Those of [`Ticket::wait`]. The results of the other items are dropped then.
-    pub fn wait(self) -> Result<Vec<Completion<W>>> {
+    pub fn wait(mut self) -> Result<Vec<Completion<W>>> {
+        for part in &self.parts {
+            part.answers.wait(None)?;
+        }
+        self.take()
+    }
+
+    fn take(&mut self) -> Result<Vec<Completion<W>>> {
         let mut completions = Vec::with_capacity(self.len());
-        for part in self.parts {
-            part.wait(|completion| completions.push(completion))?;
+        for mut part in std::mem::take(&mut self.parts) {
+            part.take(|completion| completions.push(completion))?;
         }
         Ok(completions)
+    }
+}
+
+/// Awaits the items and their results, in the order in which they were submitted, on any executor.
+/// The task is woken once for each batch that has some of the items.
+///
+/// The errors are those of [`Tickets::wait`]. Tickets that have returned their results return no
+/// more.
+impl<W: Workload> Future for Tickets<W> {
+    type Output = Result<Vec<Completion<W>>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        for part in &self.parts {
+            ready!(part.answers.poll(part.items.start, context.waker()))?;
+        }
+        Poll::Ready(self.take())
     }
 }
 
@@ -301,6 +411,7 @@ mod tests {
     use super::*;
     use crate::record::{DeviceInfo, Recorder};
     use crate::workload::{Extent, ReadViews, WriteViews};
+    use std::sync::atomic::AtomicUsize;
 
     /// Items whose owners can be counted.
     struct Counted;
@@ -395,14 +506,129 @@ mod tests {
         assert_eq!(outputs.collect::<Vec<_>>(), [20, 30, 40]);
     }
 
+    /// Counts how often it is woken. When it is dropped, drops a ticket.
+    #[derive(Default)]
+    struct Task {
+        woken: AtomicUsize,
+        held: std::sync::Mutex<Option<Ticket<Counted>>>,
+    }
+
+    impl std::task::Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.woken.fetch_add(1, SeqCst);
+        }
+    }
+
+    impl Task {
+        fn woken(&self) -> usize {
+            self.woken.load(SeqCst)
+        }
+    }
+
+    fn poll<F: Future + Unpin>(future: &mut F, task: &Arc<Task>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::clone(task));
+        Pin::new(future).poll(&mut std::task::Context::from_waker(&waker))
+    }
+
+    fn output(polled: Poll<Result<Completion<Counted>>>) -> u32 {
+        match polled {
+            Poll::Ready(completion) => completion.unwrap().result.unwrap(),
+            Poll::Pending => panic!("it is ready"),
+        }
+    }
+
+    #[test]
+    fn tasks_that_await_tickets_of_a_batch_are_woken_once_each() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let reply = pool.take();
+        let [mut first, mut second] = [0, 1].map(|index| Ticket(reply.ticket(index..index + 1)));
+        let [before, now, other] = [(); 3].map(|()| Arc::<Task>::default());
+        assert!(poll(&mut first, &before).is_pending());
+        assert!(
+            poll(&mut first, &now).is_pending(),
+            "another task has it now"
+        );
+        assert!(poll(&mut second, &other).is_pending());
+        assert_eq!(Arc::strong_count(&before), 1, "its waker was dropped");
+        complete(reply, &item, &[8, 9]);
+        let woken = [&before, &now, &other].map(|task| task.woken());
+        assert_eq!(woken, [0, 1, 1]);
+        assert_eq!(output(poll(&mut second, &other)), 9);
+        assert_eq!(output(poll(&mut first, &now)), 8);
+        assert_eq!(now.woken() + other.woken(), 2);
+        let Poll::Ready(Err(error)) = poll(&mut first, &now) else {
+            panic!("it has returned its result");
+        };
+        assert_eq!(error.kind(), ErrorKind::Usage);
+    }
+
+    #[test]
+    fn a_ticket_that_is_dropped_takes_its_waker_along() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let reply = pool.take();
+        let [mut first, second] = [0, 1].map(|index| Ticket(reply.ticket(index..index + 1)));
+        let task = Arc::<Task>::default();
+        *task.held.lock().unwrap() = Some(second);
+        assert!(poll(&mut first, &task).is_pending());
+        let gone = Arc::downgrade(&task);
+        drop(task);
+        // Drops the task, and with it another ticket of the batch, which locks the same answers.
+        drop(first);
+        assert!(gone.upgrade().is_none());
+        complete(reply, &item, &[8, 9]);
+        assert_eq!(Arc::strong_count(&item), 1, "both results were dropped");
+    }
+
+    #[test]
+    fn tickets_of_several_batches_are_awaited_together() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let (first, second) = (pool.take(), pool.take());
+        let mut tickets = Tickets::new();
+        tickets.add(&first, 0);
+        tickets.add(&second, 0);
+        let task = Arc::<Task>::default();
+        assert!(poll(&mut tickets, &task).is_pending());
+        complete(second, &item, &[5]);
+        assert_eq!(task.woken(), 0, "the first batch is not done");
+        complete(first, &item, &[4]);
+        assert_eq!(task.woken(), 1);
+        let Poll::Ready(completions) = poll(&mut tickets, &task) else {
+            panic!("both batches are done");
+        };
+        let completions = completions.unwrap().into_iter();
+        let outputs: Vec<u32> = completions.map(|it| it.result.unwrap()).collect();
+        assert_eq!(outputs, [4, 5]);
+    }
+
+    #[test]
+    fn a_wait_that_times_out_can_be_repeated() {
+        let (mut pool, item) = (pool(), Arc::new(()));
+        let reply = pool.take();
+        let mut ticket = Ticket(reply.ticket(0..1));
+        assert!(ticket.wait_timeout(Duration::ZERO).unwrap().is_none());
+        assert!(
+            ticket
+                .wait_timeout(Duration::from_millis(1))
+                .unwrap()
+                .is_none()
+        );
+        complete(reply, &item, &[3]);
+        let completion = ticket.wait_timeout(Duration::MAX).unwrap().unwrap();
+        assert_eq!(completion.result.unwrap(), 3);
+        let error = ticket.wait_timeout(Duration::ZERO).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+    }
+
     #[test]
     fn a_ticket_without_an_answer_is_lost() {
         let mut pool = pool();
         for _ in 0..2 {
             let reply = pool.take();
-            let ticket = Ticket(reply.ticket(0..1));
+            let mut ticket = Ticket(reply.ticket(0..1));
+            let task = Arc::<Task>::default();
+            assert!(poll(&mut ticket, &task).is_pending());
             drop(reply);
-            assert!(ticket.is_done());
+            assert!(ticket.is_done() && task.woken() == 1);
             assert_eq!(ticket.wait().err().unwrap().kind(), ErrorKind::Closed);
         }
     }

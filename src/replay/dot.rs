@@ -17,18 +17,31 @@ pub(super) struct Node<'a> {
 /// An edge, by the indices of its nodes.
 pub(super) type Edge = (usize, usize);
 
+/// What a drawing is of.
+pub(super) struct Title<'a> {
+    pub(super) bucket: usize,
+    /// The largest batch of the bucket.
+    pub(super) size: &'a str,
+    /// What replays it: `explicit graph`.
+    pub(super) way: String,
+}
+
 /// Draws a ready batch. `held` are the operations of its graph as the device holds them, empty
 /// without a graph; `is_line` says whether each operation runs after the one before it.
 pub(super) fn draw(
     ready: &ReadyBatch,
     held: &[Op],
     bindings: &Bindings,
-    title: &str,
+    title: &Title<'_>,
     is_line: bool,
 ) -> String {
     let nodes = nodes(ready, held);
     let edges = edges(&nodes, bindings.recording(), is_line);
-    let title = format!("{title}, {} operations", nodes.len());
+    let Title { bucket, size, way } = title;
+    let title = format!(
+        "bucket {bucket} of {size}: {way}, {} operations",
+        nodes.len()
+    );
     let mut text = String::from("digraph replay {\n");
     let head = format!(
         "  label={}; labelloc=t; fontname=\"Helvetica\"; rankdir=TB;\n  node [fontname=\

@@ -5,6 +5,7 @@ use super::autotune::{Choices, Chosen};
 use super::batch::Batch;
 use super::bindings::refuse_workload;
 use super::declared_memory::{DeclaredMemory, check_apart};
+use super::dot::Title;
 use super::ready_batch::{ReadyBatch, fence_all};
 use super::ready_buckets::{BucketState, ReadyBuckets};
 use super::shadow_check::{run_twice, runs_once};
@@ -428,7 +429,17 @@ impl Executor {
     /// # Errors
     /// As [`Executor::new`].
     pub fn dot(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
-        self.drawn(slot, bucket, dot::draw)
+        self.dot_of_size(slot, bucket, &self.size_text(bucket))
+    }
+
+    /// [`Self::dot`] with a text for the size of the bucket.
+    pub(crate) fn dot_of_size(
+        &mut self,
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        size: &str,
+    ) -> Result<String> {
+        self.drawn(slot, bucket, size, dot::draw)
     }
 
     /// Draws the same operations as an SVG file of page width, by stages: uploads, memsets, kernels
@@ -438,14 +449,30 @@ impl Executor {
     /// # Errors
     /// As [`Self::dot`].
     pub fn svg(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<String> {
-        self.drawn(slot, bucket, stage_drawing::draw)
+        self.svg_of_size(slot, bucket, &self.size_text(bucket))
+    }
+
+    /// [`Self::svg`] with a text for the size of the bucket.
+    pub(crate) fn svg_of_size(
+        &mut self,
+        slot: &mut dyn DeviceSlot,
+        bucket: usize,
+        size: &str,
+    ) -> Result<String> {
+        self.drawn(slot, bucket, size, stage_drawing::draw)
+    }
+
+    fn size_text(&self, bucket: usize) -> String {
+        let bucket = self.buckets().as_slice().get(bucket);
+        bucket.map_or(String::new(), |bucket| bucket.capacity.to_string())
     }
 
     fn drawn(
         &mut self,
         slot: &mut dyn DeviceSlot,
         bucket: usize,
-        draw: fn(&ReadyBatch, &[Op], &Bindings, &str, bool) -> String,
+        size: &str,
+        draw: fn(&ReadyBatch, &[Op], &Bindings, &Title<'_>, bool) -> String,
     ) -> Result<String> {
         self.buckets.make_ready_to_draw(slot, bucket)?;
         let state = &self.buckets.states[bucket];
@@ -462,12 +489,15 @@ impl Executor {
             (Some(_), Build::Capture) => ("captured graph", true),
             (Some(_), Build::Explicit) => ("explicit graph", false),
         };
-        let capacity = self.buckets().as_slice()[bucket].capacity;
         let open = match state.way {
             Some(_) => "",
             None => ", not chosen yet",
         };
-        let title = format!("bucket {bucket} of {capacity}: {way}{open}");
+        let title = Title {
+            bucket,
+            size,
+            way: format!("{way}{open}"),
+        };
         Ok(draw(ready, &held, bindings, &title, is_line))
     }
 }

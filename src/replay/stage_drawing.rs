@@ -1,7 +1,7 @@
 //! Draws what a bucket replays as an SVG file, stage by stage: uploads, memsets, kernels, downloads.
 
 use super::Bindings;
-use super::dot::{Edge, Node, edges, nodes, size_text};
+use super::dot::{Edge, Node, Title, edges, nodes, size_text};
 use super::ready_batch::ReadyBatch;
 use crate::backend::Op;
 use crate::record::{Command, Recording};
@@ -38,7 +38,7 @@ pub(super) fn draw(
     ready: &ReadyBatch,
     held: &[Op],
     bindings: &Bindings,
-    title: &str,
+    title: &Title<'_>,
     is_line: bool,
 ) -> String {
     let recording = bindings.recording();
@@ -48,16 +48,19 @@ pub(super) fn draw(
     let mut drawing = Drawing {
         svg: Svg::default(),
         x: LEFT,
-        y: 76.0,
+        y: 96.0,
     };
-    drawing.svg.text("text strong", (MARGIN, 30.0), title);
+    let size = format!("A batch has up to {}.", title.size);
+    let title = format!("bucket {}: {}", title.bucket, title.way);
+    drawing.svg.text("text strong", (MARGIN, 30.0), &title);
+    drawing.svg.text(Ink::Quiet, (MARGIN, 50.0), &size);
     let order = match is_line {
         true => "Operations run in the order of their numbers and rows, each after the one before.",
         false => {
             "A kernel starts when its inputs are there and the kernels that it names are done; kernels of a step can overlap."
         }
     };
-    drawing.svg.text(Ink::Quiet, (MARGIN, 50.0), order);
+    drawing.svg.text(Ink::Quiet, (MARGIN, 70.0), order);
     for (stage, (name, one, ink)) in STAGES.into_iter().enumerate() {
         let of_stage: Vec<usize> = (0..nodes.len())
             .filter(|&node| shown[node].stage == stage)
@@ -78,7 +81,7 @@ pub(super) fn draw(
         }
     }
     let size = (WIDTH, drawing.y + 4.0);
-    drawing.svg.file(size, title, "", "")
+    drawing.svg.file(size, &title, "", "")
 }
 
 /// What an operation does, in the words of its box.

@@ -136,7 +136,11 @@ fn a_row_shows_what_it_varies() {
     let page = page(&records);
     let (_, table) = page.split_once("aria-label=\"Points by build\"").unwrap();
     let row = table.split("<tbody>").nth(1).unwrap();
-    assert!(row.starts_with("<tr><td>explicit</td>"), "{}", &row[..200]);
+    assert!(
+        row.starts_with("<tr><td>explicit nodes</td>"),
+        "{}",
+        &row[..200]
+    );
 }
 
 #[test]
@@ -360,6 +364,16 @@ fn the_documented_report_is_of_this_version() {
         std::fs::write(&path, page(&records)).unwrap();
     }
     let committed = std::fs::read_to_string(path).unwrap();
+    for explained in [
+        "A graph is made of captured calls",
+        "A graph of the kernels leaves the copies to the stream.",
+        "In mode resident a loop on the GPU replays the graph",
+        "PyTorch and CuPy make their calls from Python",
+    ] {
+        assert!(committed.contains(explained), "{explained}");
+        assert!(page(&records).contains(explained), "{explained}");
+    }
+    assert!(!committed.contains('\u{2026}'), "a label is cut");
     assert_eq!(headline(&committed), headline(&page(&records)));
     assert_eq!(figures(&committed), figures(&page(&records)));
     assert!(committed.contains("4 of 91 measurements are noisy; the speedup of replay in the"));

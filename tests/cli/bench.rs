@@ -89,15 +89,17 @@ fn whole_runs_are_measured_by_the_kind_of_work() {
     }
     let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
     assert!(page.contains("s per million atoms"));
+    assert!(page.contains("1 thread, unless a row differs") && !page.contains("0 slots"));
     let last = fs::read_to_string(folder.path().join("programs/run/run.json")).unwrap();
     let last: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert_eq!(last["config"]["features"], serde_json::json!(["rg"]));
 
     let (output, code) = bench(folder.path(), &[&files[..], &["--dry-run"]].concat());
-    assert_eq!(
-        (text(&output.stdout).as_str(), code),
-        ("", 0),
-        "there is no input"
+    assert_eq!((text(&output.stdout).as_str(), code), ("", 2));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("name files or folders with --input"),
+        "{said}"
     );
 }
 
@@ -125,6 +127,66 @@ fn features_of_structures_are_measured_and_shown() {
         let amounts = record.figures().unwrap().amounts;
         // Two ubiquitins of 76 residues fit.
         assert_eq!((amounts.structures, amounts.residues), (2.0, 152.0));
+    }
+}
+
+#[test]
+fn whole_runs_are_measured_over_files_that_are_named_from_the_current_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["rounds=1", "repetition_ms=1", "features=[\"rg\"]"];
+    let small = small.iter().flat_map(|it| ["--set", it]);
+    let mut bench = tapeloop(["bench", "1ubi.pdb", "--workloads", "files"]);
+    bench.args(["--backend", "cpu", "--quiet", "-o", str_of(folder.path())]);
+    let output = bench.args(small).current_dir(SAMPLES).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(folder.path().join("report.html").exists());
+}
+
+#[test]
+fn structures_of_packed_sets_and_archives_are_measured_as_those_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let packed = tapeloop(["pack", &sample, "-o", str_of(&at("set"))]).output();
+    assert!(packed.unwrap().status.success());
+    let tar = Command::new("tar")
+        .args(["-C", SAMPLES, "-cf", str_of(&at("set.tar")), "1ubi.pdb"])
+        .status();
+    assert!(tar.unwrap().success());
+    let measured = |input: &str| {
+        let out = tempfile::tempdir().unwrap();
+        let more = [
+            "--workloads",
+            "features,files",
+            "--input",
+            input,
+            "--set",
+            "features=[\"rg\"]",
+            "--set",
+            "structures.residues=200",
+        ];
+        let (output, code) = bench(out.path(), &more);
+        assert_eq!(code, 0, "{}", text(&output.stderr));
+        let records = record::read(&out.path().join("bench.jsonl")).unwrap();
+        let (files, features): (Vec<_>, Vec<_>) = records
+            .into_iter()
+            .partition(|record| record.point.unit == "files");
+        let amounts: Vec<_> = features
+            .iter()
+            .map(|record| record.figures().unwrap().amounts.atoms)
+            .collect();
+        (amounts, files.is_empty(), text(&output.stderr))
+    };
+    let (of_file, has_no_runs, _) = measured(&sample);
+    assert!(!of_file.is_empty() && !has_no_runs);
+    for input in ["set", "set.tar"] {
+        let (amounts, has_no_runs, said) = measured(str_of(&at(input)));
+        assert_eq!(amounts, of_file, "{input}");
+        assert!(has_no_runs, "{input}");
+        assert!(
+            said.contains("skipped the workload files"),
+            "{input}: {said}"
+        );
     }
 }
 
@@ -291,13 +353,15 @@ fn mistakes_in_a_benchmark_config_name_the_key() {
         "launch.vary_elements=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
     let all = ["--axes", axes, "--set", &many, "--set", sizes];
     wrong(&all, "--full");
-    wrong(
-        &[
-            "--workloads",
-            "features",
-            "--input",
-            &format!("{SAMPLES}/none.pdb"),
-        ],
-        "no structures to measure",
+    // Nothing is made before the inputs are known.
+    let made = folder.path().join("made");
+    let missing = format!("{SAMPLES}/none.pdb");
+    let (output, code) = bench(&made, &["--workloads", "features", "--input", &missing]);
+    let error = text(&output.stderr);
+    assert_eq!(code, 1, "{error}");
+    assert!(
+        error.contains("none.pdb: no such file or folder"),
+        "{error}"
     );
+    assert!(!made.exists());
 }

@@ -186,7 +186,7 @@ fn a_condition_that_cannot_be_met_is_refused_before_anything_is_written() {
     );
     refused(
         "features = \"sasa\"\ntables.where = \"aa == 'G' and plddt >= 70\"",
-        "2: `tables.where`: character 15: no column `plddt` is computed; `tapeloop features` lists",
+        "2: `tables.where`: character 15: no column `plddt` is computed; let `features` name `plddt`",
     );
     refused(
         "tables.where = \"rsa > 0\"\ntables.written = [\"chains\"]",

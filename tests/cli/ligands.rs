@@ -178,3 +178,29 @@ fn what_has_no_ligands_refuses_to_keep_them() {
     let features = ["--features", "rg"];
     run_well(&[&[set, "-o", out][..], &features].concat());
 }
+
+#[test]
+fn a_run_without_metals_says_so_and_nothing_of_ligands() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = format!("{SAMPLES}/1hvr.pdb.gz");
+    let keep = ["--set", "ligands=keep", "--verbose", "-o"];
+    let output = run_well(&[&[&*file], &keep[..], &[str_of(folder.path())]].concat());
+    let said = text(&output.stderr);
+    let note = "note: no metal was read near a residue: nothing in residues/metal_dmin\n";
+    assert!(said.contains(note), "{said}");
+    assert!(!said.contains("no ligand was read"), "{said}");
+}
+
+#[test]
+fn columns_of_ligands_are_drawn_under_their_heading() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawing = folder.path().join("1hvr.svg");
+    let file = format!("{SAMPLES}/1hvr.pdb.gz");
+    let args = ["paint", &file, "--svg", str_of(&drawing)];
+    let more = ["--features", "ligands", "--set", "ligands=keep"];
+    let output = tapeloop(args.iter().chain(&more)).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let drawing = fs::read_to_string(drawing).unwrap();
+    assert!(drawing.contains(">Ligands<") && drawing.contains(">ligand_dmin<"));
+    assert!(!drawing.contains("Other features"));
+}

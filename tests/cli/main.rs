@@ -18,6 +18,7 @@ mod conditions;
 mod contacts;
 mod coordinates;
 mod devices;
+mod entries;
 mod entry_headers;
 #[cfg(target_os = "linux")]
 mod fault_points;
@@ -27,6 +28,7 @@ mod formats;
 #[cfg(unix)]
 mod guides;
 mod hostile;
+mod interfaces;
 mod kills;
 mod ligands;
 mod limits;
@@ -96,7 +98,14 @@ fn str_of(path: &Path) -> &str {
 /// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();
-    let others = ["contacts", "hydrogen_bonds", "ligands", "variants"].into_iter();
+    let others = [
+        "contacts",
+        "hydrogen_bonds",
+        "ligands",
+        "interfaces",
+        "variants",
+    ]
+    .into_iter();
     let others = others.filter(|table| folder.join(table).is_dir());
     for table in TABLES.into_iter().chain(others) {
         for entry in fs::read_dir(folder.join(table)).unwrap() {

@@ -195,6 +195,8 @@ fn the_graph_is_drawn_by_stages_within_the_width_of_a_page() {
         .collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(all.contains(" torsions<") && all.contains(", after "));
+    let size = "A batch has up to 16384 residues, 262144 atoms, 1024 structures, ";
+    assert!(all.contains("bucket 1: explicit graph") && all.contains(size));
     let number = |line: &str, name: &str| -> Option<f64> {
         let (_, rest) = line.split_once(&format!(" {name}=\""))?;
         rest.split('"').next()?.parse().ok()
@@ -233,7 +235,7 @@ fn the_graph_of_a_bucket_is_drawn_with_its_kernels_and_buffers() {
         "{dot}"
     );
     for part in [
-        "bucket 1 of ",
+        "bucket 1 of 16384 residues, 262144 atoms, 1024 structures, ",
         "explicit graph",
         "upload header",
         "radius_of_gyration\\n",

@@ -313,7 +313,10 @@ fn presets_and_names_choose_features_and_the_metadata_has_what_decides_the_value
         "{names}"
     );
     let values: serde_json::Value = serde_json::from_str(&values).unwrap();
-    assert_eq!(values["hse_a"], serde_json::json!({ "radius": 13.0 }));
+    assert_eq!(
+        values["hse_a"],
+        serde_json::json!({ "radius": 13.0, "chains": "all" })
+    );
     assert_eq!(
         values["contact_number"]["cb"],
         serde_json::json!([8.0, 10.0])

@@ -3,6 +3,7 @@
 use crate::scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, vectors};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Close, Engine, EngineConfig, OrderedMap, SubmitOptions, Wait};
@@ -144,6 +145,64 @@ fn tickets_come_back_from_several_producers() {
             });
         }
     });
+}
+
+/// Wakes the thread that polls.
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn tickets_are_awaited_on_any_executor() {
+    let engine = engine(&EngineConfig::new([500, 500]), 2);
+    let outputs = block_on(async {
+        let one = engine.submit(vec![1.0]).unwrap();
+        let many = engine.submit_many(vectors(300)).unwrap();
+        let one = one.await.unwrap().result.unwrap().0;
+        let many = many.await.unwrap().into_iter();
+        std::iter::once(one)
+            .chain(many.map(|done| done.result.unwrap().0))
+            .collect::<Vec<_>>()
+    });
+    let expected = vectors(300).into_iter().map(|item| doubled(&item));
+    assert!(
+        outputs
+            .into_iter()
+            .eq(std::iter::once(vec![2.0]).chain(expected))
+    );
+}
+
+#[test]
+fn a_wait_ends_when_its_time_is_over_and_the_ticket_stays() {
+    let mut config = EngineConfig::new([500, 500]);
+    (config.close, config.batch_wait) = (Close::Full, Duration::from_secs(3600));
+    let engine = engine(&config, 1);
+    let mut ticket = engine.submit(vec![1.0]).unwrap();
+    // The batch is open, so the result cannot be there.
+    assert!(
+        ticket
+            .wait_timeout(Duration::from_millis(5))
+            .unwrap()
+            .is_none()
+    );
+    engine.flush().unwrap();
+    let done = ticket.wait_timeout(Duration::from_secs(3600)).unwrap();
+    assert_eq!(done.unwrap().result.unwrap().0, [2.0]);
 }
 
 #[test]

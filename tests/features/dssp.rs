@@ -16,7 +16,10 @@ use tapeloop::structure::{MISSING, Residue, Structure};
 fn config(version: DsspVersion) -> FeatureConfig {
     FeatureConfig {
         features: vec![FeatureName::Dssp],
-        dssp: Dssp { version },
+        dssp: Dssp {
+            version,
+            ..Dssp::default()
+        },
         ..FeatureConfig::default()
     }
 }

@@ -13,10 +13,12 @@ mod samples;
 mod tables;
 
 mod backbone;
+mod chains;
 mod contacts;
 mod definitions;
 mod dssp;
 mod golden;
+mod interfaces;
 mod ligands;
 mod properties;
 mod reals;

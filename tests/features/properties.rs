@@ -24,6 +24,7 @@ fn config() -> FeatureConfig {
     config.cluster.select = ["L", "V", "I", "F", "M"].map(str::to_owned).to_vec();
     config.smooth.channels.push("numbers".to_owned());
     config.smooth.weighted = true;
+    config.interfaces.keep = true;
     config
 }
 
@@ -235,6 +236,11 @@ fn a_turn_that_keeps_the_lattice_changes_no_contact() {
         "wcn_coincident",
         "rg",
         "rg_ca",
+        "auth_asym_id_i",
+        "auth_asym_id_j",
+        "residues_i",
+        "residues_j",
+        "contacts",
     ];
     for (found, expected) in compute(&turned).iter().zip(&expected) {
         for of in TableName::ALL {

@@ -140,6 +140,7 @@ fn areas_match_the_definition_at_any_number_of_points() {
         let sasa = Sasa {
             points: count,
             probe: Cutoff::from_angstrom(probe).unwrap(),
+            ..Sasa::default()
         };
         let structures: Vec<_> = (0..3)
             .map(|n| structure(residues + n as usize, n))

@@ -4,6 +4,7 @@
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
 mod contacts;
+mod interfaces;
 
 use crate::gpu;
 use crate::made_up::{structure, with_ligands};
@@ -67,7 +68,7 @@ fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     features.ligands.keep = true;
-    features.hydrogen_bonds.table = true;
+    features.hydrogen_bonds.keep = true;
     features
 }
 
@@ -241,7 +242,8 @@ fn a_small_batch_agrees() {
     let Some(gpu) = gpu() else { return };
     let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
-    for features in contacts::configs() {
+    let configs = contacts::configs().into_iter();
+    for features in configs.chain(interfaces::configs()) {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
     }
 }

@@ -5,7 +5,7 @@ use super::style;
 use super::verdict::{Words, is_noisy_run};
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, full_title};
-use crate::bench::record::{Limits, Outcome, Record, Run};
+use crate::bench::record::{Limits, Outcome, PointFacts, Record, Run};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The content of the page.
@@ -155,9 +155,32 @@ fn workloads(points: &[MergedPoint]) -> Markup {
                 ". A batch is uploaded, computed and downloaded. A graph replays all of it with one call; "
                 "stream launches call the driver for each kernel and copy. "
                 "Slots are batches in flight at the same time."
+                @for sentence in settings(points) { " " (sentence) }
             }
         }
     }
+}
+
+/// What the words for settings mean that some points have, and others have not.
+fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
+    let has = |is: fn(&PointFacts) -> bool| points.iter().any(|point| is(&point.facts));
+    let sentences = [
+        (
+            has(|facts| facts.build == "explicit") && has(|facts| facts.build == "capture"),
+            "A graph is made of captured calls, as a stream gets them, or of explicit nodes, which \
+             the program adds one by one.",
+        ),
+        (
+            has(|facts| facts.scope == "kernels"),
+            "A graph of the kernels leaves the copies to the stream.",
+        ),
+        (
+            has(|facts| facts.mode == "resident"),
+            "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
+        ),
+    ];
+    let there = sentences.into_iter().filter(|(is_there, _)| *is_there);
+    there.map(|(_, sentence)| sentence)
 }
 
 /// The table of contents.

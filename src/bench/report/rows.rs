@@ -105,7 +105,7 @@ impl Rows {
             let lengths = self.rows.iter().map(|row| text(row).chars().count());
             lengths.max().unwrap_or(0) as f64 * LETTER
         };
-        let left = (longest(|row| &row.label) + 12.0).clamp(80.0, 290.0);
+        let left = (longest(|row| &row.label) + 12.0).clamp(80.0, 310.0);
         let end = (longest(|row| &row.text) + 14.0).clamp(60.0, 250.0);
         let (left, right) = room.choose((left, room.width() - end), (4.0, room.width() - 24.0));
         Some(Frame {
@@ -133,7 +133,7 @@ impl Rows {
         for row in &self.rows {
             if let Some((heading, more)) = &row.heading {
                 let both = format!("{heading}{more}");
-                let heading = frame.room.choose(cut(&both, 100), cut(heading, 44));
+                let heading = frame.room.choose(cut(&both, 100), cut(heading, 47));
                 let class = format_args!("{} strong", Ink::Text);
                 svg.text(class, (2.0, y + HEADING / 2.0 + 7.4), &heading);
                 y += HEADING;

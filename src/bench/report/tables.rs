@@ -3,7 +3,7 @@
 use super::sweeps::against;
 use crate::bench::diagnosis::bound_words;
 use crate::bench::format::{self, capital};
-use crate::bench::merged::{difference, title, workload};
+use crate::bench::merged::{difference, is_of_files, title, workload};
 use crate::bench::record::{Figures, Latency, Outcome, PointFacts, Record};
 use crate::bench::statistics::{Spread, median};
 use maud::{Markup, html};
@@ -156,6 +156,10 @@ fn base<'a>(records: &[&'a Record]) -> Option<&'a PointFacts> {
 
 /// The settings that all points of a workload have, unless their row says otherwise.
 fn about(base: &PointFacts) -> String {
+    if is_of_files(base) {
+        let threads = format::counted(base.threads as u64, "thread");
+        return format!("{threads}, unless a row differs");
+    }
     let title = title(base);
     let settings = title.split_once(", ").map_or("", |(_, settings)| settings);
     let slots = format!("{} slots", base.slots);

@@ -12,7 +12,7 @@ use crate::bench::record::{
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::bench::structures::StructureSet;
 use crate::cli::plan::thread_pool;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result, excerpt};
 use crate::features::{FeatureConfig, FeatureName};
 use crate::structure::{ReadOptions, Reader, Structure};
 use rayon::prelude::*;
@@ -135,11 +135,12 @@ impl FileWork<'_> {
     ) -> Result<Vec<Record>> {
         fs::create_dir_all(&self.folder).within(|| shown(&self.folder))?;
         let list = self.folder.join("files.txt");
-        let lines = self
-            .paths
-            .iter()
-            .map(|path| format!("{}\n", path.display()));
-        let lines = lines.collect::<String>();
+        // Relative paths in a list start from its own folder.
+        let lines = self.paths.iter().map(|path| {
+            let path = std::path::absolute(path).within(|| shown(path))?;
+            Ok(format!("{}\n", path.display()))
+        });
+        let lines = lines.collect::<Result<String>>()?;
         files::replace(&list, lines.as_bytes()).within(|| shown(&list))?;
         let list = list.canonicalize().within(|| shown(&list))?;
         let tools = match &mut program {
@@ -298,7 +299,7 @@ impl FileWork<'_> {
             .arg("--output")
             .arg(&output)
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let is_replaced = |key: &str| task == Task::SasaFiles && key.starts_with("features=");
         let settings = self.run_settings.iter().filter(|key| !is_replaced(key));
         command.args(settings.flat_map(|key| ["--set", key]));
@@ -307,14 +308,20 @@ impl FileWork<'_> {
         }
         let start = Instant::now();
         let ended = match threads {
-            1 => on_one_core(|| command.status()),
-            _ => command.status(),
+            1 => on_one_core(|| command.output()),
+            _ => command.output(),
         };
         let seconds = start.elapsed().as_secs_f64();
-        let code = ended?.code();
+        let ended = ended?;
+        let code = ended.status.code();
         let good = [GOOD, REJECTED].map(i32::from);
         if !code.is_some_and(|code| good.contains(&code)) {
-            let text = format!("`tapeloop run` over the files ended with exit code {code:?}");
+            let said = String::from_utf8_lossy(&ended.stderr);
+            let text = format!(
+                "`tapeloop run` over the files ended with {}: {}",
+                ended.status,
+                excerpt(said.trim())
+            );
             return Err(Error::new(ErrorKind::Io, text));
         }
         let place = output.join("run.json");

@@ -7,7 +7,7 @@ use super::args::BenchArgs;
 use super::config::BenchConfig;
 use super::exit_codes::{FAILED, GOOD, INTERRUPTED};
 use super::files;
-use super::inputs::{Archives, Shard, Sources};
+use super::inputs::{self, ArchiveOptions, Archives, Content, Shard, Sources, Trajectories};
 use super::interrupt::Interrupt;
 use super::path_text::shown;
 use super::plan::thread_pool;
@@ -22,11 +22,12 @@ use crate::bench::runner::Machine;
 use crate::bench::structures::StructureSet;
 use crate::bench::synthetic::Synthetic;
 use crate::bench::{limits, machine, report};
-use crate::error::{Context, Result};
-use crate::structure::{Reader, Structure};
+use crate::error::{Context, Error, Result};
+use crate::structure::{ReadBudget, Reader, Structure};
 use file_work::FileWork;
 use indicatif::{ProgressBar, ProgressStyle};
 use references::References;
+use serde_json::Map;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,6 +53,12 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         return Ok(comparison.exit_code());
     }
     let config = args.resolve()?;
+    inputs::check(&config.input, &Trajectories::Unknown, &Map::new(), false)?;
+    let has_input = !config.input.is_empty();
+    if !has_input && config.works.iter().all(|work| *work == Work::Features) {
+        let error = Error::usage("the workloads features and files need structures");
+        return Err(error.fix("name files or folders with --input"));
+    }
     let pool = thread_pool(config.threads)?;
     let selected = select_with(config.backend, &pool, &config.cuda)?;
     tracing::info!(reason = selected.reason, "chose the backend");
@@ -60,11 +67,11 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         pool,
     };
     let mut works = config.works.clone();
-    if config.input.is_empty() && works.contains(&Work::Features) {
+    if !has_input && works.contains(&Work::Features) {
         works.retain(|work| *work != Work::Features);
         tracing::info!("skipped the workload features: `input` is not set");
     }
-    let files = config.files && !config.input.is_empty();
+    let files = config.files && has_input;
     if config.files && !files {
         tracing::info!("skipped the workload files: `input` is not set");
     }
@@ -92,7 +99,6 @@ fn measure(
     files: bool,
     quiet: bool,
 ) -> Result<u8> {
-    fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
     let interrupt = Interrupt::listen()?;
     let References {
         programs,
@@ -104,6 +110,7 @@ fn measure(
         true => Some(Structures::read(config, &machine)?),
         false => None,
     };
+    fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
     let mut run = machine::describe(&*machine.backend, config.to_toml());
     run.limits = limits::measure(&machine)?;
     let mut session = Session {
@@ -120,52 +127,69 @@ fn measure(
         records.extend(measured);
         Ok(())
     };
-    for (work, points) in plan {
-        let bar = progress(work.name(), quiet);
-        let go_on = |number: usize, all: usize, point: &Point| {
-            bar.set_length(all as u64);
-            bar.set_position(number as u64);
-            bar.set_message(point.to_string());
-            !interrupt.stops_here()
-        };
-        keep(match (&structures, work) {
-            (Some(structures), Work::Features) => {
-                let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
-                session.measure(points, batches, go_on)
-            }
-            _ => session.measure(points, synthetic, go_on),
-        })?;
-        bar.finish_and_clear();
-    }
-    if let Some(structures) = &structures {
-        let work = FileWork {
-            paths: &structures.paths,
-            set: &structures.set,
-            reading: config.reading,
-            features: &config.features,
-            run_settings: config.run_settings(),
-            folder: config.output.join("programs"),
-            rounds: config.settings.rounds,
-            on_cuda: session.run.backend == "cuda",
-        };
-        let mut programs: Vec<Option<&mut ReferenceProgram>> = tools.iter_mut().map(Some).collect();
-        if files && programs.is_empty() {
-            programs.push(None);
-        }
-        for program in programs {
-            let bar = progress("files", quiet);
-            keep(work.measure(program, &session.run, |task| {
-                bar.set_message(task.to_owned());
+    let mut measure_all = || -> Result<()> {
+        for (work, points) in plan {
+            let bar = progress(work.name(), quiet);
+            let go_on = |number: usize, all: usize, point: &Point| {
+                bar.set_length(all as u64);
+                bar.set_position(number as u64);
+                bar.set_message(point.to_string());
                 !interrupt.stops_here()
-            })?)?;
+            };
+            keep(match (&structures, work) {
+                (Some(structures), Work::Features) => {
+                    let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
+                    session.measure(points, batches, go_on)
+                }
+                _ => session.measure(points, synthetic, go_on),
+            })?;
             bar.finish_and_clear();
         }
-    }
+        let of_files = structures.iter().find_map(|structures| {
+            let files = structures.files.as_ref()?;
+            Some((structures, files))
+        });
+        if (files || !tools.is_empty()) && has_input && of_files.is_none() {
+            tracing::warn!(
+                "skipped the workload files: it and other programs read files, and some inputs are \
+                 members of archives or of packed sets"
+            );
+        }
+        if let Some((structures, paths)) = of_files {
+            let work = FileWork {
+                paths,
+                set: &structures.set,
+                reading: config.reading,
+                features: &config.features,
+                run_settings: config.run_settings(),
+                folder: config.output.join("programs"),
+                rounds: config.settings.rounds,
+                on_cuda: session.run.backend == "cuda",
+            };
+            let mut programs: Vec<Option<&mut ReferenceProgram>> =
+                tools.iter_mut().map(Some).collect();
+            if files && programs.is_empty() {
+                programs.push(None);
+            }
+            for program in programs {
+                let bar = progress("files", quiet);
+                keep(work.measure(program, &session.run, |task| {
+                    bar.set_message(task.to_owned());
+                    !interrupt.stops_here()
+                })?)?;
+                bar.finish_and_clear();
+            }
+        }
+        Ok(())
+    };
+    let measured = measure_all();
     if records.is_empty() {
-        return Ok(INTERRUPTED);
+        return measured.map(|()| INTERRUPTED);
     }
     let page = config.output.join(REPORT);
     files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
+    // The page has what was measured before the error.
+    measured?;
     if !quiet {
         say(&report::text(&records)?);
         say(&format!("\n{}\n", shown(&page)));
@@ -192,25 +216,38 @@ fn progress(what: &'static str, quiet: bool) -> ProgressBar {
     ProgressBar::new(0).with_prefix(what).with_style(style)
 }
 
-/// The structures of the input, and the files that they come from.
+/// The structures of the input.
 struct Structures {
     set: Arc<StructureSet>,
-    paths: Vec<PathBuf>,
+    /// The files that they come from. `None` if some are members of archives or of packed sets.
+    files: Option<Vec<PathBuf>>,
 }
 
 impl Structures {
     /// Reads structures up to `atoms_max`. Files that cannot be read are skipped with a warning.
     fn read(config: &BenchConfig, machine: &Machine) -> Result<Self> {
         let mut reader = Reader::new(config.reading);
-        let (mut structures, mut paths) = (Vec::<Structure>::new(), Vec::new());
+        let (mut structures, mut files) = (Vec::<Structure>::new(), Some(Vec::new()));
         let mut atoms = 0;
-        for source in Sources::new(config.input.clone(), Archives::Unknown, Shard::WHOLE) {
+        let archives = Archives::Read(ArchiveOptions {
+            members: None,
+            limits: config.reading.limits,
+            // Each member is parsed before the next one is read.
+            budget: Arc::new(ReadBudget::new(u64::MAX)),
+            has_topology: false,
+            reader: Map::new(),
+        });
+        for source in Sources::new(config.input.clone(), archives, Shard::WHOLE) {
+            let is_file = matches!(source.content, Ok(Content::File));
             let content = source.content;
             match content.and_then(|content| content.read(&source.path, &mut reader)) {
                 Ok(read) => {
                     atoms += read.iter().map(|one| one.xyz.len() as u64).sum::<u64>();
                     structures.extend(read);
-                    paths.push(source.path);
+                    files = files.filter(|_| is_file);
+                    if let Some(files) = &mut files {
+                        files.push(source.path);
+                    }
                 }
                 Err(error) => tracing::warn!(%error, path = shown(&source.path), "skipped a file"),
             }
@@ -221,7 +258,7 @@ impl Structures {
         let set = StructureSet::new(structures, config.features.clone(), &machine.pool)?;
         Ok(Structures {
             set: Arc::new(set),
-            paths,
+            files,
         })
     }
 }

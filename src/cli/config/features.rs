@@ -1,7 +1,7 @@
 //! The keys that choose features, and the settings that each feature declares.
 
 use super::resolver::Resolver;
-use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting};
+use crate::features::{Cutoff, FeatureConfig, FeatureName, Fusion, Reals, Setting, TableName};
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 
@@ -36,7 +36,7 @@ fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
     let presets = FeatureName::PRESETS;
     let names = FeatureName::ALL.iter().map(|feature| feature.name());
     let known: Vec<&'static str> = names.chain(presets.iter().map(|(name, _)| *name)).collect();
-    let set = keys.names("features", &known, feature_of_column);
+    let set = keys.names("features", &known, instead_of);
     let is_chosen = |feature: &FeatureName| {
         let Some(set) = &set else {
             return true;
@@ -51,17 +51,88 @@ fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
     features
 }
 
-/// ` (a column of `torsions`)`, if the name is a column's under default settings; else empty.
-fn feature_of_column(name: &str) -> String {
-    let config = FeatureConfig::default();
-    let has_column = |feature: &&FeatureName| {
-        let columns = config.columns_of(**feature);
-        columns.iter().any(|column| column.name == name)
-    };
-    let feature = FeatureName::ALL.iter().find(has_column);
-    feature.map_or(String::new(), |feature| {
-        format!(" (a column of the feature `{}`: name that)", feature.name())
+/// What is no feature and is taken for one, and how a run gets it.
+const NO_FEATURES: [(&str, &str); 4] = [
+    (
+        "coordinates",
+        "a key, and no feature: coordinates = [\"ca\"]",
+    ),
+    ("seqres", "a key, and no feature: seqres = true"),
+    ("unobserved", "a key, and no feature: unobserved = true"),
+    ("variants", "a table that `annotations` bring"),
+];
+
+/// What to write in place of a name that no feature has, in parentheses; else empty.
+fn instead_of(name: &str) -> String {
+    if let Some((_, instead)) = NO_FEATURES.iter().find(|(other, _)| *other == name) {
+        return format!(" ({instead})");
+    }
+    feature_of_column(name).map_or(String::new(), |place| {
+        let feature = place.feature.name();
+        format!(" (a column of the feature `{feature}`: name that)")
     })
+}
+
+/// The feature that a column belongs to.
+pub(crate) struct ColumnPlace {
+    pub(crate) feature: FeatureName,
+    table: TableName,
+    /// A key and the value that gives the feature the column, if it lacks the column by default.
+    pub(crate) setting: Option<(&'static str, Json)>,
+}
+
+impl ColumnPlace {
+    /// Whether the column is of the table of residues.
+    pub(crate) fn is_of_residues(&self) -> bool {
+        self.table == TableName::Residues
+    }
+
+    /// What a config has to say for the column to be computed.
+    pub(crate) fn how_to_compute(&self) -> String {
+        let feature = self.feature.name();
+        match &self.setting {
+            None => format!("let `features` name `{feature}`"),
+            Some((key, value)) => {
+                format!("set {key} = {value}; a list of features has to name `{feature}` too")
+            }
+        }
+    }
+}
+
+/// The feature that has a column of this name, if one has it by default, or if the setting that
+/// lets the feature compute anything is set.
+pub(crate) fn feature_of_column(name: &str) -> Option<ColumnPlace> {
+    let mut config = FeatureConfig::default();
+    FeatureName::ALL.iter().find_map(|&feature| {
+        let setting = match config.columns_of(feature).is_empty() {
+            true => let_compute(&mut config, feature),
+            false => None,
+        };
+        let columns = config.columns_of(feature);
+        let column = columns.iter().find(|column| column.name == name)?;
+        Some(ColumnPlace {
+            feature,
+            table: column.table,
+            setting,
+        })
+    })
+}
+
+/// Sets the first setting of a feature that has nothing to compute by default. Returns its key and
+/// value.
+fn let_compute(config: &mut FeatureConfig, feature: FeatureName) -> Option<(&'static str, Json)> {
+    let (key, setting) = config.settings(feature).into_iter().next()?;
+    let setting = match setting {
+        Setting::Choice(default, words) => {
+            let word = words.iter().copied().find(|word| *word != default)?;
+            Setting::Choice(word, words)
+        }
+        Setting::Texts(_) => Setting::Texts(vec!["H".to_owned()]),
+        _ => return None,
+    };
+    let value = setting_json(&setting);
+    config.set(feature, key, &setting).ok()?;
+    Some((key, value))
 }
 
 /// The value of a feature's setting, of the type of its default, if the key is set.

@@ -36,7 +36,7 @@ pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
 #[cfg(test)]
 pub(super) use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub(super) use coordinates::CoordinateAtoms;
-pub(super) use features::setting_json;
+pub(super) use features::{feature_of_column, setting_json};
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
 pub(super) use resolver::range_text;

@@ -1,7 +1,7 @@
 //! The config before it is resolved: every key that is set, its value, and where it is set.
 
 use super::super::path_text::shown;
-use super::suggest::did_you_mean;
+use super::suggest::{did_you_mean, nearest};
 use crate::error::{Context, Error, Result};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -229,8 +229,35 @@ impl RawConfig {
         let keys = self.entries.iter();
         let keys = keys.filter(|(key, _)| !known.contains(&key.as_str()));
         let keys = keys.map(|(key, entry)| {
+            let keys_of = |table: &str| -> Vec<&str> {
+                let start = format!("{table}.");
+                let keys = known.iter().copied();
+                keys.filter(|known| known.starts_with(&start)).collect()
+            };
             let text = if holds_keys(key) {
-                format!("`{key}` is a table; write its keys as `{key}.name = value`")
+                let others: Vec<&str> = known
+                    .iter()
+                    .copied()
+                    .filter(|it| !it.contains('.'))
+                    .collect();
+                format!(
+                    "`{key}` is a table, with the keys {}{}",
+                    keys_of(key).join(", "),
+                    did_you_mean(key, &others)
+                )
+            } else if let Some((table, name)) = key.rsplit_once('.')
+                && let of_table = keys_of(table)
+                && !of_table.is_empty()
+            {
+                // The table's name is right, so it makes no other key similar.
+                let names: Vec<&str> = of_table.iter().map(|it| &it[table.len() + 1..]).collect();
+                match nearest(name, &names) {
+                    Some(near) => format!("unknown key `{key}` (did you mean `{table}.{near}`?)"),
+                    None => format!(
+                        "unknown key `{key}`; the table has the keys {}",
+                        of_table.join(", ")
+                    ),
+                }
             } else {
                 format!("unknown key `{key}`{}", did_you_mean(key, known))
             };

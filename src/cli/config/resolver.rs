@@ -154,11 +154,11 @@ impl Resolver {
         if let Some(choice) = value.as_integer().and_then(|it| find(&it.to_string())) {
             return Some(choice);
         }
-        let text: String = self.typed(key, value, "a string")?;
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+        let text: String = self.typed(key, value, &format!("one of {}", quoted.join(", ")))?;
         let choice = find(&text);
         if choice.is_none() {
-            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
             let hint = did_you_mean(&text, &names);
             self.problem(
                 key,

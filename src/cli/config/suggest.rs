@@ -36,7 +36,8 @@ pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> String {
     nearest(name, known).map_or(String::new(), |near| format!(" (did you mean `{near}`?)"))
 }
 
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+/// The one of the `known` names that is close to `name`, if there is one.
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = &*name.to_lowercase();
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     // `residues_max` written without its table stands for `batch.residues_max`.

@@ -4,6 +4,7 @@ use super::Reduction;
 use super::condition::Condition;
 use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
+use super::suggest::did_you_mean;
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
 
@@ -22,6 +23,8 @@ pub(in crate::cli) enum RowKind {
     HydrogenBond,
     /// A residue that is no polymer.
     Ligand,
+    /// A pair of chains whose residues are in contact.
+    Interface,
     /// A row of the annotations' tables of variants, with the residue that it names.
     Variant,
 }
@@ -41,25 +44,27 @@ impl RowKind {
             RowKind::Contact => TableName::Contacts,
             RowKind::HydrogenBond => TableName::HydrogenBonds,
             RowKind::Ligand => TableName::Ligands,
+            RowKind::Interface => TableName::Interfaces,
         }
     }
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 7] = [
+pub(in crate::cli) const TABLES: [(RowKind, &str); 8] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
     (RowKind::Contact, "contacts"),
     (RowKind::HydrogenBond, "hydrogen_bonds"),
     (RowKind::Ligand, "ligands"),
+    (RowKind::Interface, "interfaces"),
     (RowKind::Variant, "variants"),
 ];
 
 /// When the tables have rows that not every run has.
 pub(in crate::cli) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
-     hydrogen bonds if hydrogen_bonds.table is true, ligands if `ligands` is \"keep\", and variants if \
-     a table of annotations has a column `variant`";
+     hydrogen bonds if `hydrogen_bonds` is true, ligands if `ligands` is \"keep\", interfaces if \
+     `interfaces` is true, and variants if a table of annotations has a column `variant`";
 
 /// The columns of annotations that the tables get.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,7 +238,9 @@ fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
     let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
     let wrong = names.iter().find(|name| !all.contains(&name.as_str()));
     if wrong.is_some() || names.is_empty() {
-        let found = wrong.map_or("no table".to_owned(), |name| format!("\"{name}\""));
+        let found = wrong.map_or("no table is named".to_owned(), |name| {
+            format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
+        });
         keys.problem(KEY, format!("{found}; take some of {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));

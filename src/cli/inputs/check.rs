@@ -138,6 +138,16 @@ fn not_found(path: &Path) -> Error {
     if !near.is_empty() {
         return error.fix(printable(near).into_owned());
     }
+    // The path has one slash of the two.
+    let text = path.to_string_lossy();
+    let address = ["http:/", "https:/", "ftp:/"]
+        .iter()
+        .find_map(|start| Some((start, text.strip_prefix(start)?)));
+    if let Some((start, rest)) = address {
+        let rest = rest.trim_start_matches('/');
+        let fix = format!("nothing is downloaded; fetch the file: curl -O {start}/{rest}");
+        return error.fix(printable(&fix).into_owned());
+    }
     let is_entry_id = name.len() == 4
         && name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -59,6 +59,10 @@ impl OutputFolder {
         config: &Json,
     ) -> Result<Self> {
         let place = || shown(path);
+        // A link to a folder is one, and so is a folder that is made next.
+        if path.metadata().is_ok_and(|meta| !meta.is_dir()) {
+            is_folder(path)?;
+        }
         fs::create_dir_all(path).within(place)?;
         let lock = lock(&path.join(LOCK)).within(place)?;
         replace::resume(path)?;

@@ -10,7 +10,7 @@ mod text;
 mod values;
 
 use super::args::PaintArgs;
-use super::config::{Config, Wanted, did_you_mean};
+use super::config::{Config, Wanted, did_you_mean, feature_of_column};
 use super::files::FileId;
 use super::inputs::{Archives, Shard, Source, Sources, structure_name};
 use super::oversized;
@@ -135,6 +135,12 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
                 "name one of its columns: {}",
                 of_feature.join(", ")
             )));
+        }
+        if let Some(place) = feature_of_column(name)
+            && place.is_of_residues()
+        {
+            let message = format!("`{name}` is not computed with these settings");
+            return Err(Error::usage(message).fix(place.how_to_compute()));
         }
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -158,6 +158,7 @@ fn group(feature: FeatureName, column: &str) -> &'static str {
         FeatureName::Cluster => "Clusters",
         FeatureName::Smooth => "Smoothed",
         FeatureName::BFactor | FeatureName::Plddt => "B factors",
+        FeatureName::Ligands => "Ligands",
         _ => "Other features",
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::files::{self, FileId, check_name};
 use super::super::path_text::shown;
+use super::super::terminal::note;
 use crate::error::{Context, Error, Result};
 use crate::structure::Format;
 use crate::structure::compression::Compression;
@@ -9,8 +10,11 @@ use flate2::write::GzEncoder;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// The name of standard output.
+const STDOUT: &str = "-";
 
 /// All files that a run writes.
 pub(super) struct Outputs {
@@ -110,6 +114,17 @@ impl Target {
         input: &Path,
         outputs: &mut Outputs,
     ) -> Result<Self> {
+        if path == Path::new(STDOUT) {
+            if !input.is_file() {
+                let error = Error::usage("standard output holds one file");
+                return Err(error.fix("paint one file, or name a folder"));
+            }
+            return Ok(Target {
+                path: path.to_owned(),
+                is_folder: false,
+                what,
+            });
+        }
         let ends_as_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
         let is_folder = !input.is_file() || path.is_dir() || ends_as_folder;
         if !is_folder {
@@ -160,11 +175,16 @@ pub(super) fn check_format(path: &Path, format: Format) -> Result<()> {
         .within(shown(path)))
 }
 
-/// Writes a file atomically, compressed if its name says so.
+/// Writes a file atomically, compressed if its name says so; or to standard output.
 ///
 /// # Errors
 /// It cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if path == Path::new(STDOUT) {
+        let mut stdout = io::stdout().lock();
+        note(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+        return Ok(());
+    }
     let place = || shown(path);
     let name = path.to_string_lossy();
     let compression = Compression::of_name(&name).map(|(compression, _)| compression);

@@ -323,7 +323,11 @@ impl FeatureColumn {
                     values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
                     values.resize(values.len() + (rows.end - given), null);
                 }
-                RowKind::Structure | RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand => {
+                RowKind::Structure
+                | RowKind::Contact
+                | RowKind::HydrogenBond
+                | RowKind::Ligand
+                | RowKind::Interface => {
                     values.extend_from_slice(&own[rows.clone()]);
                 }
                 RowKind::Chain => {

@@ -83,11 +83,16 @@ pub(super) fn columns(
         RowKind::Contact => of_contacts(),
         RowKind::HydrogenBond => of_hydrogen_bonds(),
         RowKind::Ligand => of_ligands(),
+        RowKind::Interface => of_interfaces(),
         RowKind::Variant => of_variants(),
     });
     let level = match kind {
         RowKind::Residue => Some(Level::Residues),
-        RowKind::Chain | RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand => None,
+        RowKind::Chain
+        | RowKind::Contact
+        | RowKind::HydrogenBond
+        | RowKind::Ligand
+        | RowKind::Interface => None,
         RowKind::Structure => Some(Level::Structures),
         RowKind::Variant => Some(Level::Variants),
     };
@@ -364,6 +369,20 @@ fn of_ligands() -> Vec<Column> {
         ),
         Column::integer("atoms", "Number of heavy atoms.", |r, row| {
             Some(r.ligand_atoms[row] as i32)
+        }),
+    ]
+}
+
+/// The author's chains are columns of the feature.
+fn of_interfaces() -> Vec<Column> {
+    let label = |name: &str, of: TextOfRow| Column::text(name, "mmCIF's own chain.", of).nullable();
+    vec![
+        entry_id(),
+        label("label_asym_id_i", |r, row| {
+            r.chain_of_interface(row, 0).label_asym_id.as_deref()
+        }),
+        label("label_asym_id_j", |r, row| {
+            r.chain_of_interface(row, 1).label_asym_id.as_deref()
         }),
     ]
 }

@@ -59,11 +59,24 @@ pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
+/// The name of the table of residues, which comes first.
+pub(super) const RESIDUES: &str = TABLES[0].1;
+
 /// The folders of the tables that are written.
 pub(super) fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
     let chosen = folders().zip(settings.written);
     let written = chosen.filter(|(_, is_written)| *is_written);
     written.map(|(folder, _)| folder).collect()
+}
+
+/// The table that a run prints to standard output: that of residues, or the only one that is
+/// written. `None` if there are others, and none of residues.
+pub(super) fn printed_table(settings: &TableSettings) -> Option<&'static str> {
+    match written_folders(settings)[..] {
+        [RESIDUES, ..] => Some(RESIDUES),
+        [only] => Some(only),
+        _ => None,
+    }
 }
 
 /// The file name of a part.
@@ -93,7 +106,7 @@ pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
     (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
 }
 
-/// All tables, or the table of residues on standard output. Dropping them before
+/// All tables, or one on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
 pub(crate) struct Tables {
     /// Those that are written, in the order of [`TABLES`].
@@ -128,7 +141,7 @@ impl Tables {
         Tables::write_to(&outputs, settings, columns, metadata, pool)
     }
 
-    /// Creates the table of residues on standard output, in one part. The arguments are those of
+    /// Creates [`printed_table`] on standard output, in one part. The other arguments are those of
     /// [`Tables::new`].
     pub(crate) fn to_stdout(
         settings: TableSettings,
@@ -136,11 +149,13 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
+        let printed = printed_table(&settings);
         let settings = TableSettings {
-            written: [true; TABLES.len()],
+            written: TABLES.map(|(_, name)| Some(name) == printed),
             ..settings.in_one_part()
         };
-        Tables::write_to(&[Output::Stdout], settings, columns, metadata, pool)
+        let outputs = TABLES.map(|_| Output::Stdout);
+        Tables::write_to(&outputs, settings, columns, metadata, pool)
     }
 
     /// Sends the rows of tables as record batches, in one part. The other arguments are those of

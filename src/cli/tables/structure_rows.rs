@@ -186,6 +186,7 @@ impl StructureRows {
             (RowKind::Chain, _) => self.chains.len(),
             (RowKind::Structure, _) => 1,
             (RowKind::Ligand, _) => self.ligand_atoms.len(),
+            (RowKind::Interface, _) => self.features.rows(TableName::Interfaces),
             (RowKind::Contact | RowKind::HydrogenBond, None) => self.features.rows(kind.features()),
             (RowKind::Contact | RowKind::HydrogenBond, Some(selected)) => {
                 return self.selected_pairs(kind.features(), selected);
@@ -244,6 +245,14 @@ impl StructureRows {
         })
     }
 
+    /// The first or the second chain of an interface's row.
+    pub(super) fn chain_of_interface(&self, row: usize, side: usize) -> &Chain {
+        match self.features.column(TableName::Interfaces, side) {
+            Column::Count(chains) => &self.structure.chains[chains[row] as usize],
+            Column::Real(_) => unreachable!("the chains of interfaces are indices"),
+        }
+    }
+
     /// Whether the residues of a chain have positions in its sequence.
     pub(super) fn is_numbered(&self, chain: u32) -> bool {
         self.first_positions[chain as usize].is_some()
@@ -288,6 +297,7 @@ impl StructureRows {
         let joined = &self.joined;
         let each_row = match kind {
             RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
+            RowKind::Interface => 2 * of_chain,
             RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
             RowKind::Contact | RowKind::HydrogenBond => 0,
             RowKind::Ligand => {

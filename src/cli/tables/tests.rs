@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs;
 
 const SETTINGS: TableSettings = TableSettings {
-    written: [true, true, true, false, false, false, false],
+    written: [true, true, true, false, false, false, false, false],
     inputs_per_part: 4,
     residues_per_part: 1000,
     rows_per_group: 7,
@@ -122,7 +122,10 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         ],
         TableName::Chains => vec![decl("density", ColumnKind::Real)],
         TableName::Structures => vec![decl("rg", ColumnKind::Real)],
-        TableName::Contacts | TableName::HydrogenBonds | TableName::Ligands => Vec::new(),
+        TableName::Contacts
+        | TableName::HydrogenBonds
+        | TableName::Ligands
+        | TableName::Interfaces => Vec::new(),
     }
 }
 
@@ -146,7 +149,7 @@ fn columns_of(rows: usize) -> SharedColumns {
     let chains = vec![Values::Real(vec![0.5, 1.5, 2.5])];
     let structure = vec![Values::Real(vec![3.5])];
     let none = Vec::new;
-    SharedColumns([residues, chains, structure, none(), none(), none()])
+    SharedColumns([residues, chains, structure, none(), none(), none(), none()])
 }
 
 /// [`write_all`], without the statistics.

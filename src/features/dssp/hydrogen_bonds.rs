@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// C-alphas of bonded residues are closer than this, in 0.001 A.
-const REACH: i32 = 9_000;
+pub(in super::super) const REACH: i32 = 9_000;
 /// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
 const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
@@ -95,6 +95,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
             hydrogens,
             partners,
             energies,
+            own_chain,
         } = self;
         let count = header[RESIDUES] as usize;
         let inputs = Inputs {
@@ -106,6 +107,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
                 backbone,
                 hydrogens,
             },
+            own_chain: own_chain != 0,
         };
         let partners: &mut [[i32; 4]] = cast_slice_mut(partners);
         let energies: &mut [[f32; 4]] = cast_slice_mut(energies);
@@ -135,6 +137,8 @@ pub(super) struct Inputs<'a> {
     pub(super) atoms: &'a [Atom],
     pub(super) cells: Cells<'a>,
     pub(super) peptides: Peptides<'a>,
+    /// Whether only residues of the same chain are bonded.
+    pub(super) own_chain: bool,
 }
 
 impl Inputs<'_> {
@@ -158,8 +162,8 @@ impl Inputs<'_> {
         best
     }
 
-    /// The residues whose C-alphas are within reach of a residue's, without those in `done`, which
-    /// ends with the residue.
+    /// The residues that a residue may be bonded to, whose C-alphas are within reach, without those
+    /// in `done`, which ends with the residue.
     #[inline(always)]
     fn near<'a, S: Simd>(
         &self,
@@ -170,11 +174,23 @@ impl Inputs<'_> {
     ) -> &'a [i32] {
         let (structure, point) = (self.structure(own), self.atoms[own].position.into());
         search.begin(&self.cells, &structure.residue_grid, point);
-        if is_followed(simd, &self.cells, structure) {
+        let mut count = if is_followed(simd, &self.cells, structure) {
             search.find::<_, true>(simd, &self.cells, point, done)
         } else {
             search.find::<_, false>(simd, &self.cells, point, done)
+        };
+        if self.own_chain {
+            let chain = |residue: i32| self.residues[residue as usize].chain;
+            let found = count;
+            count = 0;
+            for at in 0..found {
+                if chain(search.near[at]) == chain(own as i32) {
+                    search.near[count] = search.near[at];
+                    count += 1;
+                }
+            }
         }
+        &search.near[..count]
     }
 }
 
@@ -251,8 +267,9 @@ impl Search {
             .resize(self.near.len().max(candidates + LANES_MAX), 0);
     }
 
-    /// The residues whose C-alphas are within reach, without the residue itself, `done.end`, and
-    /// those in `done`. `WHOLE` says that whole vectors may be loaded.
+    /// Puts the residues whose C-alphas are within reach into `near`, and returns their number. The
+    /// residue itself, `done.end`, and those in `done` are left out. `WHOLE` says that whole vectors
+    /// may be loaded.
     #[inline(always)]
     fn find<S: Simd, const WHOLE: bool>(
         &mut self,
@@ -260,7 +277,7 @@ impl Search {
         cells: &Cells<'_>,
         [x, y, z]: [i32; 3],
         done: Range<usize>,
-    ) -> &[i32] {
+    ) -> usize {
         let sources: &[i32] = cast_slice(cells.source);
         let (first, own) = (done.start as i32, done.end as i32);
         let load = |values: &[i32], at: usize, lanes: usize| match WHOLE {
@@ -283,7 +300,7 @@ impl Search {
                 len += found.to_bitmask().count_ones() as usize;
             }
         }
-        &self.near[..len]
+        len
     }
 }
 
@@ -406,6 +423,26 @@ fn bond_energies<S: Simd>(
         coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
     let rounded = S::i32s::truncate_from(energy - 0.5).max(ENERGY_MIN);
     too_close.select(S::i32s::splat(simd, ENERGY_MIN), rounded)
+}
+
+/// The energy of the bond from a residue's N with its hydrogen to another residue's C and O in
+/// cal/mol, as [`bond_energies`] computes it: with the same operations in the same order.
+pub(in super::super) fn bond_energy(donor: &Backbone, hydrogen: &Hydrogen, to: &Backbone) -> i32 {
+    let square = |[x, y, z]: [f32; 3]| x * x + y * y + z * z;
+    let squares = |atom: Position| {
+        let n = donor.n;
+        let [x, y, z] = [n.x - atom.x, n.y - atom.y, n.z - atom.z].map(|d| d as f32);
+        let [hx, hy, hz, _] = *hydrogen;
+        (square([x, y, z]), square([x + hx, y + hy, z + hz]))
+    };
+    let ((no, ho), (nc, hc)) = (squares(to.o), squares(to.c));
+    if no.min(nc).min(ho.min(hc)) < 250_000.0 {
+        return ENERGY_MIN;
+    }
+    let coupling = -27_888_000.0_f32;
+    let energy =
+        coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
+    ((energy - 0.5) as i32).max(ENERGY_MIN)
 }
 
 /// Squared distances of N, and of its hydrogen, from an atom.

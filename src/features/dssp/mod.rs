@@ -9,16 +9,16 @@ mod ladders;
 mod secondary_structure;
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels;
 use super::layout::RESIDUES;
 use super::recorder::FeatureRecorder;
 use super::summary;
 use crate::error::Result;
 use crate::record::Buffer;
-use bonds::Hydrogen;
-
 pub use bond_table::HydrogenBonds;
+pub(super) use bonds::{DONOR, Hydrogen, INCOMPLETE};
+pub(super) use hydrogen_bonds::{REACH, bond_energy};
 
 /// The program whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum DsspVersion {
 pub struct Dssp {
     /// The program whose rules apply.
     pub version: DsspVersion,
+    /// Whether only residues of the same chain are bonded; by default those of all chains are.
+    pub own_chain: bool,
 }
 
 /// The names of the versions in a config.
@@ -44,6 +46,26 @@ const VERSIONS: &[&str] = &["2", "4"];
 const STATES: &[&str] = &["H", "E", "B", "G", "I", "T", "S", "P", "-"];
 /// The texts of `ss3`, in the kernel's order.
 const CLASSES: &[&str] = &["H", "E", "C"];
+
+/// The amide hydrogen of each residue, which features share.
+#[derive(Clone, Copy)]
+struct AmideHydrogens(Buffer<Hydrogen>);
+
+/// The amide hydrogen of each residue, `[residues]`.
+pub(super) fn amide_hydrogens(r: &mut FeatureRecorder<'_>) -> Buffer<Hydrogen> {
+    if let Some(AmideHydrogens(hydrogens)) = r.shared() {
+        return hydrogens;
+    }
+    let hydrogens = r.device("hydrogens", RESIDUES, 1);
+    let args = kernels::amide_hydrogens::Args {
+        header: r.header(),
+        residues: r.residues(),
+        backbone: r.backbone(),
+        hydrogens,
+    };
+    r.launch_threads(RESIDUES, args);
+    r.share(AmideHydrogens(hydrogens)).0
+}
 
 impl Feature for Dssp {
     fn about(&self) -> About {
@@ -63,16 +85,22 @@ impl Feature for Dssp {
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![(
-            "dssp.version",
-            Setting::Choice(VERSIONS[self.version as usize], VERSIONS),
-        )]
+        vec![
+            (
+                "dssp.version",
+                Setting::Choice(VERSIONS[self.version as usize], VERSIONS),
+            ),
+            ("dssp.chains", chains(self.own_chain)),
+        ]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
             ("dssp.version", Setting::Choice("2", _)) => self.version = DsspVersion::V2,
             ("dssp.version", Setting::Choice("4", _)) => self.version = DsspVersion::V4,
+            ("dssp.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
@@ -141,13 +169,13 @@ impl Feature for Dssp {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
         let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
+        let hydrogens = amide_hydrogens(r);
         let bridges = r.device("bridges", RESIDUES, 1);
         let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
         let partners = r.results::<i32>(TableName::Residues, "bond_partners", 4);
         let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
         let is_v4 = u32::from(self.version == DsspVersion::V4);
-        let hydrogens = r.hydrogens();
 
         let args = kernels::hydrogen_bonds::Args {
             header,
@@ -159,6 +187,7 @@ impl Feature for Dssp {
             hydrogens,
             partners: partners.buffer,
             energies: energies.buffer,
+            own_chain: u32::from(self.own_chain),
         };
         r.launch_warps(RESIDUES, args);
         let args = kernels::bridge_partners::Args {
@@ -199,26 +228,5 @@ impl Feature for Dssp {
             r.column(energies, which);
         }
         summary::fractions(r, "class_fractions", states);
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Hydrogens(Buffer<Hydrogen>);
-
-impl FeatureRecorder<'_> {
-    /// The amide hydrogen of each residue, `[residues]`.
-    fn hydrogens(&mut self) -> Buffer<Hydrogen> {
-        if let Some(Hydrogens(hydrogens)) = self.shared() {
-            return hydrogens;
-        }
-        let hydrogens = self.device("hydrogens", RESIDUES, 1);
-        let args = kernels::amide_hydrogens::Args {
-            header: self.header(),
-            residues: self.residues(),
-            backbone: self.backbone(),
-            hydrogens,
-        };
-        self.launch_threads(RESIDUES, args);
-        self.share(Hydrogens(hydrogens)).0
     }
 }

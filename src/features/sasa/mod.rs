@@ -1,6 +1,7 @@
 //! Solvent-accessible surface areas.
 
 mod bound;
+mod interfaces;
 mod neighbours;
 mod others;
 mod shrake_rupley;
@@ -10,8 +11,8 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
-use super::kernels::{Twin, sasa, sasa_delta};
+use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
+use super::kernels::{Twin, sasa, sasa_delta, sasa_own_chain};
 use super::layout::RESIDUES;
 use super::recorder::{FeatureRecorder, LaunchIndex};
 use super::results::Results;
@@ -19,8 +20,10 @@ use super::summary;
 use crate::error::{Error, Result};
 pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
 use fearless_simd::dispatch;
+pub(super) use interfaces::{PartnerBuffers, partner_areas};
 use neighbours::Neighbours;
-use others::{NoOthers, OtherChains};
+use others::{NoOthers, OneChain, OtherChains};
+pub(super) use shrake_rupley::angstrom2_per_point;
 use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
 use std::ops::RangeInclusive;
 
@@ -29,10 +32,10 @@ const POINTS: RangeInclusive<i64> = 1..=1024;
 /// The largest radius of the probe; distances of neighbours are exact up to it.
 const PROBE_MAX_MILLI: u32 = 16_000;
 
-/// One test point of 100 on each atom.
-pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(1.5);
-/// Ten test points of the smallest atom.
-pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(15.0).but_for(5);
+/// One test point of 256 on one atom.
+pub(super) const AREA_TOLERANCE: Tolerance = Tolerance::absolute(0.6);
+/// Twenty test points of the smallest atom.
+pub(super) const AREA_ROTATION: Tolerance = Tolerance::absolute(8.0).but_for(5);
 
 /// Settings of solvent-accessible areas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +44,17 @@ pub struct Sasa {
     pub points: u32,
     /// Radius of the probe, at most 16 A.
     pub probe: Cutoff,
+    /// Whether areas are those in the chain alone, and not in the model.
+    pub own_chain: bool,
 }
 
 impl Default for Sasa {
-    /// 100 points and a probe of 1.4 A.
+    /// 256 points and a probe of 1.4 A, in the model.
     fn default() -> Self {
         Sasa {
-            points: 100,
+            points: 256,
             probe: Cutoff::of_milli_angstrom(1_400),
+            own_chain: false,
         }
     }
 }
@@ -73,6 +79,7 @@ impl Feature for Sasa {
                 Setting::Integer(i64::from(self.points), POINTS),
             ),
             ("sasa.probe", Setting::Length(self.probe)),
+            ("sasa.chains", chains(self.own_chain)),
         ]
     }
 
@@ -82,12 +89,19 @@ impl Feature for Sasa {
                 self.points = u32::try_from(*points).map_err(|_| unknown(key))?;
             }
             ("sasa.probe", Setting::Length(probe)) => self.probe = *probe,
+            ("sasa.chains", Setting::Choice(word, _)) => {
+                self.own_chain = is_own_chain(key, word)?;
+            }
             _ => return Err(unknown(key)),
         }
         Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
+        let of_all = match self.own_chain {
+            true => "Solvent-accessible area of the residue in its chain alone.",
+            false => "Solvent-accessible area of the residue in the model.",
+        };
         let column = |name: &str, about: &str| {
             ColumnDecl::residue(name, ColumnKind::Real, "A^2", about.to_owned())
                 .reference(AREA_TOLERANCE)
@@ -104,10 +118,7 @@ impl Feature for Sasa {
                 })
         };
         vec![
-            column(
-                "sasa",
-                "Solvent-accessible area of the residue in the model.",
-            ),
+            column("sasa", of_all),
             column(
                 "sasa_side",
                 "Of it, that of all atoms but N, CA, C, O and OXT.",
@@ -148,8 +159,8 @@ struct SharedAreas {
     launch: LaunchIndex,
 }
 
-/// Areas in the model, `[residues, 3]` in A^2: of all atoms, of the side chain and of the polar
-/// atoms; NaN for a residue without atoms. They stay on the device unless the columns of [`Sasa`]
+/// Areas in the model, or in the chain alone if the settings say so, `[residues, 3]` in A^2: of all
+/// atoms, of the side chain and of the polar atoms; NaN for a residue without atoms. They stay on the device unless the columns of [`Sasa`]
 /// were requested.
 pub(super) fn areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     shared_areas(r).model
@@ -164,20 +175,28 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     }
     let delta = r.results(TableName::Residues, "area_deltas", 1);
     let settings: &Sasa = r.settings();
-    // One launch computes both. It replaces the launch that computes only the areas.
+    let in_model = match settings.own_chain {
+        true => r.device("areas_in_model", RESIDUES, 3),
+        false => areas.model.buffer,
+    };
     let args = sasa_delta::Args {
         header: r.header(),
         structures: r.structures(),
         residues: r.residues(),
         atoms: r.atoms(),
         cells: r.atom_cells(),
-        areas: areas.model.buffer,
+        areas: in_model,
         deltas: delta.buffer,
         first: areas.points as u32,
         points: settings.points,
         probe: settings.probe.milli_angstrom(),
     };
-    r.relaunch_warps(areas.launch, RESIDUES, args);
+    if settings.own_chain {
+        r.launch_warps(RESIDUES, args);
+    } else {
+        // One launch computes both. It replaces the launch that computes only the areas.
+        r.relaunch_warps(areas.launch, RESIDUES, args);
+    }
     r.share(SharedAreas {
         delta: Some(delta),
         ..areas
@@ -190,33 +209,68 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         return areas;
     }
     let settings: &Sasa = r.settings();
-    let points = sphere::golden_spiral(settings.points);
-    let axes = (0..3).flat_map(|axis| points.iter().map(move |point| point[axis]));
     let model = match r.is_asked::<Sasa>() {
         true => r.results(TableName::Residues, "areas", 3),
         false => r.kept_results("areas", 3),
     };
     // Records the launches for the cells first.
     let cells = r.atom_cells();
-    let points = r.constants("sasa_point", axes);
-    let args = sasa::Args {
-        header: r.header(),
-        structures: r.structures(),
-        residues: r.residues(),
-        atoms: r.atoms(),
-        cells,
-        areas: model.buffer,
-        first: points as u32,
-        points: settings.points,
-        probe: settings.probe.milli_angstrom(),
+    let points = test_points(r);
+    let (header, structures, residues) = (r.header(), r.structures(), r.residues());
+    let (atoms, areas, first) = (r.atoms(), model.buffer, points as u32);
+    let (count, probe) = (settings.points, settings.probe.milli_angstrom());
+    let launch = match settings.own_chain {
+        true => {
+            let args = sasa_own_chain::Args {
+                header,
+                structures,
+                residues,
+                atoms,
+                cells,
+                areas,
+                first,
+                points: count,
+                probe,
+            };
+            r.launch_warps(RESIDUES, args)
+        }
+        false => {
+            let args = sasa::Args {
+                header,
+                structures,
+                residues,
+                atoms,
+                cells,
+                areas,
+                first,
+                points: count,
+                probe,
+            };
+            r.launch_warps(RESIDUES, args)
+        }
     };
-    let launch = r.launch_warps(RESIDUES, args);
     r.share(SharedAreas {
         model,
         delta: None,
         points,
         launch,
     })
+}
+
+/// The index of the test points in the header, which features share.
+#[derive(Clone, Copy)]
+struct TestPoints(usize);
+
+/// The index of the test points in the header: x of all points, then y, then z.
+fn test_points(r: &mut FeatureRecorder<'_>) -> usize {
+    if let Some(TestPoints(first)) = r.shared() {
+        return first;
+    }
+    let settings: &Sasa = r.settings();
+    let points = sphere::golden_spiral(settings.points);
+    let axes = (0..3).flat_map(|axis| points.iter().map(move |point| point[axis]));
+    let first = r.constants("sasa_point", axes);
+    r.share(TestPoints(first)).0
 }
 
 /// Computes the areas of residues in the model.
@@ -236,6 +290,31 @@ impl Twin for sasa::Views<'_> {
             dispatch!(simd::level(), simd => {
                 for (own, out) in rows.zip(out) {
                     *out = areas_of(simd, &inputs, &sphere, own, NoOthers, &mut scratch).model;
+                }
+            });
+        });
+    }
+}
+
+/// Computes the areas of residues in their chains alone.
+impl Twin for sasa_own_chain::Views<'_> {
+    fn run(self) {
+        let inputs = Inputs {
+            structures: self.structures,
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+        };
+        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
+        let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(self.areas);
+        let out = &mut out[..self.header[RESIDUES] as usize];
+        for_each_row(out, 1, |rows, out| {
+            let mut scratch = Neighbours::new();
+            dispatch!(simd::level(), simd => {
+                for (own, out) in rows.zip(out) {
+                    let chain = inputs.residues[own].chain;
+                    let alone = OneChain { own: chain, other: chain };
+                    *out = areas_of(simd, &inputs, &sphere, own, alone, &mut scratch).model;
                 }
             });
         });

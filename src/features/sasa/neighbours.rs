@@ -223,7 +223,7 @@ impl Neighbours {
                     tags.bitcast(),
                 ];
                 let near = d2.simd_lt(reach2) & first_lanes(simd, lanes);
-                found.push::<S>(columns, others.present::<S>(near, sources));
+                found.push::<S>(columns, others.present::<S>(near, tags.bitcast(), sources));
             }
             len = found.len;
         }

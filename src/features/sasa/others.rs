@@ -12,9 +12,9 @@ pub(super) trait Others: Copy {
     /// Whether each neighbour of an atom with the tag `own` is one of the others.
     fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s;
 
-    /// Those of the atoms `near` that are in the model at all.
+    /// Those of the atoms `near`, with these tags and indices, that are in the model at all.
     #[inline(always)]
-    fn present<S: Simd>(self, near: S::mask32s, _sources: S::u32s) -> S::mask32s {
+    fn present<S: Simd>(self, near: S::mask32s, _: S::u32s, _: S::u32s) -> S::mask32s {
         near
     }
 }
@@ -42,6 +42,29 @@ impl Others for OtherChains {
     #[inline(always)]
     fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, _: S::u32s) -> S::mask32s {
         (tags ^ own.bits()).simd_ge(AtomTag::FIRST_CHAIN_BIT)
+    }
+}
+
+/// The atoms of one other chain, or none if that is the own one; those of further chains count as
+/// absent.
+#[derive(Clone, Copy)]
+pub(super) struct OneChain {
+    pub(super) own: u32,
+    pub(super) other: u32,
+}
+
+impl Others for OneChain {
+    const ANY: bool = true;
+
+    #[inline(always)]
+    fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s {
+        OtherChains.is_other::<S>(own, tags, sources)
+    }
+
+    #[inline(always)]
+    fn present<S: Simd>(self, near: S::mask32s, tags: S::u32s, _: S::u32s) -> S::mask32s {
+        let chains = tags >> AtomTag::CHAIN_SHIFT;
+        near & (chains.simd_eq(self.own) | chains.simd_eq(self.other))
     }
 }
 
@@ -95,7 +118,7 @@ impl Others for Glycans {
     }
 
     #[inline(always)]
-    fn present<S: Simd>(self, near: S::mask32s, sources: S::u32s) -> S::mask32s {
+    fn present<S: Simd>(self, near: S::mask32s, _: S::u32s, sources: S::u32s) -> S::mask32s {
         near & sources.simd_lt(self.end)
     }
 }

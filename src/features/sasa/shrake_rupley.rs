@@ -1,4 +1,4 @@
-//! The Shrake-Rupley algorithm, which the twins of `sasa`, `sasa_delta` and `glycan_sasa_delta` share, as in
+//! The Shrake-Rupley algorithm, which the twins of kernels of areas share, as in
 //! `kernels/shrake_rupley.cuh`.
 //!
 //! Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where t = (|d|^2 +
@@ -40,6 +40,11 @@ pub(super) struct Sphere {
     scale: f64,
 }
 
+/// The area in A^2 of one of `points` test points, for a squared radius of one unit of 0.001 A.
+pub(in crate::features) fn angstrom2_per_point(points: usize) -> f64 {
+    4e-6 * std::f64::consts::PI / points as f64
+}
+
 impl Sphere {
     /// The `count` points in the header from index `first` on; the probe's radius in 0.001 A.
     pub(super) fn in_header(header: &[u32], first: u32, count: u32, probe: u32) -> Self {
@@ -59,7 +64,7 @@ impl Sphere {
             axes: std::array::from_fn(axis),
             count,
             probe,
-            scale: 4e-6 * std::f64::consts::PI / count as f64,
+            scale: angstrom2_per_point(count),
         }
     }
 
@@ -68,7 +73,8 @@ impl Sphere {
         RADIUS_MAX + self.probe
     }
 
-    fn angstrom2(&self, sum: u64) -> f32 {
+    /// The area in A^2 of a sum of points, each with the square of its atom's radius and the probe.
+    pub(super) fn angstrom2(&self, sum: u64) -> f32 {
         (sum as f64 * self.scale) as f32
     }
 }
@@ -94,14 +100,33 @@ pub(super) fn areas_of<S: Simd, O: Others>(
     others: O,
     scratch: &mut Neighbours,
 ) -> Areas {
-    let residue = &inputs.residues[residue];
-    if residue.atom_count == 0 {
+    if inputs.residues[residue].atom_count == 0 {
         return Areas {
             model: [f32::NAN; 3],
             alone: f32::NAN,
             delta: f32::NAN,
         };
     }
+    let (model, delta) = sums_of(simd, inputs, sphere, residue, others, scratch);
+    Areas {
+        model: model.map(|sum| sphere.angstrom2(sum)),
+        alone: sphere.angstrom2(model[0] + delta),
+        delta: sphere.angstrom2(delta),
+    }
+}
+
+/// The areas of one residue in the model, and the area that the other atoms bury, as sums of points,
+/// each with the square of its atom's radius and the probe.
+#[inline(always)]
+pub(super) fn sums_of<S: Simd, O: Others>(
+    simd: S,
+    inputs: &Inputs<'_>,
+    sphere: &Sphere,
+    residue: usize,
+    others: O,
+    scratch: &mut Neighbours,
+) -> ([u64; 3], u64) {
+    let residue = &inputs.residues[residue];
     let grid = &inputs.structures[residue.structure as usize].atom_grid;
     let (mut model, mut delta) = ([0u64; 3], 0);
     let mut rest = residue.atoms();
@@ -120,11 +145,7 @@ pub(super) fn areas_of<S: Simd, O: Others>(
         }
         rest.start += group.len;
     }
-    Areas {
-        model: model.map(|sum| sphere.angstrom2(sum)),
-        alone: sphere.angstrom2(model[0] + delta),
-        delta: sphere.angstrom2(delta),
-    }
+    (model, delta)
 }
 
 #[cfg(test)]

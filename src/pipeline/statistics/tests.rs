@@ -83,6 +83,23 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 }
 
 #[test]
+fn input_does_not_bound_while_its_threads_compute_batches() {
+    for (shares, bound) in [
+        ([1, 2, 95, 3, 0], Stage::Input),
+        ([15, 2, 95, 3, 0], Stage::Device),
+        ([40, 2, 50, 3, 0], Stage::Input),
+    ] {
+        let mut statistics = of(shares, Threads::Own);
+        assert_eq!(statistics.bound, Some(Stage::Input), "{shares:?}");
+        statistics.set_on_cpu();
+        assert_eq!(statistics.bound, Some(bound), "{shares:?}");
+    }
+    let mut filling = of([95, 2, 97, 10, 0], Threads::Own);
+    filling.set_on_cpu();
+    assert_eq!(filling.bound, Some(Stage::Fill));
+}
+
+#[test]
 fn batches_that_are_verified_or_tried_are_nobodys_time() {
     let start = Instant::now();
     let busy = |ms: u64| busy(start, Duration::from_millis(ms), 1);

@@ -27,7 +27,9 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();
     for name in workloads {
         let group = pairs.iter().filter(|pair| pair.0.facts.workload == name);
-        for (place, pair) in group.enumerate() {
+        let labels = group.clone().map(|pair| label(&pair.0.facts, points));
+        let (shared, labels) = without_shared_start(labels.collect());
+        for ((place, pair), label) in group.enumerate().zip(labels) {
             let Some(change) = replay_change(pair) else {
                 continue;
             };
@@ -38,8 +40,11 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 Finding::Unclear => (Ink::Quiet, ", too noisy"),
             };
             rows.push(Row {
-                heading: (place == 0).then(|| (capital(&workload(name)), String::new())),
-                label: label(&pair.0.facts, points),
+                heading: (place == 0).then(|| {
+                    let heading = format!("{}{shared}", capital(&workload(name)));
+                    (heading, String::new())
+                }),
+                label,
                 look: Look {
                     ink,
                     ..Look::own("graph", &[])
@@ -61,9 +66,54 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     )
 }
 
+/// Takes the first part of all labels away, if several have the same one and more after it. Returns
+/// it, for the heading: `, 48 kernels`.
+fn without_shared_start(labels: Vec<String>) -> (String, Vec<String>) {
+    let starts: Option<Vec<(&str, &str)>> =
+        labels.iter().map(|label| label.split_once(", ")).collect();
+    match starts.as_deref() {
+        Some([(start, _), others @ ..])
+            if !others.is_empty() && others.iter().all(|(other, _)| other == start) =>
+        {
+            let rests = starts.iter().flatten().map(|(_, rest)| (*rest).to_owned());
+            (format!(", {start}"), rests.collect())
+        }
+        _ => (String::new(), labels),
+    }
+}
+
 /// A point's title without its workload and mode.
 fn label(facts: &PointFacts, points: &[MergedPoint]) -> String {
     let title = full_title(facts, points);
     let parts = title.split(", ").skip(1).filter(|part| *part != facts.mode);
     parts.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_shared_start;
+
+    #[test]
+    fn what_all_labels_begin_with_stands_in_the_heading() {
+        let of = |labels: &[&str]| {
+            without_shared_start(labels.iter().map(|&label| label.to_owned()).collect())
+        };
+        let (shared, labels) = of(&["4 kernels, 2 MiB", "4 kernels, 8 MiB, explicit nodes"]);
+        assert_eq!(shared, ", 4 kernels");
+        assert_eq!(labels, ["2 MiB", "8 MiB, explicit nodes"]);
+        for kept in [
+            &["1 kernel, 2 MiB", "4 kernels, 2 MiB"][..],
+            &["4 kernels, 2 MiB"],
+            &["4 kernels", "4 kernels, 2 MiB"],
+            &[],
+        ] {
+            assert_eq!(
+                of(kept),
+                (
+                    String::new(),
+                    kept.iter().map(|&it| it.to_owned()).collect()
+                )
+            );
+        }
+    }
 }

@@ -61,8 +61,11 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
 }
 
 fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {
-    let bound = bound.map_or("not determined", |bound| bound.name);
-    (capital(&title(&base.facts)), format!(": bound by {bound}"))
+    let bound = match bound {
+        Some(bound) => format!(": bound by {}", bound.name),
+        None => ": what bounds it is not determined".to_owned(),
+    };
+    (capital(&title(&base.facts)), bound)
 }
 
 /// The share, and what it is of: `94%: 52.1 of 55.3 GB/s`.

@@ -41,6 +41,11 @@ const fn axis(title: &'static str, tick: fn(f64) -> String) -> Axis {
     Axis { title, scale, tick }
 }
 
+/// Why other programs differ at small batches.
+const OF_OTHER_PROGRAMS: &str = " Other programs replay graphs of the same work. Small batches show \
+     what each program adds to it: PyTorch and CuPy make their calls from Python, PyTorch computes \
+     with torch.add, and tapeloop copies small batches by a kernel.";
+
 pub(super) fn figures(points: &[MergedPoint], limits: &Limits) -> Vec<Figure> {
     let sweeps = by_size(points);
     let of_workload = |name: &&str| {
@@ -76,11 +81,19 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
             dots: dots.collect(),
         });
     }
-    let caption = caption(&measure, first, &lines);
+    let mut caption = caption(&measure, first, &lines);
     let gap = gap(sweeps);
     // Programs in the mode of the first line: graphs and launches do not make one line.
     let beside = first.points.iter().map(|(.., figures)| *figures);
-    for (place, program) in programs(beside).into_iter().enumerate() {
+    let programs = programs(beside);
+    if name == "launch"
+        && programs
+            .iter()
+            .any(|program| program.starts_with("PyTorch"))
+    {
+        caption.push_str(OF_OTHER_PROGRAMS);
+    }
+    for (place, program) in programs.into_iter().enumerate() {
         lines.push(reference(program, place, first, &measure));
     }
     if let ("copy", Some(roof)) = (name, limits.upload_bytes_per_s) {

@@ -7,6 +7,7 @@
 //! test = FLAG | COLUMN ( OPERATOR VALUE | "is" ["not"] "null" | ["not"] "in" "(" VALUE {"," VALUE} ")" )
 //! ```
 
+use super::super::features::{ColumnPlace, feature_of_column};
 use super::super::suggest::did_you_mean;
 use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
 use crate::error::{Error, Result, excerpt};
@@ -297,11 +298,19 @@ impl<'a> Parser<'a> {
         let name = other.map_or(word, |(_, name)| name);
         let Some(&column) = self.columns.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = self.columns.iter().map(|(known, _)| *known).collect();
-            let hint = did_you_mean(word, &known);
+            let place = feature_of_column(name).filter(ColumnPlace::is_of_residues);
+            let hint = match place {
+                Some(_) => String::new(),
+                None => did_you_mean(word, &known),
+            };
             let message = format!("no column `{}` is computed{hint}", excerpt(word));
-            let fix = match FRAME_KEYS.iter().any(|(known, _)| *known == name) {
-                true => "give the structure of the trajectories as `topology`",
-                false => "`tapeloop features` lists the columns; `features` chooses them",
+            let is_of_frames = FRAME_KEYS.iter().any(|(known, _)| *known == name);
+            let fix = match place {
+                _ if is_of_frames => {
+                    "give the structure of the trajectories as `topology`".to_owned()
+                }
+                Some(place) => place.how_to_compute(),
+                None => "`tapeloop features` lists the columns; `features` chooses them".to_owned(),
             };
             return Err(at(self.place(), &message).fix(fix));
         };

@@ -119,7 +119,10 @@ fn mistakes_are_named_with_their_place_and_what_to_write() {
         1,
         "no column `pldd` is computed (did you mean `plddt`?)",
     );
-    refused("not hse_a_up > 3", 5, "`features` chooses them");
+    refused("not hse_a_up > 3", 5, "let `features` name `hse_a`");
+    refused("ligand_dmin < 4", 1, "set ligands = \"keep\"");
+    // A column of another table.
+    refused("co_relative > 1", 1, "`features` chooses them");
     refused("é", 1, "`é` has no meaning here");
     refused("chain == 'é' and x == 1", 18, "no column `x`");
     refused("chain = 'A'", 7, "write == to compare");

@@ -1,0 +1,154 @@
+// Interfaces: the chains near each residue, which are its partners, and pairs of chains in contact.
+// The kernels interface_*.cu pass both on in buffers of data-dependent length; a structure has room
+// for so many of each for each of its units of room. src/features/interfaces has the same numbers.
+#pragma once
+#include "gather.cuh"
+#include "other_chains.cuh"
+#include "shrake_rupley.cuh"
+
+constexpr unsigned PARTNERS_PER_UNIT = 4, INTERFACES_PER_UNIT = 1;
+
+// Places begin ... < end in a buffer.
+struct Entries {
+    unsigned begin, end;
+};
+
+// The entries of residue or chain `own` of a structure, whose first one is `first` of `count`:
+// those that end at ends[own], counted from the structure's first entry. `room` is the structure's
+// first unit of room and their number. None if the structure's entries exceed its room.
+__device__ inline Entries entries_of(const int* ends, unsigned first, unsigned count, unsigned own,
+                                     const unsigned* room, unsigned per_unit)
+{
+    const unsigned start = per_unit * room[0];
+    if (unsigned(ends[first + count - 1]) > per_unit * room[1])
+        return {start, start};
+    return {start + (own > first ? unsigned(ends[own - 1]) : 0), start + unsigned(ends[own])};
+}
+
+// The partners of a residue.
+__device__ inline Entries partners_of(const StructureSpan& structure, const int* partner_ends,
+                                      unsigned own, const unsigned* room)
+{
+    return entries_of(partner_ends, structure.residue_start, structure.residue_count, own, room,
+                      PARTNERS_PER_UNIT);
+}
+
+// The interfaces of a chain with later chains.
+__device__ inline Entries interfaces_of(const StructureSpan& structure, const int* interface_ends,
+                                        unsigned own, const unsigned* room)
+{
+    return entries_of(interface_ends, structure.chain_start, structure.chain_count, own, room,
+                      INTERFACES_PER_UNIT);
+}
+
+// Whether an atom of the residue is closer to a sorted atom than `least`, or, if that is more, than
+// both radii and two probes are together.
+__device__ inline bool is_near(const Cells& cells, unsigned at, const ResidueSpan& residue,
+                               const Atom* atoms, unsigned least, unsigned probes)
+{
+    const int x = cells.x[at], y = cells.y[at], z = cells.z[at];
+    const unsigned radius = tag_radius(cells.tag[at]) + probes;
+    for (unsigned a = 0; a < residue.atom_count; ++a) {
+        const Atom atom = atoms[residue.atom_start + a];
+        const unsigned reach = max(least, tag_radius(atom.tag) + radius);
+        if (squared(x - atom.x, y - atom.y, z - atom.z) < reach * reach)
+            return true;
+    }
+    return false;
+}
+
+// The same for a distance that depends on no radius.
+__device__ inline bool is_within(const Position& point, const ResidueSpan& residue,
+                                 const Atom* atoms, unsigned cutoff)
+{
+    for (unsigned a = 0; a < residue.atom_count; ++a) {
+        const Atom atom = atoms[residue.atom_start + a];
+        if (squared(point.x - atom.x, point.y - atom.y, point.z - atom.z) < cutoff * cutoff)
+            return true;
+    }
+    return false;
+}
+
+// Calls visit(base, chains) for the partners of a residue in ascending order, 64 chains at a time:
+// bit k of `chains` stands for chain base + k of the batch. All threads of the warp call, and get
+// the same. A partner has an atom for which is_near() holds.
+template <typename Visit>
+__device__ inline void each_partner(const Cells& cells, const StructureSpan& structure,
+                                    const unsigned* ranges, const ResidueSpan& residue,
+                                    const Atom* atoms, unsigned least, unsigned probe, Visit visit)
+{
+    if (structure.chain_count < 2 || residue.atom_count == 0)
+        return;
+    constexpr int NONE = 0x7fffffff;
+    const int reach = max(int(least), 2 * (shrake_rupley::RADIUS_MAX + int(probe)));
+    Position low, high;
+    corners(residue, atoms, low, high);
+    for (int base = int(structure.chain_start); base != NONE;) {
+        unsigned long long chains = 0;
+        int next = NONE;
+        const auto visit_atom = [&](unsigned at) {
+            const int chain = int(tag_chain(cells.tag[at])), bit = chain - base;
+            // Neither what is known already, nor what an earlier search has found.
+            if (bit < 0 || chain >= next || (bit < 64 && chains >> bit & 1))
+                return;
+            if (!is_near(cells, at, residue, atoms, least, 2 * probe))
+                return;
+            if (bit < 64)
+                chains |= 1ull << bit;
+            else
+                next = chain;
+        };
+        each_of_other_chains(cells, structure.atom_grid, ranges, residue.chain, low, high, reach,
+                             visit_atom);
+        const unsigned lower = warp_or(unsigned(chains)), upper = warp_or(unsigned(chains >> 32));
+        visit(unsigned(base), (unsigned long long)(upper) << 32 | lower);
+        base = warp_min(next);
+    }
+}
+
+// The least value of all threads of a block of BLOCK. `warp_values` is [BLOCK / 32].
+__device__ inline int block_min(int* warp_values, int value)
+{
+    value = warp_min(value);
+    __syncthreads();
+    if (lane() == 0)
+        warp_values[threadIdx.x / 32] = value;
+    __syncthreads();
+    for (unsigned w = 0; w < BLOCK / 32; ++w)
+        value = min(value, warp_values[w]);
+    return value;
+}
+
+// The partners of the residues of a chain, for a block.
+struct ChainPartners {
+    const StructureSpan& structure;
+    const unsigned *members, *room;
+    const int* ends;
+    const unsigned *partners, *contacts;
+
+    // Calls visit(place) for each partner of the residues of a chain, each on one thread.
+    template <typename Visit> __device__ inline void each(const ChainSpan& chain, Visit visit) const
+    {
+        for (unsigned k = threadIdx.x; k < chain.count; k += BLOCK) {
+            const unsigned own = members[chain.member_start + k];
+            const Entries entries = partners_of(structure, ends, own, room);
+            for (unsigned place = entries.begin; place < entries.end; ++place)
+                visit(place);
+        }
+    }
+
+    // The first chain after `last` that is in contact with a chain; -1 if there is none. All
+    // threads of the block call. `warp_values` is [BLOCK / 32].
+    __device__ inline int next(const ChainSpan& chain, int last, int* warp_values) const
+    {
+        constexpr int NONE = 0x7fffffff;
+        int found = NONE;
+        each(chain, [&](unsigned place) {
+            const int partner = int(partners[place]);
+            if (partner > last && partner < found && contacts[place] > 0)
+                found = partner;
+        });
+        found = block_min(warp_values, found);
+        return found == NONE ? -1 : found;
+    }
+};

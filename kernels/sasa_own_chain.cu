@@ -1,0 +1,14 @@
+#include "shrake_rupley.cuh"
+#include "work.cuh"
+
+// Computes the areas of residues in their chain alone, as sasa does in the model; one warp per
+// residue.
+KERNEL(shrake_rupley::THREADS, shrake_rupley::RESIDENT)
+sasa_own_chain(const unsigned* header, const StructureSpan* structures,
+               const ResidueSpan* residues, const Atom* atoms, CELL_PARAMS, float* areas,
+               unsigned first, unsigned points, unsigned probe)
+{
+    using namespace shrake_rupley;
+    write_areas<Others::ONE_CHAIN>(header, structures, residues, atoms, CELLS_OF_PARAMS, areas,
+                                   nullptr, first, points, probe);
+}

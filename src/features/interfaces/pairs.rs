@@ -1,0 +1,187 @@
+//! Pairs of chains in contact: the twins of `interface_pairs`, `interface_rows` and
+//! `interface_bonds`.
+
+use super::super::cpu::simd;
+use super::super::cpu::split::{for_each_row, parts};
+use super::super::dssp::{DONOR, INCOMPLETE, REACH, bond_energy};
+use super::super::entries::{Entries, INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
+use super::super::kernels::{Twin, interface_bonds, interface_pairs, interface_rows};
+use super::super::layout::{CHAINS, ChainSpan, StructureSpan};
+use super::super::sasa::angstrom2_per_point;
+use bytemuck::cast_slice_mut;
+use fearless_simd::dispatch;
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A bond's energy is below this, in cal/mol.
+const BOND_BELOW: i32 = -500;
+
+/// The partners of the residues of chains.
+struct ChainPartners<'a> {
+    structures: &'a [StructureSpan],
+    chains: &'a [ChainSpan],
+    members: &'a [u32],
+    entries: Entries<'a>,
+    partners: &'a [u32],
+    contacts: &'a [u32],
+}
+
+impl ChainPartners<'_> {
+    /// The places of the partners of a chain's residues.
+    fn places(&self, chain: usize) -> impl Iterator<Item = usize> {
+        let chain = &self.chains[chain];
+        let structure = chain.structure as usize;
+        let residues = self.structures.get(structure).map(StructureSpan::residues);
+        let residues = residues.unwrap_or(0..0);
+        let members = chain.members(self.members).iter();
+        members.flat_map(move |&own| self.entries.of(structure, &residues, own as usize))
+    }
+
+    /// The later chains that a chain is in contact with, in ascending order.
+    fn later(&self, own: usize) -> BTreeSet<u32> {
+        let in_contact = self.places(own).filter(|&place| self.contacts[place] > 0);
+        let partners = in_contact.map(|place| self.partners[place]);
+        partners.filter(|&partner| partner as usize > own).collect()
+    }
+}
+
+/// Counts the later chains that each chain is in contact with.
+impl Twin for interface_pairs::Views<'_> {
+    fn run(self) {
+        let all = ChainPartners {
+            structures: StructureSpan::live(self.header, self.structures),
+            chains: self.chains,
+            members: self.members,
+            entries: Entries {
+                ends: self.ends,
+                rooms: self.rooms,
+                per_unit: PARTNERS_PER_UNIT,
+            },
+            partners: self.partners,
+            contacts: self.contacts,
+        };
+        let degrees = &mut self.degrees[..self.header[CHAINS] as usize];
+        for_each_row(degrees, 1, |rows, degrees| {
+            for (own, degree) in rows.zip(degrees) {
+                *degree = all.later(own).len() as i32;
+            }
+        });
+    }
+}
+
+/// Sums what the residues of two chains in contact have of each other.
+impl Twin for interface_rows::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let all = ChainPartners {
+            structures,
+            chains: self.chains,
+            members: self.members,
+            entries: Entries {
+                ends: self.ends,
+                rooms: self.rooms,
+                per_unit: PARTNERS_PER_UNIT,
+            },
+            partners: self.partners,
+            contacts: self.contacts,
+        };
+        let scale = angstrom2_per_point(self.points as usize);
+        let rows = Entries {
+            ends: self.row_ends,
+            rooms: self.rooms,
+            per_unit: INTERFACES_PER_UNIT,
+        };
+        let owners = rows.all(structures, StructureSpan::chains);
+        let places = || owners.iter().map(|(_, rows)| rows.clone());
+        let pairs: &mut [[i32; 2]] = cast_slice_mut(self.pairs);
+        let counts: &mut [[i32; 3]] = cast_slice_mut(self.counts);
+        let areas: &mut [[f32; 3]] = cast_slice_mut(self.areas);
+        let out = parts(pairs, places()).zip(parts(counts, places()));
+        let out = out.zip(parts(areas, places()).zip(parts(self.bonds, places())));
+        let work = owners.par_iter().zip(out);
+        work.for_each(|((own, _), ((pairs, counts), (areas, bonds)))| {
+            let first = structures[self.chains[*own].structure as usize].chain_start;
+            // Residues in contact, pairs of them, and what the partner buries of the chain.
+            let side = |chain: usize, partner: usize| {
+                let of_pair = |place: &usize| self.partners[*place] as usize == partner;
+                let places = all.places(chain).filter(of_pair);
+                places.fold((0, 0, 0), |(residues, contacts, buried), place| {
+                    let own = self.contacts[place];
+                    let residues = residues + i32::from(own > 0);
+                    (residues, contacts + own as i32, buried + self.buried[place])
+                })
+            };
+            bonds.fill(0);
+            let rows = pairs.iter_mut().zip(counts).zip(areas);
+            for (other, ((pair, count), area)) in all.later(*own).into_iter().zip(rows) {
+                let (residues_i, contacts, buried_i) = side(*own, other as usize);
+                let (residues_j, _, buried_j) = side(other as usize, *own);
+                *pair = [*own as u32 - first, other - first].map(|chain| chain as i32);
+                *count = [residues_i, residues_j, contacts];
+                *area = [buried_i + buried_j, buried_i, buried_j]
+                    .map(|sum: u64| (sum as f64 * scale) as f32);
+            }
+        });
+    }
+}
+
+/// Counts the hydrogen bonds between the backbones of the chains of each row.
+impl Twin for interface_bonds::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let rows = Entries {
+            ends: self.row_ends,
+            rooms: self.rooms,
+            per_unit: INTERFACES_PER_UNIT,
+        };
+        // The rows of each structure, those without rows left out.
+        let of_structure = |(index, structure): (usize, &StructureSpan)| {
+            let all = structure.chains();
+            let rows = |chain| rows.of(index, &all, chain);
+            let rows = rows(all.clone().next()?).start..rows(all.clone().last()?).end;
+            (!rows.is_empty()).then_some((index, rows))
+        };
+        let found: Vec<(usize, Range<usize>)> = structures
+            .iter()
+            .enumerate()
+            .filter_map(of_structure)
+            .collect();
+        let bonds = parts(self.bonds, found.iter().map(|(_, rows)| rows.clone()));
+        found
+            .par_iter()
+            .zip(bonds)
+            .for_each(|((index, all), bonds)| {
+                let structure = &structures[*index];
+                let chains = structure.chains();
+                for own in structure.residues() {
+                    let (donor, hydrogen) = (&self.backbone[own], &self.hydrogens[own]);
+                    if hydrogen[3] != DONOR {
+                        continue;
+                    }
+                    let (atom, own_chain) = (&self.atoms[own], self.residues[own].chain);
+                    let near =
+                        self.cells
+                            .runs(&structure.residue_grid, atom.position.into(), REACH);
+                    let visit = |acceptor: u32| {
+                        let acceptor = acceptor as usize;
+                        let chain = self.residues[acceptor].chain;
+                        if chain == own_chain
+                            || self.hydrogens[acceptor][3] == INCOMPLETE
+                            || own == acceptor + 1
+                            || bond_energy(donor, hydrogen, &self.backbone[acceptor]) >= BOND_BELOW
+                        {
+                            return;
+                        }
+                        let later = (own_chain.max(chain) - structure.chain_start) as i32;
+                        for row in rows.of(*index, &chains, own_chain.min(chain) as usize) {
+                            bonds[row - all.start] += i32::from(self.pairs[2 * row + 1] == later);
+                        }
+                    };
+                    dispatch!(simd::level(), simd => {
+                        self.cells.each_within(simd, near, atom, REACH as u32, false, visit);
+                    });
+                }
+            });
+    }
+}

@@ -1,0 +1,111 @@
+//! What the host reads of interfaces.
+
+use super::super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
+use super::super::layout::{PAIR_ROOM, STRUCTURES};
+use super::super::table::Values;
+use crate::record::Buffer;
+use crate::workload::{Extent, ReadViews};
+use std::ops::Range;
+
+/// The results of interfaces.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct InterfaceBuffers {
+    /// The number of partners of each structure's residues, `[structures]`.
+    pub(super) partner_totals: Buffer<i32>,
+    /// The number of interfaces of each structure, `[structures]`.
+    pub(super) totals: Buffer<i32>,
+    /// Of each interface the two chains, `[interfaces, 2]`.
+    pub(super) pairs: Buffer<i32>,
+    /// The residues of each side, and pairs of them, `[interfaces, 3]`.
+    pub(super) counts: Buffer<i32>,
+    /// The areas that both sides bury together, and each, `[interfaces, 3]`.
+    pub(super) areas: Buffer<f32>,
+    /// The hydrogen bonds, `[interfaces]`.
+    pub(super) bonds: Buffer<i32>,
+}
+
+impl InterfaceBuffers {
+    /// The extent that a structure needs for its interfaces, if it is larger than its own.
+    pub(in super::super) fn outgrown(
+        &self,
+        views: &ReadViews<'_>,
+        at: Extent,
+        extent: Extent,
+    ) -> Option<Extent> {
+        let [partners, interfaces] = self.totals_of(views, at);
+        let own = extent[PAIR_ROOM] as usize;
+        // The interfaces are not known unless the partners had room. There are at most half as many,
+        // as each has a partner on both sides.
+        let needed = match partners > own * PARTNERS_PER_UNIT {
+            true => partners.div_ceil(2 * INTERFACES_PER_UNIT),
+            false => interfaces.div_ceil(INTERFACES_PER_UNIT),
+        };
+        let units = u32::try_from(needed).unwrap_or(u32::MAX);
+        (needed > own).then(|| extent.with(PAIR_ROOM, units))
+    }
+
+    /// Adds the rows of a structure to `columns`, and returns where they are. None if they have
+    /// outgrown its room.
+    pub(in super::super) fn read(
+        &self,
+        views: &ReadViews<'_>,
+        at: Extent,
+        extent: Extent,
+        columns: &mut InterfaceColumns,
+    ) -> Range<usize> {
+        let start = columns.rows();
+        if self.outgrown(views, at, extent).is_some() {
+            return start..start;
+        }
+        let [_, interfaces] = self.totals_of(views, at);
+        let first = at[PAIR_ROOM] as usize * INTERFACES_PER_UNIT;
+        let rows = first..first + interfaces;
+        for (column, (buffer, stride, value)) in columns.counts.iter_mut().zip([
+            (self.pairs, 2, 0),
+            (self.pairs, 2, 1),
+            (self.counts, 3, 0),
+            (self.counts, 3, 1),
+            (self.counts, 3, 2),
+            (self.bonds, 1, 0),
+        ]) {
+            let values = views.get(buffer).chunks_exact(stride);
+            column.extend(values.skip(first).take(rows.len()).map(|row| row[value]));
+        }
+        for (value, column) in columns.areas.iter_mut().enumerate() {
+            let values = views.get(self.areas).chunks_exact(3);
+            column.extend(values.skip(first).take(rows.len()).map(|row| row[value]));
+        }
+        start..start + rows.len()
+    }
+
+    fn totals_of(&self, views: &ReadViews<'_>, at: Extent) -> [usize; 2] {
+        let own = at[STRUCTURES] as usize;
+        [self.partner_totals, self.totals].map(|totals| views.get(totals)[own] as usize)
+    }
+}
+
+/// The number of columns of interfaces.
+pub(in super::super) const INTERFACE_COLUMNS: usize = 9;
+
+/// The columns of interfaces.
+#[derive(Debug, Default)]
+pub(in super::super) struct InterfaceColumns {
+    /// The two chains, the residues of each side, contacts and hydrogen bonds.
+    counts: [Vec<i32>; 6],
+    /// The area that both sides bury together, and that of each.
+    areas: [Vec<f32>; 3],
+}
+
+impl InterfaceColumns {
+    fn rows(&self) -> usize {
+        self.areas[0].len()
+    }
+
+    /// The columns in the order of their declarations.
+    pub(in super::super) fn into_values(self) -> Vec<Values> {
+        let [i, j, rest @ ..] = self.counts;
+        let chains = [i, j].map(Values::Count).into_iter();
+        let areas = self.areas.map(Values::Real);
+        chains.chain(areas).chain(rest.map(Values::Count)).collect()
+    }
+}

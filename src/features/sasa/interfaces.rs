@@ -1,0 +1,87 @@
+//! What a single other chain buries of a residue's area.
+
+use super::super::cpu::simd;
+use super::super::cpu::split::parts;
+use super::super::entries::{Entries, PARTNERS_PER_UNIT};
+use super::super::kernels::{Twin, interface_areas};
+use super::super::layout::{PAIR_ROOM, RESIDUES, StructureSpan};
+use super::super::recorder::FeatureRecorder;
+use super::neighbours::Neighbours;
+use super::others::OneChain;
+use super::shrake_rupley::{Inputs, Sphere, sums_of};
+use super::{Sasa, test_points};
+use crate::record::Buffer;
+use fearless_simd::dispatch;
+use rayon::prelude::*;
+
+/// The partners of residues: for each of them a place in `partners`.
+#[derive(Clone, Copy)]
+pub(in crate::features) struct PartnerBuffers {
+    pub(in crate::features) rooms: Buffer<u32>,
+    /// Where the places of each residue end.
+    pub(in crate::features) ends: Buffer<i32>,
+    /// The chain.
+    pub(in crate::features) partners: Buffer<u32>,
+}
+
+/// What each partner of a residue buries of its area in its own chain, a value for each place: a sum
+/// of test points, each with the square of its atom's radius and the probe.
+pub(in crate::features) fn partner_areas(
+    r: &mut FeatureRecorder<'_>,
+    of: PartnerBuffers,
+) -> Buffer<u64> {
+    let settings: &Sasa = r.settings();
+    let first = test_points(r);
+    let buried = r.device("interface_buried", PAIR_ROOM, PARTNERS_PER_UNIT);
+    let args = interface_areas::Args {
+        header: r.header(),
+        structures: r.structures(),
+        residues: r.residues(),
+        atoms: r.atoms(),
+        cells: r.atom_cells(),
+        rooms: of.rooms,
+        ends: of.ends,
+        partners: of.partners,
+        buried,
+        first: first as u32,
+        points: settings.points,
+        probe: settings.probe.milli_angstrom(),
+    };
+    r.launch_warps(RESIDUES, args);
+    buried
+}
+
+/// Computes what each partner of a residue buries.
+impl Twin for interface_areas::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let inputs = Inputs {
+            structures: self.structures,
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+        };
+        let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
+        let entries = Entries {
+            ends: self.ends,
+            rooms: self.rooms,
+            per_unit: PARTNERS_PER_UNIT,
+        };
+        let entries = entries.all(structures, StructureSpan::residues);
+        let buried = parts(
+            self.buried,
+            entries.iter().map(|(_, places)| places.clone()),
+        );
+        let rows = entries.par_iter().zip(buried).with_min_len(8);
+        rows.for_each_init(Neighbours::new, |scratch, ((own, places), buried)| {
+            let partners = &self.partners[places.clone()];
+            dispatch!(simd::level(), simd => {
+                for (&other, buried) in partners.iter().zip(buried) {
+                    let own_chain = inputs.residues[*own].chain;
+                    let others = OneChain { own: own_chain, other };
+                    (_, *buried) = sums_of(simd, &inputs, &sphere, *own, others, scratch);
+                }
+            });
+        });
+    }
+}

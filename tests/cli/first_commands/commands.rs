@@ -1,0 +1,434 @@
+//! What is typed, and what is answered.
+
+/// A command of the shell, its exit code, and what it prints: to standard output if it succeeds,
+/// and to standard error if it does not. Each runs in the folder that the earlier ones left.
+pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
+    ("tapeloop", 2, "Usage: tapeloop [OPTIONS] [FILE]..."),
+    ("tapeloop --help", 0, "tapeloop run structures/ -o out"),
+    (
+        "tapeloop help run",
+        0,
+        "3 finished with more rejected inputs than --max-rejects",
+    ),
+    (
+        "tapeloop run --help | grep -A 1 max-rejects",
+        0,
+        "End with exit code 0 although up to N inputs were rejected",
+    ),
+    (
+        "tapeloop bench --help",
+        0,
+        "launch, copy, compute, features, files",
+    ),
+    ("tapeloop --version", 0, "tapeloop "),
+    // A file alone.
+    (
+        "tapeloop 1ubi.pdb",
+        0,
+        "1ubi: 76 residues in 1 chain, 602 atoms",
+    ),
+    ("tapeloop 1ubi.pdb --features torsions", 0, "phi"),
+    (
+        "tapeloop 1ubi.pdb --format csv | head -n 1",
+        0,
+        "source,structure,model,res_index",
+    ),
+    (
+        "tapeloop 1ubi.pdb --format json | tail -n 1",
+        0,
+        "\"auth_seq_id\":76",
+    ),
+    (
+        "tapeloop 1ubi.pdb --format parquet > 1ubi.parquet; head -c 4 1ubi.parquet",
+        0,
+        "PAR1",
+    ),
+    (
+        "tapeloop 1ubi",
+        1,
+        "1ubi: no such file or folder (fix: did you mean `1ubi.pdb`?)",
+    ),
+    (
+        "tapeloop 4hhb",
+        1,
+        "curl -O https://files.rcsb.org/download/4hhb.cif.gz",
+    ),
+    (
+        "tapeloop 1ubo.pdb",
+        1,
+        "1ubo.pdb: no such file or folder (fix: did you mean `1ubi.pdb`?)",
+    ),
+    ("tapeloop version", 2, "(type --version)"),
+    ("tapeloop 1ubi.pdb --json", 2, "tip: type --format json"),
+    (
+        "tapeloop 1ubi.pdb --format CSV | head -n 1",
+        0,
+        "source,structure,model,res_index",
+    ),
+    (
+        "tapeloop rum 1ubi.pdb",
+        2,
+        "`rum` is neither a command nor a file (did you mean `run`?)",
+    ),
+    // Inputs.
+    ("tapeloop run 1ubi.pdb", 0, ""),
+    ("tapeloop run 1ubi.pdb && ls tapeloop-out", 0, "residues"),
+    (
+        "tapeloop run structures/",
+        2,
+        "holds the results of another run (fix: name another output",
+    ),
+    ("tapeloop run structures/ -o out", 0, ""),
+    ("cat 1ubi.pdb | tapeloop run - -o twice", 0, ""),
+    (
+        "cat 1ubi.pdb | tapeloop run - -o twice",
+        2,
+        "holds the results of another run",
+    ),
+    ("cd structures && tapeloop run . -o ../here", 0, ""),
+    (
+        "tapeloop run . -o here",
+        2,
+        "holds the results of another run",
+    ),
+    (
+        "tapeloop run structures/ -o out -v 2>&1",
+        0,
+        "of structure files: 1 (structures/notes.txt)",
+    ),
+    ("tapeloop run *.pdb -o all", 3, "junk.pdb: "),
+    ("tapeloop run *.pdb -o all --max-rejects 1", 0, ""),
+    (
+        "tapeloop run -i 1ubi.pdb structures/1yjp.cif -o two --json",
+        0,
+        "\"structures\": 2",
+    ),
+    (
+        "cat 1ubi.pdb | tapeloop run - -o piped && ls piped",
+        0,
+        "run.json",
+    ),
+    (
+        "tapeloop - --features rg,sasa < 1ubi.pdb",
+        0,
+        "stdin: 76 residues",
+    ),
+    (
+        "ls structures/*.cif | tapeloop run @- -o - | tail -n 1",
+        0,
+        "1yjp",
+    ),
+    ("tapeloop run job.toml && ls from-job", 0, "run.json"),
+    ("tapeloop job.toml", 0, ""),
+    ("tapeloop run configs/quickstart.toml", 0, ""),
+    (
+        "tapeloop run configs/quickstart.toml -v 2>&1",
+        0,
+        "PDB files without END, whose last line is whole (--strict rejects them): 1",
+    ),
+    ("tapeloop run samples -o out-samples", 0, ""),
+    ("tapeloop run no.toml", 2, "no.toml: No such file"),
+    (
+        "tapeloop run job.toml other.toml",
+        2,
+        "job.toml and other.toml are both config files",
+    ),
+    (
+        "tapeloop run",
+        2,
+        "no input is given (fix: name files or folders: tapeloop run structures/",
+    ),
+    (
+        "tapeloop run nowhere/ -o new",
+        1,
+        "nowhere: no such file or folder",
+    ),
+    (
+        "tapeloop run empty/ -o new",
+        1,
+        "empty: no structure file is found here",
+    ),
+    (
+        "tapeloop run 'sets/*.cif' -o new",
+        1,
+        "sets: no such file or folder",
+    ),
+    (
+        "tapeloop run @list.txt -o new",
+        1,
+        "list.txt: no such file or folder",
+    ),
+    (
+        "tapeloop run 1ubo.pdb -o new --dry-run",
+        1,
+        "1ubo.pdb: no such file or folder",
+    ),
+    ("ls new", 2, "new"),
+    (
+        "tapeloop run 1ubi.mmtf -o binary",
+        1,
+        "this is MMTF, which cannot be read (fix: fetch",
+    ),
+    (
+        "tapeloop run set.tar.gz -o archive -q",
+        1,
+        "the archive is cut short",
+    ),
+    (
+        "tapeloop run https://files.rcsb.org/download/4hhb.cif.gz",
+        1,
+        "fetch the file: curl -O https://files.rcsb.org/download/4hhb.cif.gz",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o 1ubi.pdb",
+        2,
+        "1ubi.pdb: this is a file, and a folder is to be made here",
+    ),
+    // Options.
+    (
+        "tapeloop run 1ubi.pdb -o x --gpu",
+        2,
+        "tip: type --backend cuda",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --backend gpu",
+        2,
+        "(did you mean `cuda`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features phi",
+        2,
+        "a column of the feature `torsions`",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --format excel",
+        2,
+        "possible values: parquet, arrow, csv, json",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x.csv",
+        2,
+        "-o - --format csv > x.csv writes one file",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --dry-run",
+        0,
+        "compute 18 features",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --dry-run",
+        0,
+        "write the tables residues, chains and structures as parquet files to x",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --device cpu",
+        2,
+        "\"cpu\" names no device; for the CPU set backend = \"cpu\"",
+    ),
+    // The tables of contacts and ligands, and what is no feature.
+    (
+        "tapeloop run 1ubi.pdb -o x --features contacts",
+        2,
+        "set contacts.atom = \"ca\" or \"cb\"",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features ligands",
+        2,
+        "set ligands = \"keep\"",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features coordinates",
+        2,
+        "unknown name `coordinates` (a key, and no feature: coordinates = [\"ca\"])",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features ligand_dmin",
+        2,
+        "unknown name `ligand_dmin` (a column of the feature `ligands`: name that)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set contacts=ca",
+        2,
+        "`contacts` is a table, with the keys contacts.atom, contacts.cutoff",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set ligand=keep",
+        2,
+        "(did you mean `ligands`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set contacts.radius=8",
+        2,
+        "the table has the keys contacts.atom, contacts.cutoff",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set contacts.atoms=ca",
+        2,
+        "(did you mean `contacts.atom`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set ligands=true",
+        2,
+        "must be one of \"drop\", \"keep\", not a boolean",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set coordinates=calpha",
+        2,
+        "is not one of \"ca\", \"cb\", \"backbone\"",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set tables.written=contact",
+        2,
+        "there is no table \"contact\" (did you mean `contacts`?)",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --set 'tables.written=[\"residues\", \"contacts\"]'",
+        2,
+        "names contacts, a table without rows: there are contacts if contacts.atom is set",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --where 'ligand_dmin < 4'",
+        2,
+        "set ligands = \"keep\"; a list of features has to name `ligands` too",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o x --features rg --where 'sasa < 4'",
+        2,
+        "let `features` name `sasa`",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o - --set contacts.atom=ca --set tables.written=contacts | head -n 1",
+        0,
+        "res_index_i,res_index_j,distance",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o - --set 'tables.written=[\"chains\", \"structures\"]'",
+        2,
+        "standard output holds one table, and `tables.written` names chains and structures",
+    ),
+    (
+        "tapeloop 1ubi.pdb --where 'sasa > 0' --features sasa | head -n 1",
+        0,
+        "1ubi: ",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o both --set contacts.atom=cb --set ligands=keep && ls both",
+        0,
+        "contacts",
+    ),
+    (
+        "tapeloop run 1ubi.pdb -o both --set contacts.atom=cb --set ligands=keep -v 2>&1",
+        0,
+        "of parquet: residues, chains, structures, contacts and ligands)",
+    ),
+    // Other commands.
+    ("tapeloop features", 0, "contact_number"),
+    ("tapeloop features --json", 0, "\"name\": \"torsions\""),
+    (
+        "tapeloop features contacts",
+        0,
+        "settings  contacts.atom = \"none\"",
+    ),
+    (
+        "tapeloop features contact",
+        2,
+        "unknown name `contact` (did you mean `contacts`?)",
+    ),
+    (
+        "tapeloop graph 1ubi.pdb",
+        2,
+        "1ubi.pdb: this is no config file, and the command reads no structures",
+    ),
+    (
+        "tapeloop graph -o graph.svg",
+        2,
+        "tip: type > FILE: this command prints to standard output",
+    ),
+    (
+        "tapeloop bench nowhere/ -o bench-out",
+        1,
+        "nowhere: no such file or folder",
+    ),
+    ("ls bench-out", 2, "bench-out"),
+    (
+        "tapeloop bench --dry-run --workloads features",
+        2,
+        "the workloads features and files need structures",
+    ),
+    (
+        "tapeloop bench structures --dry-run --workloads features",
+        0,
+        "features ring graph",
+    ),
+    (
+        "tapeloop features --slots 4",
+        2,
+        "unexpected argument '--slots'",
+    ),
+    ("tapeloop doctor", 0, "auto"),
+    ("tapeloop doctor --json", 0, "\"label\": \"auto\""),
+    ("tapeloop devices --json", 0, "\"devices\""),
+    ("tapeloop completions bash", 0, "complete -F _tapeloop"),
+    (
+        "mkdir man && tapeloop man man && ls man",
+        0,
+        "tapeloop-run.1",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb sasa -o painted.pdb && head -n 1 painted.pdb",
+        0,
+        "HEADER",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb sasa -o painted.pdb",
+        2,
+        "the file exists",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb sasa other.pdb",
+        2,
+        "tip: type -o other.pdb",
+    ),
+    ("tapeloop paint 1ubi.pdb sasa -o - | head -n 1", 0, "HEADER"),
+    (
+        "tapeloop paint structures sasa -o -",
+        2,
+        "standard output holds one file",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb ligand_dmin -o ligand.pdb",
+        2,
+        "set ligands = \"keep\"",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb wcn -o wcn.pdb --verbose 2>&1",
+        0,
+        "1ubi.pdb -> wcn.pdb: wcn at ",
+    ),
+    (
+        "head -c 32470 1ubi.pdb > cut.pdb; tapeloop cut.pdb --features rg 2>&1 | grep warning",
+        0,
+        "may be cut short",
+    ),
+    // Windows programs write CRLF, and some a byte order mark; inputs and lists may have both.
+    (
+        r"sed 's/$/\r/' 1ubi.pdb > crlf.pdb; tapeloop crlf.pdb --features rg",
+        0,
+        "crlf: 76 residues in 1 chain, 602 atoms",
+    ),
+    (
+        r"printf '\357\273\2771ubi.pdb\r\n' > list.txt; tapeloop @list.txt --features rg",
+        0,
+        "1ubi: 76 residues",
+    ),
+    (
+        r"(printf '\357\273\277'; sed 's/$/\r/' job.toml) > crlf.toml; tapeloop crlf.toml",
+        0,
+        "",
+    ),
+    (
+        "tapeloop paint 1ubi.pdb torsions -o y.pdb",
+        2,
+        "name one of its columns: phi, psi, omega",
+    ),
+];
