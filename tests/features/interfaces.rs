@@ -369,8 +369,10 @@ fn a_structure_that_outgrows_its_room_runs_again_by_itself() {
         s.chains = vec![Chain::default(); count];
         s.loose.clear();
         let of_rows = *s.atom_start.last().unwrap() as usize;
-        (s.xyz.truncate(of_rows), s.element.truncate(of_rows));
-        (s.class.truncate(of_rows), s.b_factor.truncate(of_rows));
+        s.xyz.truncate(of_rows);
+        s.element.truncate(of_rows);
+        s.class.truncate(of_rows);
+        s.b_factor.truncate(of_rows);
         for (index, residue) in s.residues.iter_mut().enumerate() {
             residue.chain = index as u32;
         }

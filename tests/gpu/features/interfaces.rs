@@ -1,7 +1,7 @@
 //! The table of interfaces, on the GPU and on the CPU.
 
 use super::*;
-use tapeloop::features::Interfaces;
+use tapeloop::features::{Interfaces, Setting};
 use tapeloop::structure::Chain;
 
 /// Interfaces alone, and with the features whose launches they share; with other distances too.
@@ -24,6 +24,18 @@ pub(super) fn configs() -> [FeatureConfig; 3] {
         config.sasa.probe = Cutoff::from_angstrom(probe).unwrap();
         config
     })
+}
+
+/// Lets every feature that looks at neighbours leave other chains out.
+pub(super) fn leave_other_chains_out(features: &mut FeatureConfig) {
+    for &name in FeatureName::ALL {
+        for (key, _) in features.settings(name) {
+            if key.ends_with(".chains") {
+                let own = Setting::Choice("own", &["all", "own"]);
+                features.set(name, key, &own).unwrap();
+            }
+        }
+    }
 }
 
 /// The structure with stretches of `stretch` residues in so many chains by turns.
