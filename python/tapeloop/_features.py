@@ -67,9 +67,9 @@ class Features:
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
-                ``contacts.atom``), ``hydrogen_bonds`` (with ``hydrogen_bonds.table``),
-                ``ligands`` (with ``ligands="keep"``), ``interfaces`` (with ``interfaces=True``) or
-                ``variants``.
+                ``contacts.atom``), ``hydrogen_bonds`` (with ``hydrogen_bonds=True``),
+                ``ligands`` (with ``ligands="keep"``), ``interfaces`` (with
+                ``interfaces=True``) or ``variants``.
 
         Yields:
             Record batches of some ten thousand rows, in the order of the inputs.

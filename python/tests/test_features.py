@@ -23,7 +23,7 @@ def rows(table, leave_out=("source", "structure")):
 def test_tables_have_what_the_program_writes(some, tmp_path):
     names = ["residues", "chains", "structures", "contacts", "hydrogen_bonds"]
     contacts = {"atom": "any", "nearest": 12}
-    settings = {"backend": "cpu", "contacts": contacts, "hydrogen_bonds": {"table": True}}
+    settings = {"backend": "cpu", "contacts": contacts, "hydrogen_bonds": True}
     tables = tapeloop.tables(some, names=names, **settings)
     record = tapeloop.run(inputs=some, output=tmp_path / "out", **settings)
     assert record["state"] == "finished"

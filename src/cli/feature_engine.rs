@@ -251,8 +251,8 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
         if !has_rows[index] {
             let error = Error::config(format!("the table {name:?} has no rows"));
             return Err(error.fix(format!(
-                "{TABLES_WITH_ROWS}; a list of features has to name contacts, hydrogen_bonds, \
-                 ligands and interfaces too; tables.written may leave others out"
+                "{TABLES_WITH_ROWS}; a list of features has to name contacts, hydrogen_bonds, ligands \
+                 and interfaces too; tables.written may leave others out"
             )));
         }
     }

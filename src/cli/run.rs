@@ -459,16 +459,16 @@ pub(super) fn row_filter(plan: &Plan) -> Option<RowFilter> {
 /// The columns' statistics, without a judgement of columns of chosen residues, pairs, ligands,
 /// interfaces and variants: it is no surprise that these have one value, or none.
 fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+    const CHOSEN: [&str; 5] = [
+        "contacts",
+        "hydrogen_bonds",
+        "ligands",
+        "interfaces",
+        "variants",
+    ];
     let are_chosen = |table| match table {
         "residues" => plan.config.condition.is_some(),
-        table => [
-            "contacts",
-            "hydrogen_bonds",
-            "ligands",
-            "interfaces",
-            "variants",
-        ]
-        .contains(&table),
+        table => CHOSEN.contains(&table),
     };
     let chosen = columns.iter_mut().filter(|it| are_chosen(it.table));
     chosen.for_each(|column| column.idle_when = None);

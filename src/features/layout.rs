@@ -16,8 +16,8 @@ pub(super) const STRUCTURES: usize = 2;
 pub(super) const TILES: usize = 3;
 pub(super) const CHAINS: usize = 4;
 pub(super) const CELLS: usize = 5;
-/// Units of room for what a structure has in a number that follows from the data, as rows of pairs: a
-/// unit has room for a fixed number of each.
+/// Units of room for what a structure has in a number that follows from the data, as pairs of
+/// residues: a unit has room for a fixed number of each.
 pub(super) const PAIR_ROOM: usize = 6;
 pub(super) const LIGANDS: usize = 7;
 pub(super) const AXES: [&str; 8] = [

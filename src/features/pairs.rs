@@ -8,7 +8,7 @@ use super::kernels::{Twin, pair_ends};
 use super::layout::{PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use super::results::ResultBuffer;
-use super::table::{PairRows, SharedColumns, Values, place_of};
+use super::table::{SharedColumns, SizedRows, Values};
 use crate::record::Buffer;
 use crate::workload::{Extent, ReadViews};
 use std::ops::Range;
@@ -140,13 +140,13 @@ impl PairTable {
         2 + self.reals.len()
     }
 
-    /// The units of room that a structure needs, if they are more than its extent has.
+    /// The extent that a structure needs for its pairs, if it is larger than its own.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
         at: Extent,
         extent: Extent,
-    ) -> Option<u32> {
+    ) -> Option<Extent> {
         let PairsOf::Room {
             ends,
             rows_per_unit,
@@ -157,7 +157,7 @@ impl PairTable {
         let last = at[RESIDUES] as usize + (extent[RESIDUES] as usize).checked_sub(1)?;
         let rows = views.get(ends)[last] as usize;
         let units = u32::try_from(rows.div_ceil(rows_per_unit)).unwrap_or(u32::MAX);
-        (units > extent[PAIR_ROOM]).then_some(units)
+        (units > extent[PAIR_ROOM]).then(|| extent.with(PAIR_ROOM, units))
     }
 
     /// Reads the rows of the items, the parts of a batch by their starts and lengths, into the
@@ -166,7 +166,7 @@ impl PairTable {
         &self,
         views: &ReadViews<'_>,
         items: &[(Extent, Extent)],
-        rows: &mut [PairRows],
+        rows: &mut [SizedRows],
         columns: &mut SharedColumns,
     ) {
         let mut pairs = Pairs {
@@ -174,11 +174,14 @@ impl PairTable {
             second: Vec::new(),
             reals: vec![Vec::new(); self.reals.len()],
         };
-        let place = place_of(self.table);
         for (&(at, extent), rows) in items.iter().zip(rows) {
             let start = pairs.first.len();
             self.read_item(views, at, extent, &mut pairs);
-            rows[place] = start..pairs.first.len();
+            let own = start..pairs.first.len();
+            match self.table {
+                TableName::Contacts => rows.contacts = own,
+                _ => rows.hydrogen_bonds = own,
+            }
         }
         let reals = pairs.reals.into_iter().map(Values::Real);
         let residues = [pairs.first, pairs.second].map(Values::Count);

@@ -7,13 +7,13 @@ use super::inputs::Inputs;
 use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, PAIR_ROOM, RESIDUES, ResidueSpan,
-    STRUCTURES, SideChain, StructureSpan, TILES, Tile,
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, RESIDUES, ResidueSpan, STRUCTURES,
+    SideChain, StructureSpan, TILES, Tile,
 };
 use super::pairs::PairTable;
 use super::reals::Reals;
 use super::results::{ResultBuffer, ResultColumn};
-use super::table::{PairRows, SharedColumns, place_of};
+use super::table::{SharedColumns, SizedRows};
 use crate::error::Result;
 use crate::record::DeviceInfo;
 use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
@@ -33,13 +33,13 @@ pub struct FeatureBuffers {
 
 impl FeatureBuffers {
     /// The columns of all rows that the views span, and for each of `items`, the parts of a batch by
-    /// their starts and lengths, its rows of pairs.
+    /// their starts and lengths, its rows of tables whose length follows from the data.
     pub(super) fn read(
         &self,
         views: &ReadViews<'_>,
         items: &[(Extent, Extent)],
         pool: Option<&ThreadPool>,
-    ) -> (SharedColumns, Vec<PairRows>) {
+    ) -> (SharedColumns, Vec<SizedRows>) {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
@@ -49,22 +49,22 @@ impl FeatureBuffers {
         for (table, values) in columns {
             shared.0[table as usize].push(values);
         }
-        let mut rows = vec![PairRows::default(); items.len()];
+        let mut rows = vec![SizedRows::default(); items.len()];
         for pairs in &self.pairs {
             pairs.read(views, items, &mut rows, &mut shared);
         }
         if let Some(buffers) = self.interfaces {
             let mut columns = InterfaceColumns::default();
-            let place = place_of(TableName::Interfaces);
             for (rows, &(at, extent)) in rows.iter_mut().zip(items) {
-                rows[place] = buffers.read(views, at, extent, &mut columns);
+                rows.interfaces = buffers.read(views, at, extent, &mut columns);
             }
             shared.0[TableName::Interfaces as usize] = columns.into_values();
         }
         (shared, rows)
     }
 
-    /// The extent that a structure needs for its rows of pairs, if it is larger than its own.
+    /// The extent that a structure needs for the rows of tables whose length follows from the data,
+    /// if it is larger than its own.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
@@ -73,9 +73,9 @@ impl FeatureBuffers {
     ) -> Option<Extent> {
         let pairs = self.pairs.iter();
         let pairs = pairs.filter_map(|pairs| pairs.outgrown(views, at, extent));
-        let interfaces = self.interfaces.iter();
-        let interfaces = interfaces.filter_map(|buffers| buffers.outgrown(views, at, extent));
-        Some(extent.with(PAIR_ROOM, pairs.chain(interfaces).max()?))
+        let interfaces = self.interfaces.as_ref();
+        let interfaces = interfaces.and_then(|buffers| buffers.outgrown(views, at, extent));
+        pairs.chain(interfaces).reduce(Extent::max)
     }
 }
 

@@ -37,22 +37,6 @@ pub(crate) enum Values {
     Real(Vec<f32>),
 }
 
-/// The tables with a row for each pair of residues or of chains.
-const PAIR_TABLES: [TableName; 3] = [
-    TableName::Contacts,
-    TableName::HydrogenBonds,
-    TableName::Interfaces,
-];
-
-/// A structure's rows of each of [`PAIR_TABLES`].
-pub(super) type PairRows = [Range<usize>; PAIR_TABLES.len()];
-
-/// The place of a table of pairs among [`PAIR_TABLES`].
-pub(super) fn place_of(table: TableName) -> usize {
-    let place = PAIR_TABLES.iter().position(|own| *own == table);
-    place.expect("it is a table of pairs")
-}
-
 impl TableName {
     /// All tables.
     pub const ALL: [TableName; 7] = [
@@ -77,20 +61,31 @@ impl TableName {
     }
 }
 
+/// A structure's rows of the tables whose length follows from the data.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SizedRows {
+    pub(super) contacts: Range<usize>,
+    pub(super) hydrogen_bonds: Range<usize>,
+    pub(super) interfaces: Range<usize>,
+}
+
 impl FeatureTable {
-    /// The rows of the structure that spans `extent` from `at` on, and has these rows of pairs.
+    /// The rows of the structure that spans `extent` from `at` on, and has these rows of the tables
+    /// whose length follows from the data.
     pub(super) fn new(
         columns: Arc<SharedColumns>,
         at: Extent,
         extent: Extent,
-        pairs: PairRows,
+        sized: SizedRows,
     ) -> Self {
-        let rows = TableName::ALL.map(|table| {
-            if let Some(at) = PAIR_TABLES.iter().position(|own| *own == table) {
-                return pairs[at].clone();
+        let rows = TableName::ALL.map(|table| match table {
+            TableName::Contacts => sized.contacts.clone(),
+            TableName::HydrogenBonds => sized.hydrogen_bonds.clone(),
+            TableName::Interfaces => sized.interfaces.clone(),
+            _ => {
+                let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
+                start..start + rows
             }
-            let (start, rows) = (at[table.axis()] as usize, extent[table.axis()] as usize);
-            start..start + rows
         });
         FeatureTable { columns, rows }
     }
@@ -193,8 +188,8 @@ mod tests {
         vec![Values::Real(vec![650.0])]
     }
 
-    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, with
-    /// 0, 2 and 1 hydrogen bonds, and with 0, 1 and 0 interfaces.
+    /// Three structures of 3, 2 and 0 residues, of 1, 2 and 0 chains, with 2, 1 and 0 contacts, 0, 2
+    /// and 1 hydrogen bonds, and 0, 1 and 0 interfaces.
     fn batch() -> [FeatureTable; 3] {
         let columns = Arc::new(SharedColumns([
             vec![
@@ -208,16 +203,21 @@ mod tests {
             Vec::new(),
             interfaces(),
         ]));
+        let rows = |contacts, hydrogen_bonds, interfaces| SizedRows {
+            contacts,
+            hydrogen_bonds,
+            interfaces,
+        };
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
             FeatureTable::new(
                 Arc::clone(&columns),
                 extent(0, 0, 0),
                 first,
-                [0..2, 0..0, 0..0],
+                rows(0..2, 0..0, 0..0),
             ),
-            FeatureTable::new(Arc::clone(&columns), first, second, [2..3, 0..2, 0..1]),
-            FeatureTable::new(columns, extent(5, 3, 2), third, [3..3, 2..3, 1..1]),
+            FeatureTable::new(Arc::clone(&columns), first, second, rows(2..3, 0..2, 0..1)),
+            FeatureTable::new(columns, extent(5, 3, 2), third, rows(3..3, 2..3, 1..1)),
         ]
     }
 

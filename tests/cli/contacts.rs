@@ -198,10 +198,10 @@ fn tables_that_settings_leave_out_say_what_to_set() {
             r#"tables.written=["contacts"]"#,
             "there are contacts if contacts.atom is set",
         ),
-        (r#"features=["hydrogen_bonds"]"#, "set hydrogen_bonds.table"),
+        (r#"features=["hydrogen_bonds"]"#, "set hydrogen_bonds"),
         (
             r#"tables.written=["hydrogen_bonds"]"#,
-            "hydrogen bonds if hydrogen_bonds.table is true",
+            "hydrogen bonds if `hydrogen_bonds` is true",
         ),
         ("contacts.nearest=65", "0 to 64"),
     ] {
@@ -224,7 +224,7 @@ fn run_pairs(format: &str, out: &Path, more: &[&str]) {
         "--set",
         "contacts.nearest=7",
         "--set",
-        "hydrogen_bonds.table=true",
+        "hydrogen_bonds=true",
     ];
     run_as(format, out, &[&start[..], more].concat());
 }

@@ -261,7 +261,7 @@ fn fused_launches_compute_the_same() {
         };
         features.cluster.select = vec!["A".to_owned(), "L".to_owned()];
         features.ligands.keep = true;
-        features.hydrogen_bonds.table = true;
+        features.hydrogen_bonds.keep = true;
         features.contacts.point = ContactPoint::Any;
         compute_with(features, &structures, &config, 2)
     };

@@ -68,7 +68,7 @@ fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     features.ligands.keep = true;
-    features.hydrogen_bonds.table = true;
+    features.hydrogen_bonds.keep = true;
     features
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn every_feature() -> FeatureConfig {
             point: ContactPoint::Ca,
             ..Contacts::default()
         },
-        hydrogen_bonds: HydrogenBonds { table: true },
+        hydrogen_bonds: HydrogenBonds { keep: true },
         interfaces: Interfaces { keep: true },
         ligands: Ligands {
             keep: true,

@@ -63,7 +63,7 @@ pub(in crate::cli) const TABLES: [(RowKind, &str); 8] = [
 
 /// When the tables have rows that not every run has.
 pub(in crate::cli) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
-     hydrogen bonds if hydrogen_bonds.table is true, ligands if `ligands` is \"keep\", interfaces if \
+     hydrogen bonds if `hydrogen_bonds` is true, ligands if `ligands` is \"keep\", interfaces if \
      `interfaces` is true, and variants if a table of annotations has a column `variant`";
 
 /// The columns of annotations that the tables get.

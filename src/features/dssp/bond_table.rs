@@ -7,6 +7,7 @@ use super::super::kernels::{Twin, bond_degrees, bond_rows};
 use super::super::layout::{RESIDUES, StructureSpan};
 use super::super::pairs::listed_rows;
 use super::super::recorder::FeatureRecorder;
+use super::amide_hydrogens;
 use super::hydrogen_bonds::{Acceptors, Inputs, Peptides};
 use crate::error::Result;
 use rayon::prelude::*;
@@ -18,36 +19,36 @@ const ROWS_PER_UNIT: usize = 2;
 /// Settings of the table of hydrogen bonds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HydrogenBonds {
-    /// Whether there is a table of them.
-    pub table: bool,
+    /// Whether there is a table of hydrogen bonds. If not, the feature has no columns.
+    pub keep: bool,
 }
 
 impl Feature for HydrogenBonds {
     fn about(&self) -> About {
         About {
-            summary: "A table of the hydrogen bonds of the backbone; only where \
-                      hydrogen_bonds.table is true.",
-            formula: "all pairs of an N-H and a C=O of the model, whatever dssp.chains, with \
-                      E < -0.5 kcal/mol, E and what may take part as in dssp; ss8 is made of the best two of each N-H",
+            summary: "A table of the hydrogen bonds of the backbone; only with \
+                      `hydrogen_bonds = true`.",
+            formula: "all pairs of an N-H and a C=O of the model with E < -0.5 kcal/mol, E and \
+                      what may take part as in dssp; ss8 is made of the best two of each N-H",
             source: "Kabsch and Sander 1983, Biopolymers 22:2577",
             needs: &[],
         }
     }
 
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("hydrogen_bonds.table", Setting::Flag(self.table))]
+        vec![("hydrogen_bonds", Setting::Flag(self.keep))]
     }
 
     fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
         match (key, value) {
-            ("hydrogen_bonds.table", Setting::Flag(table)) => self.table = *table,
+            ("hydrogen_bonds", Setting::Flag(keep)) => self.keep = *keep,
             _ => return Err(unknown(key)),
         }
         Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        if !self.table {
+        if !self.keep {
             return Vec::new();
         }
         let index = |name: &str, atoms: &str| {
@@ -66,10 +67,10 @@ impl Feature for HydrogenBonds {
     }
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
-        if !self.table {
+        if !self.keep {
             return;
         }
-        let (ca, cells, hydrogens) = (r.ca(), r.ca_cells(), r.hydrogens());
+        let (ca, cells, hydrogens) = (r.ca(), r.ca_cells(), amide_hydrogens(r));
         let degrees = r.device::<i32>("bond_degrees", RESIDUES, 1);
         let args = bond_degrees::Args {
             header: r.header(),

@@ -151,30 +151,19 @@ impl Inputs<'_> {
         let mut best = vec![[BestBonds::NONE; 2]; rows.len()];
         dispatch!(simd::level(), simd => {
             let (mut search, mut side) = (Search::default(), Side::default());
-            let mut of_chain = Vec::new();
             for own in rows.clone() {
                 if self.peptides.hydrogens[own][3] == INCOMPLETE {
                     continue;
                 }
                 let near = self.near(simd, &mut search, own, rows.start..own);
-                let near = match self.own_chain {
-                    true => {
-                        let chain = |residue: i32| self.residues[residue as usize].chain;
-                        let same = near.iter().filter(|&&it| chain(it) == chain(own as i32));
-                        of_chain.clear();
-                        of_chain.extend(same);
-                        &of_chain
-                    }
-                    false => near,
-                };
                 add_bonds(simd, self.peptides, own, near, &mut side, rows.start, &mut best);
             }
         });
         best
     }
 
-    /// The residues whose C-alphas are within reach of a residue's, without those in `done`, which
-    /// ends with the residue.
+    /// The residues that a residue may be bonded to, whose C-alphas are within reach, without those
+    /// in `done`, which ends with the residue.
     #[inline(always)]
     fn near<'a, S: Simd>(
         &self,
@@ -185,11 +174,23 @@ impl Inputs<'_> {
     ) -> &'a [i32] {
         let (structure, point) = (self.structure(own), self.atoms[own].position.into());
         search.begin(&self.cells, &structure.residue_grid, point);
-        if is_followed(simd, &self.cells, structure) {
+        let mut count = if is_followed(simd, &self.cells, structure) {
             search.find::<_, true>(simd, &self.cells, point, done)
         } else {
             search.find::<_, false>(simd, &self.cells, point, done)
+        };
+        if self.own_chain {
+            let chain = |residue: i32| self.residues[residue as usize].chain;
+            let found = count;
+            count = 0;
+            for at in 0..found {
+                if chain(search.near[at]) == chain(own as i32) {
+                    search.near[count] = search.near[at];
+                    count += 1;
+                }
+            }
         }
+        &search.near[..count]
     }
 }
 
@@ -266,8 +267,9 @@ impl Search {
             .resize(self.near.len().max(candidates + LANES_MAX), 0);
     }
 
-    /// The residues whose C-alphas are within reach, without the residue itself, `done.end`, and
-    /// those in `done`. `WHOLE` says that whole vectors may be loaded.
+    /// Puts the residues whose C-alphas are within reach into `near`, and returns their number. The
+    /// residue itself, `done.end`, and those in `done` are left out. `WHOLE` says that whole vectors
+    /// may be loaded.
     #[inline(always)]
     fn find<S: Simd, const WHOLE: bool>(
         &mut self,
@@ -275,7 +277,7 @@ impl Search {
         cells: &Cells<'_>,
         [x, y, z]: [i32; 3],
         done: Range<usize>,
-    ) -> &[i32] {
+    ) -> usize {
         let sources: &[i32] = cast_slice(cells.source);
         let (first, own) = (done.start as i32, done.end as i32);
         let load = |values: &[i32], at: usize, lanes: usize| match WHOLE {
@@ -298,7 +300,7 @@ impl Search {
                 len += found.to_bitmask().count_ones() as usize;
             }
         }
-        &self.near[..len]
+        len
     }
 }
 

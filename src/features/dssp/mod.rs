@@ -47,6 +47,26 @@ const STATES: &[&str] = &["H", "E", "B", "G", "I", "T", "S", "P", "-"];
 /// The texts of `ss3`, in the kernel's order.
 const CLASSES: &[&str] = &["H", "E", "C"];
 
+/// The amide hydrogen of each residue, which features share.
+#[derive(Clone, Copy)]
+struct AmideHydrogens(Buffer<Hydrogen>);
+
+/// The amide hydrogen of each residue, `[residues]`.
+pub(super) fn amide_hydrogens(r: &mut FeatureRecorder<'_>) -> Buffer<Hydrogen> {
+    if let Some(AmideHydrogens(hydrogens)) = r.shared() {
+        return hydrogens;
+    }
+    let hydrogens = r.device("hydrogens", RESIDUES, 1);
+    let args = kernels::amide_hydrogens::Args {
+        header: r.header(),
+        residues: r.residues(),
+        backbone: r.backbone(),
+        hydrogens,
+    };
+    r.launch_threads(RESIDUES, args);
+    r.share(AmideHydrogens(hydrogens)).0
+}
+
 impl Feature for Dssp {
     fn about(&self) -> About {
         About {
@@ -149,13 +169,13 @@ impl Feature for Dssp {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
         let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
+        let hydrogens = amide_hydrogens(r);
         let bridges = r.device("bridges", RESIDUES, 1);
         let marks = r.zeros("ladder_marks", RESIDUES, 1);
         let states = r.results::<i32>(TableName::Residues, "secondary_structure", 2);
         let partners = r.results::<i32>(TableName::Residues, "bond_partners", 4);
         let energies = r.results::<f32>(TableName::Residues, "bond_energies", 4);
         let is_v4 = u32::from(self.version == DsspVersion::V4);
-        let hydrogens = r.hydrogens();
 
         let args = kernels::hydrogen_bonds::Args {
             header,
@@ -208,27 +228,5 @@ impl Feature for Dssp {
             r.column(energies, which);
         }
         summary::fractions(r, "class_fractions", states);
-    }
-}
-
-/// The amide hydrogen of each residue, which features share.
-#[derive(Clone, Copy)]
-struct Hydrogens(Buffer<Hydrogen>);
-
-impl FeatureRecorder<'_> {
-    /// The amide hydrogen of each residue, `[residues]`.
-    pub(super) fn hydrogens(&mut self) -> Buffer<Hydrogen> {
-        if let Some(Hydrogens(hydrogens)) = self.shared() {
-            return hydrogens;
-        }
-        let hydrogens = self.device("hydrogens", RESIDUES, 1);
-        let args = kernels::amide_hydrogens::Args {
-            header: self.header(),
-            residues: self.residues(),
-            backbone: self.backbone(),
-            hydrogens,
-        };
-        self.launch_threads(RESIDUES, args);
-        self.share(Hydrogens(hydrogens)).0
     }
 }

@@ -9,6 +9,7 @@ mod partners;
 mod rows;
 
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::dssp::amide_hydrogens;
 use super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
 use super::feature::{About, Feature, Setting, unknown};
 use super::interface::{Interface, chain_ranges};
@@ -224,7 +225,7 @@ impl Feature for Interfaces {
             points,
         };
         r.launch_blocks(CHAINS, args);
-        let (hydrogens, backbone) = (r.hydrogens(), r.backbone());
+        let (hydrogens, backbone) = (amide_hydrogens(r), r.backbone());
         let args = interface_bonds::Args {
             header,
             structures,

@@ -25,13 +25,13 @@ pub(in super::super) struct InterfaceBuffers {
 }
 
 impl InterfaceBuffers {
-    /// The units of room that a structure needs, if they are more than its extent has.
+    /// The extent that a structure needs for its interfaces, if it is larger than its own.
     pub(in super::super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
         at: Extent,
         extent: Extent,
-    ) -> Option<u32> {
+    ) -> Option<Extent> {
         let [partners, interfaces] = self.totals_of(views, at);
         let own = extent[PAIR_ROOM] as usize;
         // The interfaces are not known unless the partners had room. There are at most half as many,
@@ -41,7 +41,7 @@ impl InterfaceBuffers {
             false => interfaces.div_ceil(INTERFACES_PER_UNIT),
         };
         let units = u32::try_from(needed).unwrap_or(u32::MAX);
-        (needed > own).then_some(units)
+        (needed > own).then(|| extent.with(PAIR_ROOM, units))
     }
 
     /// Adds the rows of a structure to `columns`, and returns where they are. None if they have

@@ -19,8 +19,8 @@ fn with_table(features: &[FeatureName]) -> FeatureConfig {
         ..config(DsspVersion::V2)
     };
     let (name, table) = (FeatureName::HydrogenBonds, Setting::Flag(true));
-    config.set(name, "hydrogen_bonds.table", &table).unwrap();
-    assert_eq!(config.settings(name), [("hydrogen_bonds.table", table)]);
+    config.set(name, "hydrogen_bonds", &table).unwrap();
+    assert_eq!(config.settings(name), [("hydrogen_bonds", table)]);
     config
 }
 
@@ -137,5 +137,5 @@ fn without_the_table_there_is_nothing_to_compute() {
         error.contains("hydrogen_bonds has nothing to compute"),
         "{error}"
     );
-    assert!(error.contains("set hydrogen_bonds.table"), "{error}");
+    assert!(error.contains("set hydrogen_bonds"), "{error}");
 }

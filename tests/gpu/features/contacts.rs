@@ -29,7 +29,7 @@ pub(super) fn configs() -> [FeatureConfig; 7] {
         config.contacts.point = point;
         config.contacts.nearest = nearest;
         config.contacts.own_chain = own_chain;
-        config.hydrogen_bonds.table = true;
+        config.hydrogen_bonds.keep = true;
         config
     })
 }
