@@ -18,63 +18,56 @@
 
 #[cfg(loom)]
 use loom::sync::atomic::AtomicU64;
-use std::ops::Deref;
 #[cfg(not(loom))]
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
-/// The words that a loop shares with the host. The host's and the device's are in cache lines of
-/// their own. The device code of the CUDA backend has the same layout.
-#[derive(Default)]
-#[repr(C)]
-pub(crate) struct LoopWords {
-    host: HostWords,
-    device: DeviceWords,
+/// A word that a loop shares with the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Written by the host: the number of the last batch.
+    Ring,
+    /// Written by the host: not zero if the loop is to park at the end of its batch.
+    Stop,
+    /// Written by the loop: the number of the last batch that is done.
+    Done,
+    /// Written by the loop: the number of the last batch before it parked.
+    Parked,
 }
 
-/// Written by the host, and read by the device at once.
-#[derive(Default)]
-#[repr(C, align(128))]
-struct HostWords {
-    /// The number of the last batch.
-    ring: AtomicU64,
-    /// Not zero if the loop is to park at the end of its batch.
-    stop: AtomicU64,
-}
+/// The host's access to the words of one loop, which are 0 at first.
+pub(crate) trait Words {
+    fn load(&self, word: Word, order: Ordering) -> u64;
 
-/// Written by the device.
-#[derive(Default)]
-#[repr(C, align(128))]
-struct DeviceWords {
-    /// The number of the last batch that is done.
-    done: AtomicU64,
-    /// The number of the last batch before the loop parked.
-    parked: AtomicU64,
+    fn store(&self, word: Word, value: u64, order: Ordering);
+
+    /// Whether the device is lost: nothing writes the words any more.
+    fn is_lost(&self) -> bool;
 }
 
 /// A loop, as the host's threads see it. One thread rings and launches it.
-pub(crate) struct Doorbell<M> {
-    words: M,
+pub(crate) struct Doorbell<W> {
+    words: W,
     /// The first batch since the last launch; 0 before the first one.
     launched: AtomicU64,
 }
 
-impl<M: Deref<Target = LoopWords>> Doorbell<M> {
+impl<W: Words> Doorbell<W> {
     /// A loop that was not launched yet. `words` are new.
-    pub(crate) fn new(words: M) -> Self {
+    pub(crate) fn new(words: W) -> Self {
         Doorbell {
             words,
             launched: AtomicU64::default(),
         }
     }
 
-    pub(crate) fn words(&self) -> &M {
+    pub(crate) fn words(&self) -> &W {
         &self.words
     }
 
     /// Gives a batch to the loop, whose data was written. Numbers ascend by one.
     pub(crate) fn ring(&self, batch: u64) {
-        self.words.host.ring.store(batch, Release);
+        self.words.store(Word::Ring, batch, Release);
     }
 
     /// Notes a launch for this batch. Until the loop has parked it may not be launched again.
@@ -84,38 +77,24 @@ impl<M: Deref<Target = LoopWords>> Doorbell<M> {
 
     /// Whether the loop was launched and has not parked.
     pub(crate) fn runs(&self) -> bool {
-        self.words.device.parked.load(Acquire) < self.launched.load(Relaxed)
+        self.words.load(Word::Parked, Acquire) < self.launched.load(Relaxed)
     }
 
     /// Whether the loop parked before it took this batch, and must be launched for it.
     pub(crate) fn needs_launch(&self, batch: u64) -> bool {
         // A loop may run the batch and park between two looks of the host.
-        let parked = self.words.device.parked.load(Acquire);
+        let parked = self.words.load(Word::Parked, Acquire);
         self.launched.load(Relaxed) <= parked && parked < batch
     }
 
     /// Whether the last batch is done: the host sees its results.
     pub(crate) fn is_done(&self, batch: u64) -> bool {
-        self.words.device.done.load(Acquire) == batch
+        self.words.load(Word::Done, Acquire) == batch
     }
 
     /// Makes the loop park at the end of its batch, or at once, until this is taken back.
     pub(crate) fn stop(&self, stop: bool) {
-        self.words.host.stop.store(stop.into(), Relaxed);
-    }
-}
-
-/// What the device does, for tests.
-#[cfg(all(test, not(loom)))]
-impl LoopWords {
-    /// Ends the batch, and the loop.
-    pub(crate) fn end(&self, batch: u64) {
-        self.device.done.store(batch, Release);
-        self.device.parked.store(batch, Release);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.host.stop.load(Relaxed) != 0
+        self.words.store(Word::Stop, stop.into(), Relaxed);
     }
 }
 
@@ -125,7 +104,7 @@ impl LoopWords {
 mod tests {
     use super::*;
     use loom::sync::Arc;
-    use loom::sync::atomic::{Ordering, fence};
+    use loom::sync::atomic::fence;
     use loom::thread::{JoinHandle, spawn, yield_now};
 
     /// A mistake that the model must find.
@@ -146,8 +125,25 @@ mod tests {
         LaunchesTwice,
     }
 
+    #[derive(Default)]
+    struct ModelWords([AtomicU64; 4]);
+
+    impl Words for ModelWords {
+        fn load(&self, word: Word, order: Ordering) -> u64 {
+            self.0[word as usize].load(order)
+        }
+
+        fn store(&self, word: Word, value: u64, order: Ordering) {
+            self.0[word as usize].store(value, order);
+        }
+
+        fn is_lost(&self) -> bool {
+            false
+        }
+    }
+
     struct Memory {
-        bell: Doorbell<Box<LoopWords>>,
+        bell: Doorbell<ModelWords>,
         input: AtomicU64,
         output: AtomicU64,
         /// How often a batch was run.
@@ -164,37 +160,37 @@ mod tests {
 
     /// A launch of the loop, which looks `looks` times for the next batch before it parks.
     fn device(memory: &Memory, looks: usize, planted: Planted) {
-        let words = &**memory.bell.words();
+        let words = memory.bell.words();
         let acquire = || {
             if planted != Planted::NoAcquire {
                 fence(Ordering::Acquire);
             }
         };
-        let mut batch = words.host.ring.load(Ordering::Relaxed);
+        let mut batch = words.load(Word::Ring, Ordering::Relaxed);
         acquire();
         loop {
             if planted == Planted::DoneEarly {
-                words.device.done.store(batch, Ordering::Relaxed);
+                words.store(Word::Done, batch, Ordering::Relaxed);
             }
             run_batch(memory);
             fence(Ordering::Release);
-            words.device.done.store(batch, Ordering::Relaxed);
+            words.store(Word::Done, batch, Ordering::Relaxed);
             let mut next = batch;
             for look in 0..looks {
                 if look > 0 {
                     yield_now();
                 }
-                next = words.host.ring.load(Ordering::Relaxed);
-                if next != batch || words.host.stop.load(Ordering::Relaxed) != 0 {
+                next = words.load(Word::Ring, Ordering::Relaxed);
+                if next != batch || words.load(Word::Stop, Ordering::Relaxed) != 0 {
                     break;
                 }
             }
             if next == batch {
-                words.device.parked.store(batch, Ordering::Release);
+                words.store(Word::Parked, batch, Ordering::Release);
                 if planted != Planted::TakesAfterParking {
                     return;
                 }
-                next = words.host.ring.load(Ordering::Relaxed);
+                next = words.load(Word::Ring, Ordering::Relaxed);
                 if next == batch {
                     return;
                 }
@@ -211,7 +207,7 @@ mod tests {
         model.preemption_bound = Some(3);
         model.check(move || {
             let memory = Arc::new(Memory {
-                bell: Doorbell::new(Box::default()),
+                bell: Doorbell::new(ModelWords::default()),
                 input: AtomicU64::default(),
                 output: AtomicU64::default(),
                 runs: AtomicU64::default(),
@@ -231,8 +227,8 @@ mod tests {
                 memory.input.store(batch, Ordering::Relaxed);
                 match planted {
                     Planted::NoRelease => {
-                        let words = &**memory.bell.words();
-                        words.host.ring.store(batch, Ordering::Relaxed);
+                        let words = memory.bell.words();
+                        words.store(Word::Ring, batch, Ordering::Relaxed);
                     }
                     _ => memory.bell.ring(batch),
                 }

@@ -57,12 +57,12 @@ pub mod cuda;
 mod cuda_options;
 mod devices;
 pub mod doctor;
-#[cfg(any(feature = "cuda", all(test, loom)))]
 mod doorbell;
 pub(crate) mod edges;
 mod graphs;
 mod ids;
 mod layout;
+mod loops;
 mod op;
 mod select;
 pub mod sim;

@@ -136,6 +136,11 @@ fn without_timed_batches_nothing_is_timed() {
             let after = backend.driver_calls();
             assert_eq!(after.timings, before.timings, "{policy:?}");
             assert_eq!(after.graph_edits, before.graph_edits, "{policy:?}");
+            if policy.mode == Mode::Resident && !is_cpu {
+                // The loop is launched now and then.
+                assert_eq!(calls, 0);
+                continue;
+            }
             assert_eq!(after.submissions - before.submissions, calls, "{policy:?}");
             assert_eq!(device_slot.timestamps().unwrap(), [None; TIMESTAMPS]);
             // The extra calls of a timed batch are counted with the replay's.

@@ -18,6 +18,7 @@ mod engine;
 mod executor;
 mod fallbacks;
 mod faults;
+mod loops;
 mod pipeline;
 mod planted;
 mod recovery;

@@ -296,6 +296,10 @@ impl Walk<'_> {
         let same = kinds(&old) == kinds(&new)
             && (self.policy.build == Build::Capture || edges(&old) == edges(&new));
         match cheapest.max(least) {
+            // A loop on the device has a copy of the graph.
+            rung if rung > Rung::Unchanged && self.policy.mode == Mode::Resident => {
+                Rung::Instantiate
+            }
             Rung::Params => {
                 self.expected.params_nodes += changed as u64;
                 Rung::Params

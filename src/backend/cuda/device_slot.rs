@@ -184,8 +184,14 @@ impl CudaSlot {
         };
         let resident = self.graphs.get_mut(graph)?.resident();
         let done = resident.expect("a loop has its batch").is_done();
-        // An error that does not lose the context is that of a refused launch: no loop has the batch.
-        if !matches!(done, Ok(false)) && !self.context.is_lost() {
+        let is_over = match &done {
+            // Its results are there, even if another slot's work has lost the context since.
+            Ok(done) => *done,
+            // An error that does not lose the context is that of a refused launch: no loop has the
+            // batch.
+            Err(_) => !self.context.is_lost(),
+        };
+        if is_over {
             self.ringing = None;
             self.settle();
         }

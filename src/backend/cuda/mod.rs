@@ -33,7 +33,7 @@ mod format;
 mod graph;
 mod graph_node;
 mod graph_plan;
-mod loops;
+mod loop_words;
 mod memory;
 mod module;
 mod nvrtc;

@@ -7,11 +7,12 @@
 
 use super::context::Context;
 use super::graph::{Exec, Template};
-use super::loops::{CudaDoorbell, Loops, PinnedWords};
+use super::loop_words::{DEVICE_WORDS_OFFSET, PinnedWords, loops_of};
 use super::memory::DeviceMemory;
 use super::module::{Function, Functions};
 use super::stream::{Event, Stream};
-use crate::backend::{Call, Residency};
+use crate::backend::loops::LoopHandle;
+use crate::backend::{Call, Residency, host_ns};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::record::{Image, Kernel};
 use cudarc::driver::sys::{self, CUdevice_attribute};
@@ -33,9 +34,6 @@ pub(super) struct LoopArgs {
     condition: u64,
 }
 
-/// Where `LoopWords` has the words that the device writes.
-const DEVICE_WORDS_OFFSET: u64 = 128;
-
 /// The kernels of a loop: the one that takes the first batch, and the one at the end of each.
 fn kernels() -> &'static [Kernel; 2] {
     static KERNELS: OnceLock<[Kernel; 2]> = OnceLock::new();
@@ -54,20 +52,34 @@ fn kernels() -> &'static [Kernel; 2] {
     })
 }
 
-/// A graph on the device that waits for batches and replays them. One batch is in flight at a time.
-pub(super) struct ResidentLoop {
+/// The loop as a graph.
+struct LoopGraph {
     exec: Exec,
     /// A stream that only this loop uses.
     stream: Stream,
     /// Recorded after each launch; reached when the loop has ended.
     ended: Event,
+}
+
+impl LoopGraph {
+    /// # Safety
+    /// As [`ResidentLoop::ring`].
+    unsafe fn launch(&self) -> Result<()> {
+        // SAFETY: the caller's promise for the batch; the loop's own words live as long as the
+        // loop, whose `drop` waits for the launch.
+        unsafe { self.exec.launch(&self.stream)? };
+        // The loop runs: without the event nothing would show that it failed.
+        let recorded = self.ended.record(&self.stream);
+        recorded.map_err(|error| self.stream.context().lose(&error))
+    }
+}
+
+/// A graph on the device that waits for batches and replays them. One batch is in flight at a time.
+pub(super) struct ResidentLoop {
+    graph: LoopGraph,
     /// The number of the batch that runs.
     batch: Option<DeviceMemory>,
-    doorbell: Arc<CudaDoorbell>,
-    loops: &'static Loops,
-    residency: Residency,
-    /// The number of the last batch that was given to the loop.
-    rung: u64,
+    handle: LoopHandle<PinnedWords>,
     /// When the driver was last asked about the loop.
     checked_at: Instant,
 }
@@ -113,18 +125,16 @@ impl ResidentLoop {
             whole.instantiate()?
         };
         let (stream, ended) = (Stream::new(context)?, Event::new(context, false)?);
-        let doorbell = Arc::new(CudaDoorbell::new(words));
-        let loops = Loops::of(context.device.handle());
-        loops.add(&doorbell)?;
+        let loops = loops_of(context.device.handle());
+        let handle = LoopHandle::new(&loops, words, residency)?;
         Ok(ResidentLoop {
-            exec,
-            stream,
-            ended,
+            graph: LoopGraph {
+                exec,
+                stream,
+                ended,
+            },
             batch: Some(batch),
-            doorbell,
-            loops,
-            residency,
-            rung: 0,
+            handle,
             checked_at: Instant::now(),
         })
     }
@@ -135,29 +145,11 @@ impl ResidentLoop {
     /// The batch before is done. Until this one is, the memory that the graph accesses must live,
     /// and the host must keep off what it writes.
     pub(super) unsafe fn ring(&mut self) -> Result<()> {
-        let now = Instant::now();
-        self.rung += 1;
-        self.checked_at = now;
-        self.doorbell.ring(self.rung);
-        self.loops.stop_after(self.residency.busy, now);
-        self.launch_if_parked()
-    }
-
-    fn launch_if_parked(&mut self) -> Result<()> {
-        if !self.doorbell.needs_launch(self.rung) {
-            return Ok(());
-        }
-        let (exec, stream) = (&self.exec, &self.stream);
-        // SAFETY: `ring` has the caller's promise for the batch, and the loop's own words live as
-        // long as the loop, which `drop` waits for.
-        let launch = || unsafe { exec.launch(stream) };
-        let busy = self.residency.busy;
-        if self.loops.launch(&self.doorbell, self.rung, busy, launch)? {
-            // The loop runs: without the event nothing would show that it failed.
-            let recorded = self.ended.record(stream);
-            recorded.map_err(|error| stream.context().lose(&error))?;
-        }
-        Ok(())
+        self.checked_at = Instant::now();
+        let graph = &self.graph;
+        // SAFETY: the caller's promise.
+        let launch = || unsafe { graph.launch() };
+        self.handle.ring(host_ns(self.checked_at), launch)
     }
 
     /// Whether the last batch is done. It makes no driver call unless the loop is to be launched
@@ -166,21 +158,24 @@ impl ResidentLoop {
     /// # Errors
     /// The error that ended the loop.
     pub(super) fn is_done(&mut self) -> Result<bool> {
-        if self.doorbell.is_done(self.rung) {
+        if self.handle.is_done() {
             return Ok(true);
         }
-        self.launch_if_parked().within(|| "launch the loop")?;
         let now = Instant::now();
+        // SAFETY: `ring` has the caller's promise for the batch.
+        let launch = || unsafe { self.graph.launch() };
+        let launched = self.handle.launch_if_parked(host_ns(now), launch);
+        launched.within(|| "launch the loop")?;
         if now.saturating_duration_since(self.checked_at) < HEALTH_INTERVAL {
             return Ok(false);
         }
         self.checked_at = now;
         // A fault ends the loop. Without one it ends only after it has parked.
         // If that cannot be known the loop may still run, so the device is given up.
-        let context = self.stream.context();
-        let has_ended = self.ended.is_done().within(|| "a loop on the device");
+        let context = self.graph.stream.context();
+        let has_ended = self.graph.ended.is_done().within(|| "a loop on the device");
         let has_ended = has_ended.map_err(|error| context.lose(&error))?;
-        let is_lost = has_ended && self.doorbell.runs() && !self.doorbell.is_done(self.rung);
+        let is_lost = has_ended && self.handle.runs() && !self.handle.is_done();
         match is_lost {
             true => Err(context.lose(&Error::new(
                 ErrorKind::Device,
@@ -193,11 +188,10 @@ impl ResidentLoop {
 
 impl Drop for ResidentLoop {
     fn drop(&mut self) {
-        self.loops.remove(&self.doorbell);
-        self.doorbell.stop(true);
-        if let Err(error) = self.stream.synchronize() {
+        self.handle.stop();
+        if let Err(error) = self.graph.stream.synchronize() {
             // The loop may never end, and writes its words.
-            std::mem::forget(Arc::clone(&self.doorbell));
+            std::mem::forget(Arc::clone(self.handle.doorbell()));
             std::mem::forget(self.batch.take());
             tracing::debug!(%error, "the words of a loop are leaked");
         }

@@ -35,9 +35,17 @@ impl Clock {
             *place = (*more).max(*place);
         }
     }
+
+    /// Keeps what both cover.
+    pub(super) fn meet(&mut self, other: &Clock) {
+        self.0.truncate(other.0.len());
+        for (place, other) in self.0.iter_mut().zip(&other.0) {
+            *place = (*other).min(*place);
+        }
+    }
 }
 
-/// An access by the device.
+/// An access by the device or the host.
 #[derive(Clone, Debug)]
 pub(super) struct PastAccess {
     pub(super) epoch: Epoch,
@@ -46,8 +54,7 @@ pub(super) struct PastAccess {
     pub(super) writes: bool,
 }
 
-/// The accesses to a piece of memory that the host has not seen done. Work that the host has seen
-/// done is ordered before all later work.
+/// The accesses to a piece of memory that some later work may not be ordered after.
 #[derive(Default)]
 pub(super) struct History(Vec<Segment>);
 
@@ -68,9 +75,9 @@ impl Segment {
         })
     }
 
-    fn forget(&mut self, seen: &Clock) -> bool {
-        self.write.take_if(|access| seen.covers(access.epoch));
-        self.reads.retain(|access| !seen.covers(access.epoch));
+    fn forget(&mut self, settled: &Clock) -> bool {
+        self.write.take_if(|access| settled.covers(access.epoch));
+        self.reads.retain(|access| !settled.covers(access.epoch));
         self.write.is_none() && self.reads.is_empty()
     }
 
@@ -102,8 +109,8 @@ impl History {
             .find(|access| !clock.covers(access.epoch))
     }
 
-    /// Adds an access, and drops those that the host has `seen` done.
-    pub(super) fn record(&mut self, access: &PastAccess, seen: &Clock) {
+    /// Adds an access, and drops those that all later work is ordered after.
+    pub(super) fn record(&mut self, access: &PastAccess, settled: &Clock) {
         let Range { start, end } = access.range;
         let fresh = |range: Range<usize>| Segment {
             range,
@@ -113,7 +120,7 @@ impl History {
         let mut inside = Vec::new();
         let mut kept = Vec::with_capacity(self.0.len() + 2);
         for mut segment in self.0.drain(..) {
-            if segment.forget(seen) {
+            if segment.forget(settled) {
                 continue;
             }
             kept.extend(segment.cut(0, start));
@@ -192,5 +199,18 @@ mod tests {
         assert_eq!(clash(&history, 0..12, true, &both), None);
         history.record(&access(0, 2, 20..21, false), &both);
         assert_eq!(history.0.len(), 1, "what the host has seen is forgotten");
+    }
+
+    #[test]
+    fn two_clocks_meet_in_what_both_cover() {
+        let epoch = |stream, place| Epoch { stream, place };
+        let (mut clock, mut other) = (Clock::default(), Clock::default());
+        clock.reach(epoch(0, 5));
+        clock.reach(epoch(2, 1));
+        other.reach(epoch(0, 3));
+        other.reach(epoch(1, 4));
+        clock.meet(&other);
+        assert!(clock.covers(epoch(0, 3)) && !clock.covers(epoch(0, 4)));
+        assert!(!clock.covers(epoch(1, 1)) && !clock.covers(epoch(2, 1)));
     }
 }

@@ -4,6 +4,7 @@ use super::access::Touch;
 use super::clock::{Clock, Epoch, PastAccess};
 use super::fault::{Fault, Plan};
 use super::graph::{Graph, Order, Touches};
+use super::loops::DeviceLoop;
 use super::memory::{Graveyard, Memory};
 use super::random::Random;
 use super::schedule::{Run, Schedule, Work};
@@ -47,18 +48,24 @@ impl SimOptions {
     }
 }
 
+/// The stream whose epochs are the host's accesses; it has no work.
+const HOST: usize = 0;
+
 pub(super) struct Device {
     pub(super) memory: Memory,
     pub(super) schedule: Schedule,
     pub(super) slots: BTreeMap<u32, SlotState>,
     pub(super) slots_opened: u32,
+    pub(super) loops: BTreeMap<u32, DeviceLoop>,
+    pub(super) loops_made: u32,
     pub(super) functions: Arc<Functions>,
     pub(super) plan: Plan,
     pub(super) random: Random,
     /// The most steps that the device takes during a call of the host.
     pace: u64,
-    /// The work that the host has seen done.
+    /// What the host has done, and the work that it has seen done.
     pub(super) host: Clock,
+    host_accesses: u64,
     pub(super) calls: Arc<CallCounters>,
     pub(super) violations: Vec<Violation>,
     /// Whether a call that breaks a rule fails.
@@ -66,8 +73,8 @@ pub(super) struct Device {
     /// Whether it can be revived after a loss.
     pub(super) supervised: bool,
     pub(super) graveyard: Graveyard,
-    /// Number of steps so far, the clock of the device.
-    steps: u64,
+    /// Number of steps of the device and calls of the host so far: the clock, in microseconds.
+    pub(super) steps: u64,
     lost: Option<Error>,
 }
 
@@ -84,16 +91,22 @@ impl Device {
             // In a worker process no other thread captures.
             faults.retain(|fault| !matches!(fault, Fault::ForeignCapture { .. }));
         }
+        let mut schedule = Schedule::default();
+        let host = schedule.open();
+        debug_assert_eq!(host, HOST);
         Device {
             memory: Memory::new(random.next(), options.poisoned),
-            schedule: Schedule::default(),
+            schedule,
             slots: BTreeMap::new(),
             slots_opened: 0,
+            loops: BTreeMap::new(),
+            loops_made: 0,
             functions,
             plan: Plan::new(faults),
             pace: [2, 4, 16][random.below(3) as usize],
             random,
             host: Clock::default(),
+            host_accesses: 0,
             calls,
             violations: Vec::new(),
             refuses: options.refuses,
@@ -108,6 +121,7 @@ impl Device {
     pub(super) fn enter(&mut self) {
         self.bury();
         self.schedule.pass_call();
+        self.steps += 1;
         for _ in 0..self.random.below(self.pace) {
             if self.lost.is_some() {
                 return;
@@ -165,10 +179,11 @@ impl Device {
         let Some(error) = self.lost.take() else {
             return Ok(false);
         };
-        self.schedule.forget();
-        self.memory.spoil();
         let slots: Vec<u32> = self.slots.keys().copied().collect();
         slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
+        self.schedule.forget();
+        self.reset_loops();
+        self.memory.spoil();
         // Slots may share streams, so the clock of one covers work of others too.
         slots.iter().for_each(|slot| self.forget_work(*slot));
         Ok(true)
@@ -249,8 +264,21 @@ impl Device {
         };
         let host = self.host.clone();
         let checked = self.check_access(actor, memory, range, writes, &host);
-        if writes && self.memory.get(memory).is_some() {
-            self.memory.at_mut(memory).write_down(range);
+        if self.memory.get(memory).is_some() {
+            self.host_accesses += 1;
+            let epoch = Epoch {
+                stream: HOST,
+                place: self.host_accesses,
+            };
+            let settled = self.settled();
+            self.host.reach(epoch);
+            let access = PastAccess {
+                epoch,
+                actor,
+                range: range.clone(),
+                writes,
+            };
+            self.memory.at_mut(memory).add(&access, &settled);
         }
         checked
     }
@@ -258,20 +286,39 @@ impl Device {
     /// Submits a graph, or an operation as a graph of one. Checks everything first, and submits
     /// nothing if a check fails.
     pub(super) fn submit(&mut self, slot: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
-        let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
-        let steps = Arc::clone(&graph.steps);
-        let actor = |node: usize| steps[node].actor(slot, queue, whole.then_some(node));
         let stream = self.slot(slot).stream(queue);
         let epoch = self.schedule.next_epoch(stream);
         // An allocation that is in use is refused, which is no violation.
-        let taken = self.lease(slot, &steps, epoch)?;
-        let touches = match self.check(stream, graph, actor) {
+        let taken = self.lease(slot, &graph.steps, epoch)?;
+        let mut clock = self.host.clone();
+        clock.join(&self.schedule.stream(stream).clock);
+        let touches = match self.admit(slot, queue, graph, epoch, &clock) {
             Ok(touches) => touches,
             Err(error) => {
                 self.unlease(slot, taken);
                 return Err(error);
             }
         };
+        let run = Run::new(Arc::clone(&graph.steps), graph.order.clone());
+        self.give(slot, queue, Work::Run(run));
+        Ok(touches)
+    }
+
+    /// Checks a graph that runs at `epoch`, ordered after what `clock` covers, and adds its
+    /// accesses to the history.
+    pub(super) fn admit(
+        &mut self,
+        slot: u32,
+        queue: Queue,
+        graph: &mut Graph,
+        epoch: Epoch,
+        clock: &Clock,
+    ) -> Result<Touches> {
+        let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
+        let steps = Arc::clone(&graph.steps);
+        let actor = |node: usize| steps[node].actor(slot, queue, whole.then_some(node));
+        let touches = self.check(clock, graph, actor)?;
+        let settled = self.settled();
         for (node, touch) in touches.iter() {
             let access = PastAccess {
                 epoch,
@@ -279,23 +326,15 @@ impl Device {
                 range: touch.range.clone(),
                 writes: touch.access.writes(),
             };
-            let memory = self.memory.at_mut(touch.memory);
-            if access.writes {
-                memory.write_down(&access.range);
-            }
-            if !access.range.is_empty() {
-                memory.history.record(&access, &self.host);
-            }
+            self.memory.at_mut(touch.memory).add(&access, &settled);
         }
-        let run = Run::new(steps, graph.order.clone());
-        self.give(slot, queue, Work::Run(run));
         Ok(touches)
     }
 
-    /// Checks the accesses of a graph that is submitted to a stream now.
+    /// Checks the accesses of a graph that is ordered after what `clock` covers.
     fn check(
         &mut self,
-        stream: usize,
+        clock: &Clock,
         graph: &mut Graph,
         actor: impl Fn(usize) -> Actor,
     ) -> Result<Touches> {
@@ -308,11 +347,9 @@ impl Device {
             let (earlier, later) = (of(self, a, first), of(self, b, second));
             self.violate(Violation::unordered(earlier, later))?;
         }
-        let mut clock = self.host.clone();
-        clock.join(&self.schedule.stream(stream).clock);
         for (node, touch) in touches.iter() {
             let writes = touch.access.writes();
-            self.check_access(actor(*node), touch.memory, &touch.range, writes, &clock)?;
+            self.check_access(actor(*node), touch.memory, &touch.range, writes, clock)?;
         }
         self.check_defined(&touches, actor)?;
         Ok(touches)
@@ -362,15 +399,21 @@ impl Device {
     pub(super) fn run_until(&mut self, epoch: Epoch) -> Result<()> {
         while !self.schedule.is_done(epoch) {
             self.check_lost()?;
-            // Kernels that end after a number of calls also end while the host waits.
-            self.schedule.pass_call();
-            if self.schedule.is_held(epoch.stream) {
-                continue;
-            }
-            match self.schedule.waits_for(epoch.stream) {
-                Some(other) => self.run_until(other)?,
-                None => self.step(epoch.stream),
-            }
+            self.advance(epoch.stream)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one part of the work at the head of a stream, or all that it waits for.
+    pub(super) fn advance(&mut self, stream: usize) -> Result<()> {
+        // Kernels that end after a number of calls also end while the host waits.
+        self.schedule.pass_call();
+        if self.schedule.is_held(stream) {
+            return Ok(());
+        }
+        match self.schedule.waits_for(stream) {
+            Some(other) => self.run_until(other)?,
+            None => self.step(stream),
         }
         Ok(())
     }
@@ -393,6 +436,10 @@ impl Device {
             }
             Some(Work::Wait(_) | Work::Fence) => return self.schedule.finish(stream),
             Some(Work::Slow(_)) => return,
+            Some(Work::Loop(number)) => {
+                let number = *number;
+                return self.step_loop(number);
+            }
             Some(Work::Endless) => {
                 let message = "a kernel that never ends, as planned, was waited for";
                 return self.lose(Error::new(ErrorKind::Device, message).with_code(702));

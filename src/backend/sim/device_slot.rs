@@ -4,16 +4,19 @@ use super::device::Device;
 use super::graph::{Graph, Order};
 use super::host_views::Views;
 use super::memory::Graveyard;
+use super::resident::{SimLoop, SimWords};
 use super::slot_state::Capture;
 use crate::backend::graphs::check_same_build;
+use crate::backend::loops::Loops;
 use crate::backend::twin_launch::Functions;
 use crate::backend::{
     Addresses, Allocation, AllocationKey, BackendId, Built, Call, CallCounters, DeviceSlot,
-    DeviceSlotId, GraphId, GraphSource, HostViews, Op, Queue, Streams, Timestamps,
+    DeviceSlotId, GraphId, GraphSource, HostViews, Op, Queue, Residency, Streams, Timestamps,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The state that the backend and its slots share.
@@ -23,15 +26,23 @@ pub(super) struct Shared {
     pub(super) functions: Arc<Functions>,
     pub(super) calls: Arc<CallCounters>,
     pub(super) graveyard: Graveyard,
+    pub(super) loops: Arc<Loops<SimWords>>,
+    /// Locked after the loops' own state.
     pub(super) device: Mutex<Device>,
 }
 
 pub(super) struct SimSlot {
-    id: u32,
+    pub(super) id: u32,
     slot_id: DeviceSlotId,
     buffers: Vec<Addresses>,
-    views: Views,
-    shared: Arc<Shared>,
+    pub(super) views: Views,
+    /// By resident graph.
+    pub(super) loops: BTreeMap<GraphId, SimLoop>,
+    /// The resident graph whose batch is in flight. The queues then have no work.
+    pub(super) ringing: Option<GraphId>,
+    /// Whether the slot's last work was a batch of a resident graph.
+    pub(super) last_rang: bool,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl SimSlot {
@@ -41,12 +52,15 @@ impl SimSlot {
             slot_id: DeviceSlotId::new(shared.id),
             buffers,
             views,
+            loops: BTreeMap::new(),
+            ringing: None,
+            last_rang: false,
             shared,
         }
     }
 
     /// Starts a call: the device sees what the host wrote, and runs for a while.
-    fn enter<T>(&mut self, work: impl FnOnce(&mut Device, &mut Views, u32) -> T) -> T {
+    pub(super) fn enter<T>(&mut self, work: impl FnOnce(&mut Device, &mut Views, u32) -> T) -> T {
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);
         device.enter();
@@ -219,6 +233,8 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+        self.finish_ringing()?;
+        self.last_rang = false;
         self.enter(|device, views, slot| {
             device.check_lost()?;
             let step = device.resolve(slot, op)?;
@@ -252,6 +268,7 @@ unsafe impl DeviceSlot for SimSlot {
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         source.check()?;
+        into.map_or(Ok(()), |graph| self.check_changeable(graph))?;
         let nodes = match source {
             GraphSource::Captured(ops) => {
                 self.begin_capture()?;
@@ -271,6 +288,7 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
+        self.check_changeable(graph)?;
         self.call(Call::GraphEdit, |device, _, slot| {
             let step = device.resolve(slot, op)?;
             let refused = device.plan.params();
@@ -295,13 +313,32 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
+        if self.ringing == Some(graph) {
+            // The batch's error is lost with its graph.
+            let _ = self.finish_ringing();
+            self.ringing = None;
+        }
+        self.loops.remove(&graph);
         self.enter(|device, _, slot| {
             device.calls.add(Call::GraphEdit);
             device.slot(slot).graphs.remove(graph);
         });
     }
 
+    fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
+        if self.streams() == Some(Streams::PerStage) {
+            return Err(Error::usage("a resident graph needs a stream of its slot")
+                .fix("open the slot with Streams::PerSlot"));
+        }
+        self.add_loop(graph, residency).map(|()| true)
+    }
+
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        if self.loops.contains_key(&graph) {
+            return self.ring(graph);
+        }
+        self.finish_ringing()?;
+        self.last_rang = false;
         self.call(Call::Submission, |device, views, slot| {
             device.count_submission(slot)?;
             let mut launched = device.slot(slot).graphs.get_mut(graph)?.clone();
@@ -315,6 +352,10 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
+        if self.last_rang {
+            // The loop announces the end of the batch.
+            return Ok(());
+        }
         self.call(Call::Submission, |device, _, slot| {
             device.count_submission(slot)?;
             device.fence(slot);
@@ -323,6 +364,9 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn is_done(&mut self) -> Result<bool> {
+        if self.last_rang {
+            return self.is_batch_done();
+        }
         self.call(Call::Poll, |device, views, slot| {
             device.check_gone(slot)?;
             let done = !device.plan.is_captured_elsewhere() && device.is_fence_reached(slot);
@@ -335,6 +379,9 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn wait(&mut self) -> Result<()> {
+        if self.last_rang {
+            return self.finish_ringing();
+        }
         self.call(Call::Poll, |device, views, slot| {
             device.check_gone(slot)?;
             device.run_to_fence(slot)?;
@@ -360,6 +407,9 @@ unsafe impl DeviceSlot for SimSlot {
 
 impl Drop for SimSlot {
     fn drop(&mut self) {
+        // The batch's error is lost with its slot.
+        let _ = self.finish_ringing();
+        self.loops.clear();
         let slot = self.id;
         let mut device = self.shared.device.lock();
         self.views.publish(&mut device.memory);

@@ -96,6 +96,47 @@ pub enum Fault {
         /// The index of the update.
         update: u64,
     },
+    /// Loops on the device, or the host that rings them, make a mistake. Tests plant it to show
+    /// that it is found.
+    Loop(LoopMistake),
+}
+
+/// A mistake in the protocol of a loop on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopMistake {
+    /// The loop announces a batch before the batch runs.
+    AnnouncesEarly,
+    /// The loop announces a batch without ordering its results before that.
+    AnnouncesUnfenced,
+    /// The loop takes a batch without ordering its data behind the ring.
+    TakesUnfenced,
+    /// A loop that has parked takes one more batch.
+    TakesAfterParking,
+    /// The host rings without ordering the batch's data before that.
+    RingsUnreleased,
+    /// The host rings twice for a batch.
+    RingsTwice,
+    /// The host looks once after it rang whether the loop has parked, and not again.
+    LooksOnce,
+    /// The host rings for another graph of the slot while a batch runs.
+    SwitchesEarly,
+    /// A loop is not told to stop.
+    StopIsLost,
+}
+
+impl LoopMistake {
+    /// All mistakes.
+    pub const ALL: &'static [LoopMistake] = &[
+        LoopMistake::AnnouncesEarly,
+        LoopMistake::AnnouncesUnfenced,
+        LoopMistake::TakesUnfenced,
+        LoopMistake::TakesAfterParking,
+        LoopMistake::RingsUnreleased,
+        LoopMistake::RingsTwice,
+        LoopMistake::LooksOnce,
+        LoopMistake::SwitchesEarly,
+        LoopMistake::StopIsLost,
+    ];
 }
 
 impl Fault {
@@ -266,6 +307,10 @@ impl Plan {
         let change = take(&mut self.changes);
         let planned = self.faults.contains(&Fault::Params { change });
         planned.then(|| device("the parameters were refused, as planned", 1))
+    }
+
+    pub(super) fn makes(&self, mistake: LoopMistake) -> bool {
+        self.faults.contains(&Fault::Loop(mistake))
     }
 
     pub(super) fn update(&mut self) -> Option<Error> {

@@ -1,6 +1,6 @@
 //! Simulated device memory and pinned memory.
 
-use super::clock::History;
+use super::clock::{Clock, History, PastAccess};
 use crate::backend::storage::Storage;
 use crate::backend::twin_launch::Launch;
 use crate::backend::{ALIGN_BYTES, Op, Region, Space};
@@ -51,6 +51,16 @@ impl Allocation {
             apart
         });
         self.written.push(merged);
+    }
+
+    /// Adds an access to the history.
+    pub(super) fn add(&mut self, access: &PastAccess, settled: &Clock) {
+        if access.writes {
+            self.write_down(&access.range);
+        }
+        if !access.range.is_empty() {
+            self.history.record(access, settled);
+        }
     }
 
     pub(super) fn is_written(&self, range: &Range<usize>) -> bool {

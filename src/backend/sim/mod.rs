@@ -36,8 +36,10 @@ mod device_slot;
 mod fault;
 mod graph;
 mod host_views;
+mod loops;
 mod memory;
 mod random;
+mod resident;
 mod resolve;
 mod schedule;
 mod slot_state;
@@ -53,7 +55,7 @@ use crate::record::{Access, BufferDecl, Kernel, Unit, View};
 use device::Device;
 pub use device::SimOptions;
 use device_slot::{Shared, SimSlot};
-pub use fault::Fault;
+pub use fault::{Fault, LoopMistake};
 use host_views::Views;
 use memory::{AllocationRegion, Graveyard, Memory};
 use parking_lot::{Mutex, MutexGuard};
@@ -76,6 +78,8 @@ pub struct Live {
     pub leases: usize,
     /// Submitted work that is not done; 0 once the device is lost.
     pub work: usize,
+    /// Loops of resident graphs.
+    pub loops: usize,
 }
 
 /// A simulated device.
@@ -114,6 +118,7 @@ impl SimBackend {
                 functions,
                 calls,
                 graveyard,
+                loops: Arc::default(),
                 device: Mutex::new(device),
             }),
         }
@@ -141,6 +146,7 @@ impl SimBackend {
                 Ok(()) => device.schedule.pending(),
                 Err(_) => 0,
             },
+            loops: device.loops.len(),
         }
     }
 

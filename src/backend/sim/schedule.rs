@@ -15,6 +15,9 @@ pub(super) enum Work {
     Wait(Epoch),
     /// A fence.
     Fence,
+    /// The loop with this number, which runs until it parks. It is no piece of work itself, but
+    /// gives its batches to its stream.
+    Loop(u32),
     /// A kernel that never ends.
     Endless,
     /// A kernel that ends after a number of calls of the host.
@@ -160,17 +163,27 @@ impl Schedule {
         (start..all).chain(0..start).find(can)
     }
 
+    /// Whether a stream has work.
+    pub(super) fn is_busy(&self, stream: usize) -> bool {
+        !self.0[stream].queue.is_empty()
+    }
+
+    /// Removes the work of a stream as if it were done.
+    pub(super) fn forget_stream(&mut self, stream: usize) {
+        let stream = &mut self.0[stream];
+        stream.queue.clear();
+        stream.done = stream.given;
+    }
+
     /// Removes all work as if it were done.
     pub(super) fn forget(&mut self) {
-        for stream in &mut self.0 {
-            stream.queue.clear();
-            stream.done = stream.given;
-        }
+        (0..self.0.len()).for_each(|stream| self.forget_stream(stream));
     }
 
     /// The number of pieces of work that are not done.
     pub(super) fn pending(&self) -> usize {
         let work = self.0.iter().flat_map(|stream| &stream.queue);
-        work.filter(|work| !matches!(work, Work::Slow(_))).count()
+        work.filter(|work| !matches!(work, Work::Slow(_) | Work::Loop(_)))
+            .count()
     }
 }

@@ -167,7 +167,7 @@ impl Device {
     }
 
     /// Releases the allocations whose work the host has seen done, or all.
-    fn release(&mut self, slot: u32, all: bool) {
+    pub(super) fn release(&mut self, slot: u32, all: bool) {
         let host = self.host.clone();
         let leases = &mut self.slot(slot).leases;
         let over = leases
@@ -210,6 +210,25 @@ impl Device {
         let stream = share.stream(later);
         self.schedule.stream(stream).clock.join(&clock);
         self.give(slot, later, Work::Wait(epoch));
+    }
+
+    /// Runs all work of the slot's queues, which the host has then seen done.
+    pub(super) fn settle_queues(&mut self, slot: u32) -> Result<()> {
+        for (epoch, clock) in self.slot(slot).given.clone().into_iter().flatten() {
+            if !self.host.covers(epoch) {
+                self.run_until(epoch)?;
+                self.host.join(&clock);
+            }
+        }
+        self.release(slot, false);
+        Ok(())
+    }
+
+    /// Notes a batch that a loop is about to be given, as work and as a fence behind it.
+    pub(super) fn note_given(&mut self, slot: u32, given: (Epoch, Clock)) {
+        let share = self.slot(slot);
+        share.given[Queue::Compute as usize] = Some(given.clone());
+        share.fence = Some(given);
     }
 
     pub(super) fn fence(&mut self, slot: u32) {

@@ -20,6 +20,9 @@ pub enum ViolationKind {
     Undefined,
     /// A call that a capture forbids.
     Capture,
+    /// A loop on the device is rung, launched or ended against the rules, or takes a batch twice or
+    /// not at all.
+    Doorbell,
 }
 
 /// An access, with names for messages.
@@ -64,6 +67,7 @@ impl ViolationKind {
             ViolationKind::Stale => "stale address",
             ViolationKind::Undefined => "undefined bytes",
             ViolationKind::Capture => "capture",
+            ViolationKind::Doorbell => "doorbell",
         }
     }
 }

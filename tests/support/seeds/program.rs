@@ -3,9 +3,10 @@
 
 use crate::random::Random;
 use std::sync::Arc;
+use std::time::Duration;
 use tapeloop::backend::DeviceSlot;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Streams};
+use tapeloop::backend::{Backend, Residency, Streams};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
 use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Scope};
 use tapeloop::workload::Extent;
@@ -199,10 +200,15 @@ impl Program {
     }
 }
 
-/// Every policy whose settings go together; `auto` maps the small buffers only.
+/// Every policy whose settings go together; `auto` maps the small buffers only, and loops end after
+/// some steps of the simulated device.
 pub(crate) fn policies() -> Vec<Policy> {
     let small = |policy| Policy {
         mapped_bytes_max: 64,
+        residency: Residency {
+            idle: Duration::from_micros(30),
+            busy: Duration::from_micros(300),
+        },
         ..policy
     };
     Policy::legal().map(small).collect()

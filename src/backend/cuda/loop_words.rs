@@ -1,0 +1,95 @@
+//! The words of a loop, in pinned memory.
+
+use super::context::Context;
+use super::memory::Pinned;
+use crate::backend::doorbell::{Word, Words};
+use crate::backend::loops::Loops;
+use crate::error::Result;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The words that a loop shares with the host: `HostWords` and `DeviceWords` in resident.cu. The
+/// host's and the device's are in cache lines of their own.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct LoopWords {
+    host: HostWords,
+    device: DeviceWords,
+}
+
+/// Written by the host, and read by the device at once.
+#[derive(Default)]
+#[repr(C, align(128))]
+struct HostWords {
+    ring: AtomicU64,
+    stop: AtomicU64,
+}
+
+/// Written by the device.
+#[derive(Default)]
+#[repr(C, align(128))]
+struct DeviceWords {
+    done: AtomicU64,
+    parked: AtomicU64,
+}
+
+/// Where [`LoopWords`] has the words that the device writes.
+pub(super) const DEVICE_WORDS_OFFSET: u64 = std::mem::offset_of!(LoopWords, device) as u64;
+
+/// [`LoopWords`] in pinned memory.
+pub(super) struct PinnedWords {
+    pinned: Pinned,
+    context: Arc<Context>,
+}
+
+impl PinnedWords {
+    pub(super) fn new(context: &Arc<Context>) -> Result<PinnedWords> {
+        Ok(PinnedWords {
+            pinned: Pinned::zeroed(context, size_of::<LoopWords>())?,
+            context: Arc::clone(context),
+        })
+    }
+
+    /// The address on the device. With unified addressing it equals the host's.
+    pub(super) fn address(&self) -> u64 {
+        self.pinned.start().as_ptr() as u64
+    }
+
+    fn words(&self) -> &LoopWords {
+        // SAFETY: the memory is as large, zeroed, aligned to a page, and lives as long as `self`.
+        // The words are atomics, which the device changes as another thread would.
+        unsafe { self.pinned.start().cast().as_ref() }
+    }
+
+    fn word(&self, word: Word) -> &AtomicU64 {
+        let LoopWords { host, device } = self.words();
+        match word {
+            Word::Ring => &host.ring,
+            Word::Stop => &host.stop,
+            Word::Done => &device.done,
+            Word::Parked => &device.parked,
+        }
+    }
+}
+
+impl Words for PinnedWords {
+    fn load(&self, word: Word, order: Ordering) -> u64 {
+        self.word(word).load(order)
+    }
+
+    fn store(&self, word: Word, value: u64, order: Ordering) {
+        self.word(word).store(value, order);
+    }
+
+    fn is_lost(&self) -> bool {
+        self.context.is_lost()
+    }
+}
+
+/// The loops of this process on the device with this handle.
+pub(super) fn loops_of(device: i32) -> Arc<Loops<PinnedWords>> {
+    static DEVICES: Mutex<BTreeMap<i32, Arc<Loops<PinnedWords>>>> = Mutex::new(BTreeMap::new());
+    Arc::clone(DEVICES.lock().entry(device).or_default())
+}
