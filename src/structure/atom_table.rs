@@ -376,7 +376,7 @@ impl AtomTable {
         self.end_run();
         if self.runs.len() == self.runs.capacity() {
             let max = self.limits.residues_max;
-            grow(&mut self.runs, "residues_max", max, "residues")?;
+            grow(&mut self.runs, 1, "residues_max", max, "residues")?;
         }
         let atoms = self.atoms.len() as u32..0;
         self.runs.push(Run { atoms, ..run });
@@ -389,9 +389,33 @@ impl AtomTable {
         self.altlocs |= atom.altloc;
         self.hydrogens |= atom.element == HYDROGEN;
         if self.atoms.len() == self.atoms.capacity() {
-            grow(&mut self.atoms, "atoms_max", self.limits.atoms_max, "atoms")?;
+            grow(
+                &mut self.atoms,
+                1,
+                "atoms_max",
+                self.limits.atoms_max,
+                "atoms",
+            )?;
         }
         self.atoms.push(atom);
+        Ok(())
+    }
+
+    /// Adds atoms to the last run.
+    #[inline]
+    pub(super) fn extend(&mut self, atoms: impl ExactSizeIterator<Item = Atom>) -> Result<()> {
+        let more = atoms.len();
+        if self.atoms.capacity() - self.atoms.len() < more {
+            let max = self.limits.atoms_max;
+            grow(&mut self.atoms, more, "atoms_max", max, "atoms")?;
+        }
+        let (mut altlocs, mut hydrogens) = (self.altlocs, self.hydrogens);
+        self.atoms.extend(atoms.map(|atom| {
+            altlocs |= atom.altloc;
+            hydrogens |= atom.element == HYDROGEN;
+            atom
+        }));
+        (self.altlocs, self.hydrogens) = (altlocs, hydrogens);
         Ok(())
     }
 
@@ -428,15 +452,16 @@ pub(super) struct FieldsOfAtoms {
     pub items_missing_at: Vec<usize>,
 }
 
-/// Doubles the memory of `items`, up to the limit `max` of the field `field`. The limit is
-/// checked here only, so that adding an item does not check it.
+/// Makes room for `more` items, and doubles the memory of `items` at least, up to the limit `max` of
+/// the field `field`. The limit is checked here only, so that adding an item does not check it.
 #[cold]
 #[inline(never)]
-fn grow<T>(items: &mut Vec<T>, field: &str, max: u32, what: &str) -> Result<()> {
+fn grow<T>(items: &mut Vec<T>, more: usize, field: &str, max: u32, what: &str) -> Result<()> {
     const LEAST: usize = 1 << 10;
     let len = items.len();
-    let room = (max as usize).saturating_sub(len).min(len.max(LEAST));
-    if room == 0 {
+    let wanted = more.max(len).max(LEAST);
+    let room = wanted.min((max as usize).saturating_sub(len));
+    if room < more {
         let what = format_args!("the file has too many {what}");
         return Err(exceeded(field, max, what));
     }

@@ -127,7 +127,14 @@ impl Format {
     /// The format that text has by its first line that is neither blank nor a comment (`#`).
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let mut start = 0;
+        // `memchr`, as the first line of a binary file may be long.
+        let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
+        let mut lines = ends.map(|end| {
+            let line = &text[start..end];
+            start = end + 1;
+            line.trim_ascii()
+        });
         let line = lines.find(|line| !line.is_empty() && line[0] != b'#')?;
         Self::find(|format| (format.row().has_first_line)(line))
     }

@@ -112,10 +112,7 @@ impl Piped {
 
     /// Whether the pipe holds a tar archive.
     pub(in crate::cli::inputs) fn is_tar(&self) -> bool {
-        let is_header = |start: &[u8; BLOCK_BYTES as usize]| {
-            start[0] != 0 && Header::from_bytes(start).verify_checksum().is_ok()
-        };
-        self.start.first_chunk().is_some_and(is_header)
+        is_tar(&self.start)
     }
 
     /// All bytes of the pipe, and their share of the budget.
@@ -240,6 +237,14 @@ pub(super) fn read_error(what: &str, error: io::Error) -> Error {
         _ => Error::input(format!("{what} is damaged: {error}")),
     };
     refused.fix("fetch or make it again; what comes before is read")
+}
+
+/// Whether these are the first bytes of a tar archive.
+pub(super) fn is_tar(start: &[u8]) -> bool {
+    let is_header = |start: &[u8; BLOCK_BYTES as usize]| {
+        start[0] != 0 && Header::from_bytes(start).verify_checksum().is_ok()
+    };
+    start.first_chunk().is_some_and(is_header)
 }
 
 #[cfg(test)]

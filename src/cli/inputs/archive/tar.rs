@@ -17,6 +17,8 @@ const METADATA_BYTES_MAX: u32 = 256 << 10;
 
 /// A folder in an incremental archive of GNU tar. Its content lists the names in the folder.
 const GNU_FOLDER: EntryType = EntryType::Other(b'D');
+/// The name that an archive of GNU tar has.
+const GNU_LABEL: EntryType = EntryType::Other(b'V');
 
 /// A tar archive that is being read.
 pub(in crate::cli::inputs) struct Tar {
@@ -181,7 +183,7 @@ impl Tar {
         };
         let size = entry.size;
         let path = member_path(&self.path, &entry.path);
-        let is_file = !entry.is_dir() && entry.entry_type != GNU_FOLDER;
+        let is_file = !is_no_input(&entry);
         let is_wanted = is_file && self.options.wants(&self.path, &path, skipped);
         let place = match is_sparse {
             true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
@@ -247,6 +249,15 @@ fn parser() -> Parser {
         max_metadata_size: METADATA_BYTES_MAX,
         ..Limits::default()
     })
+}
+
+/// Whether an entry is a folder, or the archive's label. Folders of the format before POSIX are files
+/// without content whose names end with a slash.
+fn is_no_input(entry: &ParsedEntry<'_>) -> bool {
+    match entry.entry_type {
+        EntryType::Regular => entry.path.ends_with(b"/"),
+        kind => entry.is_dir() || kind == GNU_FOLDER || kind == GNU_LABEL,
+    }
 }
 
 /// Refuses a member that is no file of its own.

@@ -196,6 +196,8 @@ fn folders_are_skipped_however_they_are_marked() {
     let tar = TarMaker::default()
         .entry("plain.pdb/", EntryType::Directory, b"")
         .entry("dumped.pdb/", EntryType::Other(b'D'), names)
+        .entry("before_posix.pdb/", EntryType::Regular, b"")
+        .entry("label.pdb", EntryType::Other(b'V'), b"")
         .file("dumped.pdb/1.pdb", ATOM);
     let zip = ZipMaker::new(CompressionMethod::STORE)
         .entry("plain.pdb/", 0o040_755, b"")
@@ -222,6 +224,20 @@ fn a_zip_archive_with_the_name_of_a_tar_archive_is_called_one() {
             last_problem(&said).contains("rename it to .zip"),
             "{said:?}"
         );
+    }
+}
+
+#[test]
+fn a_tar_archive_with_the_name_of_a_zip_archive_is_called_one() {
+    let tar = TarMaker::default().file("1.pdb", ATOM).end();
+    for (bytes, what) in [(gzipped(&tar), "compressed data"), (tar, "a tar archive")] {
+        let found = read("x.zip", &bytes);
+        let said = last_problem(&found);
+        assert!(
+            said.contains(&format!("this is {what} with the name")),
+            "{said}"
+        );
+        assert!(said.contains("rename it"), "{said}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! ZIP archives: a thread lists the members, and each is read where it is parsed.
 
+use super::stream::is_tar;
 use super::{ArchiveOptions, Member, Place, check_name, empty, member_path};
 use crate::cli::inputs::folder::Skipped;
 use crate::error::{Error, Result};
@@ -55,9 +56,11 @@ impl Zip {
     /// # Errors
     /// It cannot be opened, or is no ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
-        let file = File::open(path)?;
+        let mut file = File::open(path)?;
         let bytes = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let read = file.read(&mut buffer)?;
+        refuse_tar(&buffer[..read])?;
         let archive = Arc::new(ZipArchive::from_file(file, &mut buffer).map_err(damaged)?);
         let (sender, listed) = bounded(LISTED_AHEAD);
         // The iterator over the directory borrows the archive, which the members share.
@@ -101,6 +104,17 @@ impl Zip {
         }
         Ok(None)
     }
+}
+
+/// Refuses a tar archive by its first bytes, and data that such an archive may be packed in.
+fn refuse_tar(start: &[u8]) -> Result<()> {
+    let what = match Compression::of_bytes(start) {
+        Some(_) => "compressed data",
+        None if is_tar(start) => "a tar archive",
+        None => return Ok(()),
+    };
+    let error = Error::input(format!("this is {what} with the name of a ZIP archive"));
+    Err(error.fix("rename it to what it is, such as .tar, .tar.gz or .tar.zst"))
 }
 
 /// Lists the members of an archive of `bytes` bytes.

@@ -1,9 +1,10 @@
 //! The columns of `_atom_site`.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::category::Category;
-use super::column::{Column, RowTable};
+use super::column::Column;
 use super::expansion::Expansion;
 use super::number_text::CellText;
 use crate::Result;
@@ -16,7 +17,7 @@ use crate::structure::formats::mmcif::atom_site::{
 use crate::structure::formats::mmcif::not_null;
 use crate::structure::read_limits::reserve;
 use crate::structure::text::{Place, quoted};
-use crate::structure::text8::text8;
+use crate::structure::text8::{Text8, text8};
 
 /// The columns of the items that are read.
 struct AtomColumns<'a> {
@@ -26,12 +27,12 @@ struct AtomColumns<'a> {
 
 /// Turns the rows of `_atom_site` into atoms.
 pub(super) fn read(
-    category: &Category,
+    mut category: Category,
     models: Models,
     expansion: &mut Expansion,
     table: &mut AtomTable,
 ) -> Result<()> {
-    let columns = category.columns()?;
+    let columns = category.take_columns()?;
     let position = |name: &str| {
         let mut names = columns.iter().map(|column| column.name);
         names.position(|other| other.eq_ignore_ascii_case(name.as_bytes()))
@@ -53,23 +54,29 @@ pub(super) fn read(
 impl AtomColumns<'_> {
     fn add(&self, models: Models, table: &mut AtomTable) -> Result<()> {
         let rows = self.rows as usize;
-        let names = self.table(Item::Name, text8);
-        let symbols = self.table(Item::Symbol, symbol_number);
+        let names = self.table(Item::Name, text8)?;
+        let symbols = self.table(Item::Symbol, symbol_number)?;
         let altlocs = self.table(Item::AltId, |text| {
             not_null(text).first().copied().unwrap_or(0)
-        });
+        })?;
         let b_factors = match self.column(Item::BFactor) {
-            Some(column) => column.b_factors(),
+            Some(column) => column.b_factors()?,
             None => vec![f32::NAN; rows],
         };
         let occupancies = match self.column(Item::Occupancy) {
-            Some(column) => column.occupancies(),
+            Some(column) => column.occupancies()?,
             None => vec![OCCUPANCY_ONE; rows],
         };
-        let usual = [Item::X, Item::Y, Item::Z].map(|item| {
-            let column = self.column(item);
-            column.and_then(Column::coordinates)
-        });
+        let (axes, rounded) = self.usual_coordinates().unzip();
+        let rounded = rounded.unwrap_or_else(|| vec![false; rows]);
+        let atoms = AtomRows {
+            names: &names,
+            symbols: &symbols,
+            altlocs: &altlocs,
+            b_factors: &b_factors,
+            occupancies: &occupancies,
+            rounded: &rounded,
+        };
         let chain_changes = self.changes(CHAIN_ITEMS, Vec::new())?;
         let changes = self.changes(0..RESIDUE_ITEMS, chain_changes.clone())?;
         // Whether the chain is that of the last run.
@@ -87,25 +94,13 @@ impl AtomColumns<'_> {
             };
             if run.add(table, models)? {
                 same_chain = true;
-
-                for row in start..end {
-                    let (xyz, rounded) = match &usual {
-                        [Some(x), Some(y), Some(z)] => (
-                            [x.milli[row], y.milli[row], z.milli[row]],
-                            [x, y, z].iter().any(|of| of.is_rounded(row)),
-                        ),
-                        _ => self.coordinates(row)?,
-                    };
-                    let name = names.get(row);
-                    table.push(Atom {
-                        xyz,
-                        b_factor: b_factors[row],
-                        occupancy: occupancies[row],
-                        name,
-                        element: element(symbols.get(row), name),
-                        altloc: altlocs.get(row),
-                        rounded,
-                    })?;
+                if let Some(axes) = &axes {
+                    table.extend(atoms.atoms(axes, start..end))?;
+                } else {
+                    for row in start..end {
+                        let (xyz, rounded) = self.coordinates(row)?;
+                        table.push(atoms.atom(row, xyz, rounded))?;
+                    }
                 }
             }
             start = end;
@@ -127,10 +122,10 @@ impl AtomColumns<'_> {
     }
 
     /// What `value` makes of an item's text in each row.
-    fn table<T: Copy>(&self, item: Item, value: impl Fn(&[u8]) -> T) -> RowTable<'_, T> {
+    fn table<T: Copy>(&self, item: Item, value: impl Fn(&[u8]) -> T) -> Result<Vec<T>> {
         match self.column(item) {
             Some(column) => column.table(value),
-            None => RowTable::same(value(b""), self.rows as usize),
+            None => Ok(vec![value(b""); self.rows as usize]),
         }
     }
 
@@ -145,6 +140,20 @@ impl AtomColumns<'_> {
             column.mark_changes(&mut changes);
         }
         Ok(changes)
+    }
+
+    /// The coordinates of all rows, if these are as in nearly every file, and whether those of each
+    /// were rounded.
+    fn usual_coordinates(&self) -> Option<([Cow<'_, [i32]>; 3], Vec<bool>)> {
+        let [x, y, z] = [Item::X, Item::Y, Item::Z].map(|item| self.column(item)?.coordinates());
+        let axes = [x?, y?, z?];
+        let mut any_rounded = vec![false; self.rows as usize];
+        for axis in &axes {
+            for (any, rounded) in any_rounded.iter_mut().zip(&axis.rounded) {
+                *any |= rounded;
+            }
+        }
+        Some((axes.map(|axis| axis.milli), any_rounded))
     }
 
     /// Coordinates in 0.001 A, and whether one was rounded.
@@ -163,6 +172,60 @@ impl AtomColumns<'_> {
             any_rounded |= rounded;
         }
         Ok((xyz, any_rounded))
+    }
+}
+
+/// What rows hold next to coordinates.
+struct AtomRows<'r> {
+    names: &'r [Text8],
+    /// Atomic numbers; 0 if unknown.
+    symbols: &'r [u8],
+    altlocs: &'r [u8],
+    b_factors: &'r [f32],
+    occupancies: &'r [i32],
+    /// Whether coordinates were rounded, where they are [`AtomColumns::usual_coordinates`].
+    rounded: &'r [bool],
+}
+
+impl AtomRows<'_> {
+    /// The atoms of `rows`. Zipped slices, as each index would be checked.
+    #[inline]
+    fn atoms(
+        &self,
+        axes: &[Cow<'_, [i32]>; 3],
+        rows: Range<usize>,
+    ) -> impl ExactSizeIterator<Item = Atom> {
+        let [x, y, z] = axes.each_ref().map(|axis| axis[rows.clone()].iter());
+        let places = x.zip(y).zip(z).zip(&self.rounded[rows.clone()]);
+        let names = self.names[rows.clone()].iter();
+        let names = names.zip(&self.symbols[rows.clone()]);
+        let names = names.zip(&self.altlocs[rows.clone()]);
+        let values = self.b_factors[rows.clone()].iter();
+        let values = values.zip(&self.occupancies[rows]);
+        let all = places.zip(names).zip(values);
+        all.map(
+            |(((((&x, &y), &z), &rounded), ((&name, &symbol), &altloc)), (&b, &occupancy))| Atom {
+                xyz: [x, y, z],
+                b_factor: b,
+                occupancy,
+                name,
+                element: element(symbol, name),
+                altloc,
+                rounded,
+            },
+        )
+    }
+
+    fn atom(&self, row: usize, xyz: [i32; 3], rounded: bool) -> Atom {
+        Atom {
+            xyz,
+            b_factor: self.b_factors[row],
+            occupancy: self.occupancies[row],
+            name: self.names[row],
+            element: element(self.symbols[row], self.names[row]),
+            altloc: self.altlocs[row],
+            rounded,
+        }
     }
 }
 

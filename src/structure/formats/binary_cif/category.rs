@@ -15,12 +15,19 @@ pub(super) struct Category<'a> {
     /// With the underscore.
     pub name: &'a [u8],
     pub rows: u32,
-    /// Before the array of columns.
-    columns: Cursor<'a>,
+    columns: Columns<'a>,
+}
+
+enum Columns<'a> {
+    Read(Vec<EncodedColumn<'a>>),
+    /// The place before them.
+    Skipped(Cursor<'a>),
 }
 
 impl<'a> Category<'a> {
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self> {
+    /// Reads a category. Its columns are read at once if `is_wanted` for its name, which comes
+    /// first in most files.
+    pub(super) fn read(cursor: &mut Cursor<'a>, is_wanted: impl Fn(&[u8]) -> bool) -> Result<Self> {
         let start = *cursor;
         let (mut name, mut rows, mut columns) = (None, None, None);
         cursor.map(|key, value| {
@@ -28,8 +35,14 @@ impl<'a> Category<'a> {
                 b"name" => name = Some(value.text()?),
                 b"rowCount" => rows = Some(value.size()?),
                 b"columns" => {
-                    columns = Some(*value);
-                    value.skip()?;
+                    columns = Some(match name.filter(|name| is_wanted(name)) {
+                        Some(name) => Columns::Read(read_columns(name, value)?),
+                        None => {
+                            let start = *value;
+                            value.skip()?;
+                            Columns::Skipped(start)
+                        }
+                    });
                 }
                 _ => value.skip()?,
             }
@@ -46,26 +59,12 @@ impl<'a> Category<'a> {
         })
     }
 
-    pub(super) fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name.as_bytes())
-    }
-
-    pub(super) fn columns(&self) -> Result<Vec<EncodedColumn<'a>>> {
-        let mut cursor = self.columns;
-        let mut read = || {
-            let count = cursor.array()?;
-            if count > COLUMNS_MAX {
-                let message = format!("there are more than {COLUMNS_MAX} columns");
-                return Err(self.columns.error(message));
-            }
-            let mut columns = Vec::with_capacity(count as usize);
-            for _ in 0..count {
-                columns.push(EncodedColumn::read(&mut cursor)?);
-            }
-            Ok(columns)
-        };
-        let columns: Result<Vec<_>> = read();
-        columns.map_err(|error| error.within(excerpt(self.name)))
+    /// The columns, which are taken out.
+    pub(super) fn take_columns(&mut self) -> Result<Vec<EncodedColumn<'a>>> {
+        match &mut self.columns {
+            Columns::Read(columns) => Ok(std::mem::take(columns)),
+            Columns::Skipped(cursor) => read_columns(self.name, cursor),
+        }
     }
 
     /// Decodes one of the columns.
@@ -79,4 +78,23 @@ impl<'a> Category<'a> {
             error.within(format!("{}.{}", excerpt(self.name), excerpt(column.name)))
         })
     }
+}
+
+/// Reads the array of columns of a category.
+fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<EncodedColumn<'a>>> {
+    let start = *cursor;
+    let mut read = || {
+        let count = cursor.array()?;
+        if count > COLUMNS_MAX {
+            let message = format!("there are more than {COLUMNS_MAX} columns");
+            return Err(start.error(message));
+        }
+        let mut columns = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            columns.push(EncodedColumn::read(cursor)?);
+        }
+        Ok(columns)
+    };
+    let columns: Result<Vec<_>> = read();
+    columns.map_err(|error| error.within(excerpt(category)))
 }

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use super::encodings::EncodedData;
 use super::expansion::Expansion;
 use super::float_decimal::{decimal_of_double, decimal_of_single};
+use super::ints::{Ints, mark};
 use super::message_pack::{Cursor, FETCH_AGAIN};
 use super::number_text::{CellText, NumberText};
-use super::values::{Ints, Values};
+use super::values::Values;
 use crate::error::excerpt;
 use crate::structure::decimal::{self, BadCoordinate, Decimal, LIMIT_MILLI};
 use crate::{Error, Result};
@@ -58,13 +59,12 @@ impl<'a> EncodedColumn<'a> {
         };
         check("values", values.len())?;
         let Some(mask) = &self.mask else {
-            return Ok(Column::new(values, Ints::Same(PRESENT, 0)));
+            return Column::new(values, Ints::Same(PRESENT, 0));
         };
         let mask = mask.decode_ints(expansion);
         let mask = mask.map_err(|error| error.within("the mask"))?;
         check("values of the mask", mask.len())?;
-        let distinct = mask.distinct().iter();
-        let most = distinct.fold(0, |most, &mask| mask.cast_unsigned().max(most));
+        let most = mask.fold(0, |most, mask| mask.cast_unsigned().max(most));
         if most > 2 {
             let message = format!("the mask has the value {}, not 0, 1 or 2", most as i32);
             return Err(Error::input(message).fix(FETCH_AGAIN));
@@ -74,8 +74,7 @@ impl<'a> EncodedColumn<'a> {
         } else {
             mask
         };
-
-        Ok(Column::new(values, mask))
+        Column::new(values, mask)
     }
 }
 
@@ -103,7 +102,7 @@ pub(super) struct Column<'a> {
 
 impl<'a> Column<'a> {
     /// Integers become decimals, and the nulls of strings the strings `.` and `?`.
-    fn new(values: Values<'a>, mut mask: Ints) -> Self {
+    fn new(values: Values<'a>, mut mask: Ints) -> Result<Self> {
         let values = match values {
             Values::Ints(digits) => Values::Decimals { digits, places: 0 },
             Values::Texts(mut texts) if has_nulls(&mask) => {
@@ -114,22 +113,13 @@ impl<'a> Column<'a> {
                     PRESENT => at,
                     null => first_null + null - DOT,
                 };
-                texts.index = match (&texts.index, &mask) {
-                    (Ints::Same(index, count), Ints::Same(mask, _)) => {
-                        Ints::Same(at(*index, *mask), *count)
-                    }
-                    (index, mask) => {
-                        let rows = 0..index.len();
-                        let each = rows.map(|row| at(index.get(row), mask.get(row)));
-                        Ints::Each(each.collect())
-                    }
-                };
+                texts.index = texts.index.zip(&mask, at)?;
                 mask = Ints::Same(PRESENT, 0);
                 Values::Texts(texts)
             }
             other => other,
         };
-        Column { values, mask }
+        Ok(Column { values, mask })
     }
 
     /// The value of a row as text; `.` or `?` for null.
@@ -185,29 +175,26 @@ impl<'a> Column<'a> {
     /// string occurs twice.
     pub(super) fn mark_changes(&self, changes: &mut [u8]) {
         match &self.values {
-            Values::Texts(texts) => mark(texts.index.distinct(), |at| at, changes),
-            Values::Decimals { digits, .. } => mark(digits.distinct(), |digits| digits, changes),
+            Values::Texts(texts) => texts.index.mark_changes(changes),
+            Values::Decimals { digits, .. } => digits.mark_changes(changes),
             Values::Singles(values) => mark(values, f32::to_bits, changes),
             Values::Doubles(values) => mark(values, f64::to_bits, changes),
             Values::Undecoded(_) | Values::Packed(..) | Values::Ints(_) => {}
         }
-        mark(self.mask.distinct(), |mask| mask, changes);
+        self.mask.mark_changes(changes);
     }
 
     /// What `value` makes of the text of each row.
-    pub(super) fn table<T>(&self, value: impl Fn(&[u8]) -> T) -> RowTable<'_, T> {
+    pub(super) fn table<T: Copy>(&self, value: impl Fn(&[u8]) -> T) -> Result<Vec<T>> {
         match &self.values {
-            Values::Texts(texts) => RowTable {
-                values: texts.strings.iter().map(|text| value(text)).collect(),
-                index: texts.index.each(),
-            },
+            Values::Texts(texts) => {
+                let values: Vec<T> = texts.strings.iter().map(|text| value(text)).collect();
+                texts.index.map(|at| values[(at + 1) as usize])
+            }
             other => {
                 let mut number = NumberText::new();
                 let rows = 0..other.len();
-                RowTable {
-                    index: rows.clone().map(|row| row as i32 - 1).collect(),
-                    values: rows.map(|row| value(self.text(row, &mut number))).collect(),
-                }
+                Ok(rows.map(|row| value(self.text(row, &mut number))).collect())
             }
         }
     }
@@ -221,9 +208,13 @@ impl<'a> Column<'a> {
         let rows = 0..self.values.len();
         let mut rounded = Vec::new();
         let milli = match &self.values {
-            Values::Decimals { digits, places: 3 } => digits.each(),
-            Values::Decimals { places: ..3, .. } => {
-                rows.map(|row| self.scaled(row, 3)).collect::<Option<_>>()?
+            Values::Decimals { digits, places: 3 } => digits.each().ok()?,
+            Values::Decimals {
+                digits,
+                places: places @ ..3,
+            } => {
+                let scaled = |row| scaled(digits.get(row), *places, 3);
+                rows.map(scaled).collect::<Option<_>>()?
             }
             _ => {
                 let mut milli = Vec::with_capacity(rows.len());
@@ -235,10 +226,9 @@ impl<'a> Column<'a> {
                 Cow::Owned(milli)
             }
         };
-        let most = milli
-            .iter()
-            .fold(0, |most, value| value.unsigned_abs().max(most));
-        (most <= LIMIT_MILLI.unsigned_abs()).then_some(Coordinates { milli, rounded })
+        let far = |value: i32| (value > LIMIT_MILLI) | (value < -LIMIT_MILLI);
+        let any_far = milli.iter().fold(false, |any, &value| any | far(value));
+        (!any_far).then_some(Coordinates { milli, rounded })
     }
 
     /// A coordinate in 0.001 A, and whether it was rounded.
@@ -250,27 +240,21 @@ impl<'a> Column<'a> {
     }
 
     /// The occupancies of all rows in millionths.
-    pub(super) fn occupancies(&self) -> Vec<i32> {
-        let rows = self.values.len();
-        match &self.values {
-            Values::Decimals {
-                digits: Ints::Same(..),
-                ..
-            } if rows > 0 && !has_nulls(&self.mask) => {
-                vec![self.occupancy(0); rows]
-            }
-            _ => (0..rows).map(|row| self.occupancy(row)).collect(),
+    pub(super) fn occupancies(&self) -> Result<Vec<i32>> {
+        if let (Values::Decimals { digits, places }, false) = (&self.values, has_nulls(&self.mask))
+        {
+            let places = *places;
+            return digits.map(|digits| {
+                let in_millionths = scaled(digits, places, 6);
+                in_millionths.unwrap_or_else(|| Decimal::new(digits.into(), places).occupancy())
+            });
         }
+        let rows = 0..self.values.len();
+        Ok(rows.map(|row| self.occupancy(row)).collect())
     }
 
     /// An occupancy in millionths, as [`decimal::occupancy`].
-    #[inline]
     fn occupancy(&self, row: usize) -> i32 {
-        if !has_nulls(&self.mask)
-            && let Some(value) = self.scaled(row, 6)
-        {
-            return value;
-        }
         match self.decimal(row) {
             Some(decimal) => decimal.occupancy(),
             None => decimal::occupancy(self.text(row, &mut NumberText::new())),
@@ -278,12 +262,11 @@ impl<'a> Column<'a> {
     }
 
     /// The B factors of all rows, as [`decimal::b_factor`].
-    pub(super) fn b_factors(&self) -> Vec<f32> {
+    pub(super) fn b_factors(&self) -> Result<Vec<f32>> {
         let mut factors: Vec<f32> = match &self.values {
             Values::Decimals { digits, places } => {
                 let places = *places;
-                let factor = |&digits: &i32| Decimal::new(digits.into(), places).b_factor();
-                digits.each().iter().map(factor).collect()
+                digits.map(|digits| Decimal::new(digits.into(), places).b_factor())?
             }
             Values::Singles(values) => {
                 let finite = |&value: &f32| if value.is_finite() { value } else { f32::NAN };
@@ -299,29 +282,13 @@ impl<'a> Column<'a> {
             }
         };
         if has_nulls(&self.mask) {
-            for (factor, &mask) in factors.iter_mut().zip(&*self.mask.each()) {
+            for (factor, &mask) in factors.iter_mut().zip(&*self.mask.each()?) {
                 if mask != PRESENT {
                     *factor = f32::NAN;
                 }
             }
         }
-        factors
-    }
-
-    /// A decimal as an integer of 10^-`places`, if it has no more places and fits.
-    #[inline]
-    fn scaled(&self, row: usize, places: u8) -> Option<i32> {
-        const UNITS: [i32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
-        match &self.values {
-            Values::Decimals {
-                digits,
-                places: own,
-            } => {
-                let unit = UNITS[usize::from(places.checked_sub(*own)?)];
-                digits.get(row).checked_mul(unit)
-            }
-            _ => None,
-        }
+        Ok(factors)
     }
 
     /// The decimal of a row that is not null: the digits of FixedPoint, or the number of up to
@@ -342,51 +309,19 @@ impl<'a> Column<'a> {
     }
 }
 
+/// `digits` of 10^-`places` as an integer of 10^-`wanted`, if it has no more places and fits.
+#[inline]
+fn scaled(digits: i32, places: u8, wanted: u8) -> Option<i32> {
+    const UNITS: [i32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+    digits.checked_mul(UNITS[usize::from(wanted.checked_sub(places)?)])
+}
+
 /// Coordinates of all rows.
 pub(super) struct Coordinates<'c> {
     /// In 0.001 A.
     pub milli: Cow<'c, [i32]>,
     /// Whether each was rounded; empty if none was.
     pub rounded: Vec<bool>,
-}
-
-impl Coordinates<'_> {
-    #[inline]
-    pub(super) fn is_rounded(&self, row: usize) -> bool {
-        self.rounded.get(row) == Some(&true)
-    }
-}
-
-fn mark<T: Copy, B: PartialEq>(values: &[T], bits: impl Fn(T) -> B, changes: &mut [u8]) {
-    let Some(later) = changes.get_mut(1..) else {
-        return;
-    };
-    let pairs = values.iter().zip(values.iter().skip(1));
-    for (change, (&before, &value)) in later.iter_mut().zip(pairs) {
-        *change |= u8::from(bits(before) != bits(value));
-    }
-}
-
-/// A value for each row.
-pub(super) struct RowTable<'c, T> {
-    /// By the index of a row and 1, as [`Texts::strings`].
-    values: Vec<T>,
-    index: Cow<'c, [i32]>,
-}
-
-impl<T: Copy> RowTable<'_, T> {
-    /// One value for all of `rows`.
-    pub(super) fn same(value: T, rows: usize) -> Self {
-        RowTable {
-            values: vec![value],
-            index: vec![-1; rows].into(),
-        }
-    }
-
-    #[inline]
-    pub(super) fn get(&self, row: usize) -> T {
-        self.values[(self.index[row] + 1) as usize]
-    }
 }
 
 #[cfg(test)]
@@ -398,16 +333,16 @@ mod tests {
     const NO_MASK: Ints = Ints::Same(PRESENT, 0);
 
     fn doubles(values: &[f64]) -> Column<'static> {
-        Column::new(Values::Doubles(values.to_vec()), NO_MASK)
+        Column::new(Values::Doubles(values.to_vec()), NO_MASK).unwrap()
     }
 
     fn singles(values: &[f32]) -> Column<'static> {
-        Column::new(Values::Singles(values.to_vec()), NO_MASK)
+        Column::new(Values::Singles(values.to_vec()), NO_MASK).unwrap()
     }
 
     fn decimals(digits: &[i32], places: u8) -> Column<'static> {
         let digits = Ints::Each(digits.to_vec());
-        Column::new(Values::Decimals { digits, places }, NO_MASK)
+        Column::new(Values::Decimals { digits, places }, NO_MASK).unwrap()
     }
 
     fn text(column: &Column, row: usize) -> String {
@@ -473,7 +408,8 @@ mod tests {
             &floats.iter().map(|&value| value as f32).collect::<Vec<_>>(),
         ));
         for column in &columns {
-            let b_factors = column.b_factors();
+            let b_factors = column.b_factors().unwrap();
+            let occupancies = column.occupancies().unwrap();
             if let Some(found) = column.coordinates() {
                 for (row, &milli) in found.milli.iter().enumerate() {
                     let rounded = found.rounded.get(row) == Some(&true);
@@ -484,7 +420,7 @@ mod tests {
                 let text = text(column, row);
                 let bytes = text.as_bytes();
                 assert_eq!(column.coordinate(row), decimal::coordinate(bytes), "{text}");
-                assert_eq!(column.occupancy(row), decimal::occupancy(bytes), "{text}");
+                assert_eq!(occupancies[row], decimal::occupancy(bytes), "{text}");
                 let wanted = decimal::b_factor(bytes);
                 let both_nan = found.is_nan() && wanted.is_nan();
                 assert!(found == wanted || both_nan, "{text}: {found} {wanted}");
@@ -519,15 +455,15 @@ mod tests {
             strings: vec![b"", b"A"],
             index: Ints::Same(0, 3),
         };
-        let texts = Column::new(Values::Texts(texts), mask());
-        let numbers = Column::new(Values::Ints(Ints::Each(vec![7, 8, 9])), mask());
+        let texts = Column::new(Values::Texts(texts), mask()).unwrap();
+        let numbers = Column::new(Values::Ints(Ints::Each(vec![7, 8, 9])), mask()).unwrap();
 
         for (column, wanted) in [(texts, ["A", ".", "?"]), (numbers, ["7", ".", "?"])] {
             let found: Vec<String> = (0..3).map(|row| text(&column, row)).collect();
             assert_eq!(found, wanted);
             assert_eq!(column.coordinate(1), Err(BadCoordinate::NotANumber));
-            assert!(column.b_factors()[2].is_nan());
-            assert_eq!(column.occupancy(1), OCCUPANCY_ONE);
+            assert!(column.b_factors().unwrap()[2].is_nan());
+            assert_eq!(column.occupancies().unwrap()[1], OCCUPANCY_ONE);
             let mut changes = [0; 3];
             column.mark_changes(&mut changes);
             assert_eq!(changes, [0, 1, 1]);

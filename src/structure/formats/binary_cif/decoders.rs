@@ -1,7 +1,10 @@
 //! Undoes encodings of numbers.
 
+use std::cell::Cell;
+
 use super::expansion::Expansion;
-use super::values::{IntType, Ints, Values, collect, wrong};
+use super::ints::Ints;
+use super::values::{IntType, Values, collect, wrong};
 use crate::Result;
 use crate::structure::read_limits::reserve;
 
@@ -39,7 +42,7 @@ pub(super) fn fixed_point<'a>(digits: Ints, factor: f64, is_single: bool) -> Res
     if !factor.is_finite() || factor == 0.0 {
         return Err(wrong("FixedPoint", format!("the factor is {factor}")));
     }
-    floats(&digits.each(), is_single, |int| f64::from(int) / factor)
+    floats(&digits.each()?, is_single, |int| f64::from(int) / factor)
 }
 
 /// The floats of integers, rounded to 32 bits if the source was.
@@ -61,56 +64,41 @@ pub(super) fn floats<'a>(
 }
 
 /// Pairs of a value and how often it comes.
-pub(super) fn run_length(pairs: &[i32], size: u32, expansion: &mut Expansion) -> Result<Ints> {
-    let (pairs, rest) = pairs.as_chunks::<2>();
-    let negative = pairs.iter().any(|&[_, count]| count < 0);
+pub(super) fn run_length(pairs: Vec<i32>, size: u32, expansion: &mut Expansion) -> Result<Ints> {
+    let (runs, rest) = pairs.as_chunks::<2>();
+    let negative = runs.iter().any(|&[_, count]| count < 0);
     if !rest.is_empty() || negative {
         return Err(wrong(
             "RunLength",
             "the data is no pairs of a value and a count",
         ));
     }
-    let total: u64 = pairs.iter().map(|&[_, count]| count as u64).sum();
+    let total: u64 = runs.iter().map(|&[_, count]| count as u64).sum();
     if total != u64::from(size) {
         let message = format!("the counts add up to {total}, but srcSize is {size}");
         return Err(wrong("RunLength", message));
     }
     expansion.take(total * size_of::<i32>() as u64)?;
-    if let &[[value, count]] = pairs {
-        return Ok(Ints::Same(value, count as usize));
-    }
-    // Most runs are short: up to this many values are written at once.
-    const SHORT: usize = 4;
-    let size = size as usize;
-    let mut values = Vec::new();
-    reserve(&mut values, size + SHORT)?;
-    values.resize(size + SHORT, 0);
-    let mut at = 0;
-    for &[value, count] in pairs {
-        let end = at + count as usize;
-        values[at..at + SHORT].copy_from_slice(&[value; SHORT]);
-        if end > at + SHORT {
-            values[at + SHORT..end].fill(value);
-        }
-        at = end;
-    }
-    values.truncate(size);
-    Ok(Ints::Each(values))
+    Ok(Ints::from_pairs(pairs, size as usize))
 }
 
 /// Differences to the value before.
 pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
-    let (mut sum, mut overflows) = (origin, false);
+    // No overflow of 64 bits, as there are less than 2^32 values.
+    let (mut sum, mut lost) = (i64::from(origin), 0);
     for value in &mut values {
-        let (next, over) = sum.overflowing_add(*value);
-        (sum, *value) = (next, next);
-        overflows |= over;
+        sum += i64::from(*value);
+        *value = sum as i32;
+        lost |= sum ^ i64::from(*value);
     }
-    match overflows {
+    match lost != 0 {
         false => Ok(values),
         true => Err(wrong("Delta", "a sum does not fit in 32 bits")),
     }
 }
+
+/// Values of IntegerPacking that are looked at together.
+const CHUNK: usize = 16;
 
 /// Sums of values of one or two bytes: a value at the end of its range goes on in the next one.
 pub(super) fn integer_packing(
@@ -119,39 +107,48 @@ pub(super) fn integer_packing(
     is_unsigned: bool,
     size: u32,
 ) -> Result<Vec<i32>> {
+    // The ends of the range, without one that is zero: that is a value of its own.
     let (least, most) = match (bytes, is_unsigned) {
-        (1, true) => (0, 0xff),
+        (1, true) => (0xff, 0xff),
         (1, false) => (-0x80, 0x7f),
-        (2, true) => (0, 0xffff),
+        (2, true) => (0xffff, 0xffff),
         (2, false) => (-0x8000, 0x7fff),
         _ => return Err(wrong("IntegerPacking", format!("byteCount is {bytes}"))),
     };
-    // The end of the range that is zero is a value of its own.
-    let goes_on = |value: i32| value == most || (value == least && !is_unsigned);
+    let goes_on = |value: i32| (value == most) | (value == least);
     let mut packed = values.into_ints("IntegerPacking")?;
-    let any = packed
-        .iter()
-        .fold(false, |any, &value| any | goes_on(value));
-    if any {
+    let (mut sum, mut pending, mut overflows, mut len) = (0i32, false, false, 0);
+    let cells = Cell::from_mut(&mut packed[..]).as_slice_of_cells();
+    for chunk in cells.chunks(CHUNK) {
+        if !pending && let Some(chunk) = chunk.first_chunk::<CHUNK>() {
+            let values = chunk.each_ref().map(Cell::get);
+            let any = values
+                .iter()
+                .fold(0, |any, &value| any | i32::from(goes_on(value)));
+            if any == 0 {
+                let to = cells[len..len + CHUNK].iter();
+                to.zip(values).for_each(|(to, value)| to.set(value));
+                len += CHUNK;
+                continue;
+            }
+        }
         // Without branches, as what goes on is hard to predict.
-        let (mut sum, mut pending, mut overflows, mut len) = (0i32, false, false, 0);
-        for at in 0..packed.len() {
-            let (next, over) = sum.overflowing_add(packed[at]);
-            pending = goes_on(packed[at]);
+        for value in chunk {
+            let (next, over) = sum.overflowing_add(value.get());
+            pending = goes_on(value.get());
             overflows |= over;
-            packed[len] = next;
+            cells[len].set(next);
             len += usize::from(!pending);
             sum = next & -i32::from(pending);
         }
-        if overflows {
-            return Err(wrong("IntegerPacking", "a sum does not fit in 32 bits"));
-        }
-        if pending {
-            return Err(wrong("IntegerPacking", "the last value does not end"));
-        }
-        packed.truncate(len);
     }
-
+    if overflows {
+        return Err(wrong("IntegerPacking", "a sum does not fit in 32 bits"));
+    }
+    if pending {
+        return Err(wrong("IntegerPacking", "the last value does not end"));
+    }
+    packed.truncate(len);
     if packed.len() != size as usize {
         let message = format!(
             "the data has {} values, but srcSize is {size}",

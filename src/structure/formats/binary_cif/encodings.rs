@@ -7,8 +7,9 @@ use super::decoders::{
     FLOAT32, byte_array, delta, fixed_point, floats, integer_packing, run_length,
 };
 use super::expansion::Expansion;
+use super::ints::Ints;
 use super::message_pack::Cursor;
-use super::values::{Ints, Texts, Values, wrong};
+use super::values::{Texts, Values, wrong};
 use crate::structure::read_limits::reserve;
 use crate::structure::text::quoted;
 use crate::{Error, Result};
@@ -282,7 +283,7 @@ impl<'a> Encoding<'a> {
             }
             Encoding::RunLength { size } => {
                 let ints = values.into_ints("RunLength")?;
-                run_length(&ints, size, expansion).map(Values::Ints)
+                run_length(ints, size, expansion).map(Values::Ints)
             }
             Encoding::Delta { origin } => {
                 let ints = values.into_ints("Delta")?;
@@ -310,7 +311,7 @@ impl<'a> StringArray<'a> {
         let Values::Undecoded(data) = values else {
             return Err(wrong("StringArray", "is not the only encoding"));
         };
-        let offsets = self.offsets.decode_ints(expansion)?.into_vec();
+        let offsets = self.offsets.decode_ints(expansion)?.into_vec()?;
         let mut strings = Vec::new();
         reserve(&mut strings, offsets.len().max(1))?;
         strings.push(&b""[..]);
@@ -329,10 +330,7 @@ impl<'a> StringArray<'a> {
         let index = decode_ints(&self.indices, data, expansion)?;
         // -1 becomes the least and other negative numbers the largest.
         let place = |at: i32| at.wrapping_add(1) as u32;
-        let last = index
-            .distinct()
-            .iter()
-            .fold(0, |last, &at| place(at).max(last));
+        let last = index.fold(0, |last, at| place(at).max(last));
         if last as usize >= strings.len() {
             let (at, count) = (last.wrapping_sub(1) as i32, strings.len() - 1);
             return Err(wrong(

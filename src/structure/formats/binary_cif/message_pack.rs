@@ -80,7 +80,21 @@ impl<'a> Cursor<'a> {
     }
 
     /// A string, which may not be UTF-8.
+    #[inline]
     pub(super) fn text(&mut self) -> Result<&'a [u8]> {
+        // Keys, nearly always.
+        if let Some(&marker @ 0xa0..=0xbf) = self.data.get(self.at) {
+            let start = self.at + 1;
+            let end = start + usize::from(marker & 0x1f);
+            if let Some(text) = self.data.get(start..end) {
+                self.at = end;
+                return Ok(text);
+            }
+        }
+        self.other_text()
+    }
+
+    fn other_text(&mut self) -> Result<&'a [u8]> {
         self.expect("a string", |head| match head {
             Head::Text(text) => Some(text),
             _ => None,
@@ -110,7 +124,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// An integer of 32 bits, which some programs write as a float.
+    #[inline]
     pub(super) fn int(&mut self) -> Result<i32> {
+        if let Some(&marker @ 0x00..=0x7f) = self.data.get(self.at) {
+            self.at += 1;
+            return Ok(i32::from(marker));
+        }
+        self.other_int()
+    }
+
+    fn other_int(&mut self) -> Result<i32> {
         self.expect("an integer of 32 bits", |head| match head {
             Head::Integer(value) => i32::try_from(value).ok(),
             Head::Float(value) if value == f64::from(value as i32) => Some(value as i32),

@@ -12,6 +12,7 @@ mod decoders;
 mod encodings;
 mod expansion;
 mod float_decimal;
+mod ints;
 mod message_pack;
 mod number_text;
 mod text_column;
@@ -88,6 +89,27 @@ struct KeptCategory<'a> {
     columns: Vec<(usize, TextColumn<'a>)>,
 }
 
+/// A category that is read.
+enum Part {
+    Atoms,
+    Entry,
+    /// What describes the atoms, by its number.
+    Described(usize),
+}
+
+/// What a category is read as; `None` if it is not.
+fn part_of(category: &[u8], options: ReadOptions) -> Option<Part> {
+    let name = category.strip_prefix(b"_")?;
+    if name.eq_ignore_ascii_case(b"atom_site") {
+        return Some(Part::Atoms);
+    }
+    if name.eq_ignore_ascii_case(b"entry") {
+        return Some(Part::Entry);
+    }
+    let at = find_category(name)?;
+    is_kept(at, options).then_some(Part::Described(at))
+}
+
 impl<'a> Block<'a> {
     /// Reads a data block, and adds its atoms to the table.
     fn read(
@@ -103,9 +125,10 @@ impl<'a> Block<'a> {
                 b"header" => block.header = value.text()?,
                 b"categories" => {
                     for _ in 0..value.array()? {
-                        let category = Category::read(value)?;
+                        let is_wanted = |name: &[u8]| part_of(name, options).is_some();
+                        let category = Category::read(value, is_wanted)?;
                         content.note_category(category.name);
-                        block.add(&category, options, expansion, table)?;
+                        block.add(category, options, expansion, table)?;
                     }
                 }
                 _ => value.skip()?,
@@ -119,31 +142,31 @@ impl<'a> Block<'a> {
 
     fn add(
         &mut self,
-        category: &Category<'a>,
+        mut category: Category<'a>,
         options: ReadOptions,
         expansion: &mut Expansion,
         table: &mut AtomTable,
     ) -> Result<()> {
-        if category.is("_atom_site") {
-            self.has_atoms = true;
-            return atom_columns::read(category, options.models, expansion, table);
-        }
-        if category.is("_entry") {
-            for column in category.columns()? {
-                if column.name.eq_ignore_ascii_case(b"id") && category.rows > 0 {
-                    let column = category.decode(&column, expansion)?;
-                    self.entry_id = Some(TextColumn::new(column, expansion)?);
-                }
+        let at = match part_of(category.name, options) {
+            Some(Part::Atoms) => {
+                self.has_atoms = true;
+                return atom_columns::read(category, options.models, expansion, table);
             }
-            return Ok(());
-        }
-        let found = category.name.strip_prefix(b"_").and_then(find_category);
-        let Some(at) = found.filter(|&at| is_kept(at, options)) else {
-            return Ok(());
+            Some(Part::Entry) => {
+                for column in category.take_columns()? {
+                    if column.name.eq_ignore_ascii_case(b"id") && category.rows > 0 {
+                        let column = category.decode(&column, expansion)?;
+                        self.entry_id = Some(TextColumn::new(column, expansion)?);
+                    }
+                }
+                return Ok(());
+            }
+            Some(Part::Described(at)) => at,
+            None => return Ok(()),
         };
         check_rows(at, category.rows as usize, &table.limits)?;
         let mut columns = Vec::new();
-        for column in category.columns()? {
+        for column in category.take_columns()? {
             if let Some(item) = find_item_of(at, column.name) {
                 let column = category.decode(&column, expansion)?;
                 columns.push((item, TextColumn::new(column, expansion)?));

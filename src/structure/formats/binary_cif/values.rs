@@ -1,7 +1,6 @@
 //! The values of a column while it is decoded, and after.
 
-use std::borrow::Cow;
-
+use super::ints::Ints;
 use super::message_pack::FETCH_AGAIN;
 use crate::structure::read_limits::reserve;
 use crate::{Error, Result};
@@ -21,54 +20,6 @@ pub(super) enum Values<'a> {
     Singles(Vec<f32>),
     Doubles(Vec<f64>),
     Texts(Texts<'a>),
-}
-
-/// Integers of all rows.
-pub(super) enum Ints {
-    Each(Vec<i32>),
-    /// The same for so many rows, as in many columns of chains and models.
-    Same(i32, usize),
-}
-
-impl Ints {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Ints::Each(values) => values.len(),
-            Ints::Same(_, count) => *count,
-        }
-    }
-
-    #[inline]
-    pub(super) fn get(&self, row: usize) -> i32 {
-        match self {
-            Ints::Each(values) => values[row],
-            Ints::Same(value, _) => *value,
-        }
-    }
-
-    /// The values that occur: one of them, if it is the same in all rows.
-    pub(super) fn distinct(&self) -> &[i32] {
-        match self {
-            Ints::Each(values) => values,
-            Ints::Same(_, 0) => &[],
-            Ints::Same(value, _) => std::slice::from_ref(value),
-        }
-    }
-
-    /// The value of each row.
-    pub(super) fn each(&self) -> Cow<'_, [i32]> {
-        match self {
-            Ints::Each(values) => Cow::Borrowed(values),
-            Ints::Same(value, count) => Cow::Owned(vec![*value; *count]),
-        }
-    }
-
-    pub(super) fn into_vec(self) -> Vec<i32> {
-        match self {
-            Ints::Each(values) => values,
-            Ints::Same(value, count) => vec![value; count],
-        }
-    }
 }
 
 /// The strings of a column.
@@ -135,7 +86,7 @@ impl<'a> Values<'a> {
     /// The integers that `encoding` is to decode.
     pub(super) fn into_ints(self, encoding: &str) -> Result<Vec<i32>> {
         let (int_type, bytes) = match self {
-            Values::Ints(ints) => return Ok(ints.into_vec()),
+            Values::Ints(ints) => return ints.into_vec(),
             Values::Packed(int_type, bytes) => (int_type, bytes),
             other => return Err(wrong(encoding, format!("cannot decode {}", other.name()))),
         };
