@@ -135,10 +135,6 @@ def place_rows(table, rows, model):
     return {name: values[order] for name, values in rows.items()} if same else None
 
 
-# Tables of pairs, of which a model may have none.
-PAIRS = ("contacts", "interfaces")
-
-
 def has_rows(table, model):
     """Whether a model has rows in a table of a run."""
     if table == "ligands":
@@ -151,7 +147,8 @@ def columns_of(run, model, problems):
     found = {}
     for table in run.tables:
         rows = run.rows(table, model.key)
-        if rows is None and table in PAIRS:
+        if rows is None and (table in PAIRS or table == "interfaces"):
+            # A model may have no pairs.
             rows = {name: np.zeros(0) for name in run.columns(table)}
         if rows is None:
             if has_rows(table, model):
