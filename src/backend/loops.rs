@@ -82,11 +82,13 @@ impl<W: Words> LoopHandle<W> {
     }
 
     /// Whether the loop was launched and has not parked.
+    #[cfg(feature = "cuda")]
     pub(crate) fn runs(&self) -> bool {
         self.doorbell.runs()
     }
 
     /// The doorbell, whose words live as long as it.
+    #[cfg(feature = "cuda")]
     pub(crate) fn doorbell(&self) -> &Arc<Doorbell<W>> {
         &self.doorbell
     }

@@ -94,6 +94,7 @@ pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, devices, select, select_with};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+pub(crate) use timestamp::of_whole_batch;
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
 
 /// A kernel that a backend has loaded.
@@ -540,7 +541,7 @@ pub unsafe trait DeviceSlot: Send {
     fn abandon(&mut self, error: &Error) -> Error;
 
     /// When the device last reached each [`Op::Timestamp`] of this slot, among work that was seen
-    /// done.
+    /// done; after a batch of a loop, twice when it began, and twice when it ended.
     ///
     /// # Errors
     /// Those of the [module](self).

@@ -10,6 +10,12 @@ pub const TIMESTAMPS: usize = 4;
 /// `None` for one that it never reached.
 pub type Timestamps = [Option<u64>; TIMESTAMPS];
 
+/// The timestamps of a batch of which only the beginning and the end are known. All of it counts as
+/// kernels.
+pub(crate) fn of_whole_batch(begun: u64, ended: u64) -> Timestamps {
+    [begun, begun, ended, ended].map(Some)
+}
+
 /// A moment on the host's monotonic clock, in nanoseconds since the first call in this process;
 /// 0 for an earlier moment.
 pub fn host_ns(at: Instant) -> u64 {

@@ -86,7 +86,8 @@ impl<B> Ring<B> {
     }
 
     /// [`Ring::submit`] with timestamps. If [`Replay::timed`] is true, [`Slot::timestamps`] returns
-    /// those of this batch when it is done. Timestamps cost some microseconds.
+    /// those of this batch when it is done. Timestamps cost some microseconds, except
+    /// with [`Mode::Resident`](crate::replay::Mode::Resident): a loop notes them for each batch.
     ///
     /// # Errors
     /// Those of [`Ring::submit`].

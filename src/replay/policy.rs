@@ -108,7 +108,7 @@ named! {
 /// A way to replay, as [`Mode::Auto`] chooses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Any mode but [`Mode::Auto`], which does not choose [`Mode::Resident`].
+    /// Any mode but [`Mode::Auto`].
     pub mode: Mode,
     /// What a graph holds, and the size of copies.
     pub scope: Scope,

@@ -157,7 +157,7 @@ impl ReadyBatch {
 
     /// The same submission with timestamps: between the calls, or in a graph of their own where
     /// one graph holds the whole batch. Makes that graph for the first timed batch; `None` if
-    /// the device refused it.
+    /// the device refused it. A loop on the device notes the times of each batch anyway.
     pub(super) fn timed(
         &mut self,
         slot: &mut dyn DeviceSlot,
@@ -166,6 +166,9 @@ impl ReadyBatch {
         build: Build,
         untimed: Submission,
     ) -> Option<Submission> {
+        if self.is_resident {
+            return Some(untimed);
+        }
         if self.graph.is_none() || self.batch.scope == Scope::Kernels {
             return Some(Submission {
                 has_timestamps: true,

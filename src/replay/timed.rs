@@ -3,7 +3,8 @@
 //! A graph that holds the whole batch gets a second one of the same commands for the first timed
 //! batch, with a timestamp behind each stage. In an explicit graph timestamps are leaves: nothing
 //! waits for them, so independent commands still run at the same time. Single launches, and the
-//! copies around a graph of kernels, have the timestamps between the calls.
+//! copies around a graph of kernels, have the timestamps between the calls. A loop on the device
+//! notes the beginning and the end of each batch, and needs nothing of this.
 
 use super::audit::{AllowedMemory, check_held};
 use super::graph::edges;

@@ -92,6 +92,30 @@ fn timed_batches_are_right_and_later_ones_have_later_timestamps() {
 }
 
 #[test]
+fn timed_batches_of_a_loop_need_no_graph_and_no_call() {
+    let program = Program::new();
+    each_seed(40, |seed| {
+        let (sim, backend) = device(seed);
+        let resident = policies().into_iter();
+        let resident = resident.filter(|policy| policy.mode == Mode::Resident);
+        for policy in resident {
+            let slots = program.slots(&backend, 1, &unverified(&policy));
+            let (mut device_slot, mut executor) = slots.unwrap().remove(0);
+            let (graphs, before) = (sim.live().graphs, backend.driver_calls());
+            let input = Input::random(&mut Random::new(seed), 8);
+            for _ in 0..5 {
+                let replay = replay_timed(&program, &mut *device_slot, &mut executor, &input);
+                assert!(replay.timed && replay.calls == 0);
+            }
+            let after = backend.driver_calls();
+            assert_eq!(after.graph_edits, before.graph_edits);
+            assert_eq!((sim.live().graphs, after.timings), (graphs, before.timings));
+        }
+        assert_clean(&sim);
+    });
+}
+
+#[test]
 fn timestamps_of_the_cpu_are_moments_of_the_host() {
     let program = Program::new();
     for policy in policies() {
@@ -119,7 +143,7 @@ fn without_timed_batches_nothing_is_timed() {
             if is_cpu && policy.streams == Streams::PerStage {
                 continue;
             }
-            let slots = program.slots(&backend, 1, &policy);
+            let slots = program.slots(&backend, 1, &unverified(&policy));
             let (mut device_slot, mut executor) = slots.unwrap().remove(0);
             let input = Input::random(&mut Random::new(1), 8);
             let before = backend.driver_calls();
@@ -137,8 +161,9 @@ fn without_timed_batches_nothing_is_timed() {
             assert_eq!(after.timings, before.timings, "{policy:?}");
             assert_eq!(after.graph_edits, before.graph_edits, "{policy:?}");
             if policy.mode == Mode::Resident && !is_cpu {
-                // The loop is launched now and then.
+                // The loop notes the times of each batch anyway, and is launched now and then.
                 assert_eq!(calls, 0);
+                assert!(timestamps(&*device_slot).is_sorted());
                 continue;
             }
             assert_eq!(after.submissions - before.submissions, calls, "{policy:?}");

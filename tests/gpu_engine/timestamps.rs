@@ -51,10 +51,15 @@ fn timestamps_lie_between_the_host_s_moments_around_the_batch() {
                 .timestamps()
                 .unwrap()
                 .map(|timestamp| timestamp.unwrap());
-            let first = start.saturating_sub(OFF_NS_MAX);
+            // A loop's times are fitted between those of the host.
+            let off_ns = match policy.mode {
+                Mode::Resident => 0,
+                _ => OFF_NS_MAX,
+            };
+            let first = start.saturating_sub(off_ns);
             let inside = timestamps
                 .iter()
-                .all(|at| (first..=end + OFF_NS_MAX).contains(at));
+                .all(|at| (first..=end + off_ns).contains(at));
             assert!(inside, "{policy:?}: {timestamps:?} in {start} to {end}");
             // Leaves of a graph are met when the device likes.
             let line = policy.mode == Mode::Stream || policy.build == Build::Capture;
@@ -95,12 +100,56 @@ fn without_timed_batches_nothing_is_timed() {
             Mode::Resident => assert!(calls == 0 && submissions <= 20, "{submissions} calls"),
             _ => assert_eq!(submissions, calls, "{policy:?}"),
         }
+        // A loop notes the times of each batch anyway.
+        let has_times = policy.mode == Mode::Resident;
+        let timestamps = device_slot.timestamps().unwrap();
         assert_eq!(
-            device_slot.timestamps().unwrap(),
-            [None; TIMESTAMPS],
+            timestamps.map(|it| it.is_some()),
+            [has_times; TIMESTAMPS],
             "{policy:?}"
         );
     }
+}
+
+/// Timed batches of a loop make no call, follow each other, and take as long as the others.
+#[test]
+fn timestamps_of_a_loop_cost_no_call() {
+    let _turn = turn();
+    let Some(backend) = device() else { return };
+    let saxpy = saxpy();
+    let mut device_slot = one_slot(&backend, &saxpy.recording);
+    let policy = Policy {
+        verify: Verify::Off,
+        ..Policy::of(Mode::Resident)
+    };
+    let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
+    let before = backend.driver_calls();
+    let (mut last, mut shares) = (0, Vec::new());
+    for index in 0..2_000 {
+        let start = host_ns(Instant::now());
+        replay_timed(&saxpy, &mut *device_slot, &mut executor, index);
+        let timestamps = device_slot.timestamps().unwrap();
+        let flight = host_ns(Instant::now()) - start;
+        let [Some(begun), _, _, Some(ended)] = timestamps else {
+            panic!("{timestamps:?}");
+        };
+        assert!(
+            last <= begun && begun <= ended,
+            "{last}: {begun} to {ended}"
+        );
+        last = ended;
+        shares.push((ended - begun) as f64 / flight as f64);
+    }
+    let after = backend.driver_calls();
+    assert_eq!(after.timings, before.timings);
+    assert_eq!(after.graph_edits, before.graph_edits);
+    shares.sort_by(f64::total_cmp);
+    let median = shares[shares.len() / 2];
+    say(&format!(
+        "a loop's batch is {:.0}% of the time that the host sees",
+        100.0 * median
+    ));
+    assert!(median > 0.0, "the device's clock stands still");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tapeloop::backend::{Backend, DeviceSlot, Residency};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung, Transfer, Verify};
 use tapeloop::{ErrorKind, Result};
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 100;
 
 fn policy(random: &mut Random, residency: Residency) -> Policy {
     Policy {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::{Backend, Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::{
+    Backend, Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue, Residency,
+};
 use tapeloop::record::Kernel;
 
 /// A change of a graph's operations.
@@ -52,6 +54,7 @@ impl Tamper {
         *self.done.lock() = Some(change);
     }
 
+    /// Calls have a price from now on. Loops make none, so the device then has no loops.
     pub(crate) fn charge(&self, price: Price) {
         *self.price.lock() = Some(price);
     }
@@ -207,6 +210,18 @@ impl SlotHooks for TamperSlot {
         self.tamper.pay(Call::Graph(self.held(graph)));
         self.tamper.doze();
         inner.launch_graph(graph)
+    }
+
+    fn make_resident(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        graph: GraphId,
+        residency: Residency,
+    ) -> Result<bool> {
+        match *self.tamper.price.lock() {
+            None => inner.make_resident(graph, residency),
+            Some(_) => Ok(false),
+        }
     }
 
     fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {

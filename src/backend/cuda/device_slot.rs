@@ -32,8 +32,8 @@ pub(super) struct CudaSlot {
     queues: Queues,
     /// The resident graph whose batch is in flight. The queues then have no work.
     ringing: Option<GraphId>,
-    /// Whether the slot's last work was a batch of a resident graph.
-    last_rang: bool,
+    /// The resident graph whose batch was the slot's last work, if it was one.
+    last_rang: Option<GraphId>,
     /// The slot's own stream, on which it captures: a capture on a shared stream would record
     /// the work of other slots too.
     capture_stream: Arc<Stream>,
@@ -65,7 +65,7 @@ impl CudaSlot {
             graphs: Graphs::default(),
             queues,
             ringing: None,
-            last_rang: false,
+            last_rang: None,
             capture_stream,
             allocations: Allocations::default(),
             share,
@@ -184,14 +184,9 @@ impl CudaSlot {
         };
         let resident = self.graphs.get_mut(graph)?.resident();
         let done = resident.expect("a loop has its batch").is_done();
-        let is_over = match &done {
-            // Its results are there, even if another slot's work has lost the context since.
-            Ok(done) => *done,
-            // An error that does not lose the context is that of a refused launch: no loop has the
-            // batch.
-            Err(_) => !self.context.is_lost(),
-        };
-        if is_over {
+        // An error that does not lose the context is that of a refused launch: no loop has the batch.
+        // If it is done its results are there, even if another slot has lost the context since.
+        if done.as_ref().map_or(!self.context.is_lost(), |done| *done) {
             self.ringing = None;
             self.settle();
         }
@@ -271,7 +266,7 @@ unsafe impl DeviceSlot for CudaSlot {
         self.timestamps.make_for(op)?;
         let checked = self.check(op)?;
         lease(&mut self.allocations, &mut self.queues, checked.uses())?;
-        self.last_rang = false;
+        self.last_rang = None;
         let stream = self.queues.give(queue);
         // SAFETY: the work was counted as given. Until it is seen done, the
         // leases above stay in `allocations` (`settle`), the host side is out of
@@ -357,29 +352,27 @@ unsafe impl DeviceSlot for CudaSlot {
             if !self.queues.are_quiet() {
                 self.queues.synchronize()?;
             }
-            self.last_rang = true;
+            self.last_rang = Some(id);
             // SAFETY: as for `enqueue`: the batch counts as in flight until it is seen done. The
             // slot's other work is done.
             unsafe { resident.ring()? };
             self.ringing = Some(id);
             return Ok(());
         }
-        self.last_rang = false;
+        self.last_rang = None;
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }
     }
 
     fn fence(&mut self) -> Result<()> {
-        match self.last_rang {
-            // The loop announces the end of the batch.
-            true => Ok(()),
-            false => self.queues.fence(),
-        }
+        // A loop announces the end of its batch.
+        self.last_rang
+            .map_or_else(|| self.queues.fence(), |_| Ok(()))
     }
 
     fn is_done(&mut self) -> Result<bool> {
-        if self.last_rang {
+        if self.last_rang.is_some() {
             return self.is_batch_done();
         }
         let done = self.queues.is_done()?;
@@ -388,7 +381,7 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn wait(&mut self) -> Result<()> {
-        if self.last_rang {
+        if self.last_rang.is_some() {
             return self.finish_ringing();
         }
         self.queues.wait()?;
@@ -401,6 +394,10 @@ unsafe impl DeviceSlot for CudaSlot {
     }
 
     fn timestamps(&self) -> Result<backend::Timestamps> {
+        let rang = self.last_rang.filter(|_| self.ringing.is_none());
+        if let Some(times) = rang.and_then(|rang| self.graphs.get(rang).ok()?.batch_times()) {
+            return Ok(self.timestamps.of_batch(&times));
+        }
         let _outer = self.context.enter();
         self.timestamps.read()
     }
@@ -539,17 +536,10 @@ pub(super) mod tests {
         drop(first);
         fake_driver::state(|state| state.waits_return = 0);
         assert!(!context.is_lost());
-        assert_eq!(
-            fake_driver::state(|state| state.memory.len()),
-            3,
-            "nothing is freed"
-        );
+        let live = || fake_driver::state(|state| state.memory.len());
+        assert_eq!(live(), 3, "nothing is freed");
         assert!(allocation.lease(Access::Read).is_err());
         drop(slot(&context).unwrap());
-        assert_eq!(
-            fake_driver::state(|state| state.memory.len()),
-            3,
-            "the next one is"
-        );
+        assert_eq!(live(), 3, "the next one is");
     }
 }

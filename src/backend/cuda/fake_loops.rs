@@ -4,6 +4,7 @@
 use super::fake_driver::{handle, put, state, wait};
 use super::resident::LoopArgs;
 use super::{driver::Driver, result_codes};
+use crate::backend::host_ns;
 use cudarc::driver::sys;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -54,13 +55,19 @@ fn word(address: u64) -> &'static AtomicU64 {
     unsafe { &*(address as *const AtomicU64) }
 }
 
+/// The device's clock, which started long before the host's.
+fn device_ns() -> u64 {
+    (1 << 60) + host_ns(Instant::now())
+}
+
 /// What a launch of a loop does on the device.
 fn run_loop(body: &Nodes) {
     let args = body.kernel.expect("its last node is a kernel");
     let [ring, stop] = [args.host, args.host + 8].map(word);
-    let [done, parked] = [args.device, args.device + 8].map(word);
+    let [done, parked, begun, ended] = [0, 8, 16, 24].map(|offset| word(args.device + offset));
     let mut batch = ring.load(Relaxed);
     fence(Acquire);
+    let mut begun_ns = device_ns();
     loop {
         if state(|state| std::mem::take(&mut state.loops.faults)) {
             return state(|state| state.waits_return = 719);
@@ -70,12 +77,15 @@ fn run_loop(body: &Nodes) {
             unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) };
         }
         state(|state| state.loops.batches += 1);
+        begun.store(begun_ns, Relaxed);
+        ended.store(device_ns(), Relaxed);
         done.store(batch, Release);
         let since = Instant::now();
         loop {
             let next = ring.load(Acquire);
             if next != batch {
                 batch = next;
+                begun_ns = device_ns();
                 break;
             }
             let idle = since.elapsed() > Duration::from_nanos(args.idle_ns);

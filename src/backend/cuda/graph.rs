@@ -5,6 +5,7 @@ use super::allocations::{Use, all_uses};
 use super::context::Context;
 use super::copies;
 use super::graph_node::{self, NodeKind};
+use super::loop_clock::BatchTimes;
 use super::module::Functions;
 use super::readback;
 use super::resident::ResidentLoop;
@@ -421,6 +422,11 @@ impl Graph {
     /// The graph's loop on the device, if it is resident.
     pub(super) fn resident(&mut self) -> Option<&mut ResidentLoop> {
         self.resident.as_mut()
+    }
+
+    /// The moments of the last batch of the graph's loop, which was seen done.
+    pub(super) fn batch_times(&self) -> Option<BatchTimes> {
+        self.resident.as_ref().map(ResidentLoop::batch_times)
     }
 
     /// Refuses to change a resident graph: its loop has a copy.

@@ -33,6 +33,9 @@ struct HostWords {
 struct DeviceWords {
     done: AtomicU64,
     parked: AtomicU64,
+    /// When the last batch began and ended, in nanoseconds of the device's clock.
+    begun_ns: AtomicU64,
+    ended_ns: AtomicU64,
 }
 
 /// Where [`LoopWords`] has the words that the device writes.
@@ -55,6 +58,15 @@ impl PinnedWords {
     /// The address on the device. With unified addressing it equals the host's.
     pub(super) fn address(&self) -> u64 {
         self.pinned.start().as_ptr() as u64
+    }
+
+    /// When the batch that was last seen done began and ended, in nanoseconds of the device's
+    /// clock.
+    pub(super) fn batch_ns(&self) -> (u64, u64) {
+        let device = &self.words().device;
+        // The loop wrote them before it announced the batch.
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        (load(&device.begun_ns), load(&device.ended_ns))
     }
 
     fn words(&self) -> &LoopWords {

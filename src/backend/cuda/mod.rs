@@ -33,6 +33,7 @@ mod format;
 mod graph;
 mod graph_node;
 mod graph_plan;
+mod loop_clock;
 mod loop_words;
 mod memory;
 mod module;

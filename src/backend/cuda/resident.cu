@@ -7,7 +7,7 @@
 
 using u64 = unsigned long long;
 
-// What doorbell.rs has in `HostWords` and `DeviceWords`.
+// What loop_words.rs has in `HostWords` and `DeviceWords`.
 struct HostWords {
     u64 ring;
     u64 stop;
@@ -15,14 +15,22 @@ struct HostWords {
 struct DeviceWords {
     u64 done;
     u64 parked;
+    // When the last batch began and ended, in nanoseconds of the device's clock.
+    u64 begun_ns;
+    u64 ended_ns;
+};
+
+// The batch that runs, in device memory: `Batch` in resident.rs.
+struct Batch {
+    u64 number;
+    u64 begun_ns;
 };
 
 // The argument of both kernels: `LoopArgs` in resident.rs.
 struct Loop {
     const HostWords* host;
     DeviceWords* device;
-    // In device memory: the number of the batch that runs.
-    u64* batch;
+    Batch* batch;
     u64 idle_ns;
     cudaGraphConditionalHandle condition;
 };
@@ -50,34 +58,38 @@ __device__ inline void store(u64* word, u64 value)
     *(volatile u64*)word = value;
 }
 
+// Notes the batch that begins now. Its data is read after its number.
+__device__ inline void take(const Loop& loop, u64 number)
+{
+    __threadfence_system();
+    *loop.batch = {number, now_ns()};
+}
+
 // Takes the batch that the loop was launched for.
 extern "C" __global__ void tapeloop_loop_begin(const __grid_constant__ Loop loop)
 {
-    *loop.batch = look(loop.host).ring;
-    __threadfence_system();
+    take(loop, look(loop.host).ring);
 }
 
 // Runs at the end of each batch: announces it, and waits for the next one. The loop goes on with
 // that batch, or ends.
 extern "C" __global__ void tapeloop_loop_turn(const __grid_constant__ Loop loop)
 {
-    const u64 batch = *loop.batch;
-    // The results are visible before the announcement.
+    const Batch batch = *loop.batch;
+    const u64 ended_ns = now_ns();
+    store(&loop.device->begun_ns, batch.begun_ns);
+    store(&loop.device->ended_ns, ended_ns);
+    // The results and the times are visible before the announcement.
     __threadfence_system();
-    store(&loop.device->done, batch);
-    const u64 since_ns = now_ns();
+    store(&loop.device->done, batch.number);
     for (;;) {
         const HostWords seen = look(loop.host);
-        if (seen.ring != batch) {
-            // The batch's data is read after its number.
-            __threadfence_system();
-            *loop.batch = seen.ring;
-            return;
-        }
-        if (seen.stop || now_ns() - since_ns > loop.idle_ns)
+        if (seen.ring != batch.number)
+            return take(loop, seen.ring);
+        if (seen.stop || now_ns() - ended_ns > loop.idle_ns)
             break;
     }
     __threadfence_system();
-    store(&loop.device->parked, batch);
+    store(&loop.device->parked, batch.number);
     cudaGraphSetConditional(loop.condition, 0);
 }

@@ -7,6 +7,7 @@
 
 use super::context::Context;
 use super::graph::{Exec, Template};
+use super::loop_clock::BatchTimes;
 use super::loop_words::{DEVICE_WORDS_OFFSET, PinnedWords, loops_of};
 use super::memory::DeviceMemory;
 use super::module::{Function, Functions};
@@ -29,6 +30,7 @@ const HEALTH_INTERVAL: Duration = Duration::from_millis(1);
 pub(super) struct LoopArgs {
     pub(super) host: u64,
     pub(super) device: u64,
+    /// Two words: the number of the batch that runs, and when it began.
     batch: u64,
     pub(super) idle_ns: u64,
     condition: u64,
@@ -77,9 +79,11 @@ impl LoopGraph {
 /// A graph on the device that waits for batches and replays them. One batch is in flight at a time.
 pub(super) struct ResidentLoop {
     graph: LoopGraph,
-    /// The number of the batch that runs.
+    /// The batch that runs.
     batch: Option<DeviceMemory>,
     handle: LoopHandle<PinnedWords>,
+    /// When the last batch was given to the loop.
+    rung_at: Instant,
     /// When the driver was last asked about the loop.
     checked_at: Instant,
 }
@@ -106,7 +110,7 @@ impl ResidentLoop {
         let function = |kernel| functions.get(functions.load(kernel)?);
         let (begin, turn) = (function(begin)?, function(turn)?);
         let words = PinnedWords::new(context)?;
-        let batch = DeviceMemory::new(context, size_of::<u64>())?;
+        let batch = DeviceMemory::new(context, 2 * size_of::<u64>())?;
         let mut args = LoopArgs {
             host: words.address(),
             device: words.address() + DEVICE_WORDS_OFFSET,
@@ -135,6 +139,7 @@ impl ResidentLoop {
             },
             batch: Some(batch),
             handle,
+            rung_at: Instant::now(),
             checked_at: Instant::now(),
         })
     }
@@ -145,11 +150,23 @@ impl ResidentLoop {
     /// The batch before is done. Until this one is, the memory that the graph accesses must live,
     /// and the host must keep off what it writes.
     pub(super) unsafe fn ring(&mut self) -> Result<()> {
-        self.checked_at = Instant::now();
+        self.rung_at = Instant::now();
+        self.checked_at = self.rung_at;
         let graph = &self.graph;
         // SAFETY: the caller's promise.
         let launch = || unsafe { graph.launch() };
-        self.handle.ring(host_ns(self.checked_at), launch)
+        self.handle.ring(host_ns(self.rung_at), launch)
+    }
+
+    /// The moments of the last batch, which was seen done.
+    pub(super) fn batch_times(&self) -> BatchTimes {
+        let (begun_ns, ended_ns) = self.handle.doorbell().words().batch_ns();
+        BatchTimes {
+            rung_ns: host_ns(self.rung_at),
+            begun_ns,
+            ended_ns,
+            seen_ns: host_ns(Instant::now()),
+        }
     }
 
     /// Whether the last batch is done. It makes no driver call unless the loop is to be launched
@@ -304,11 +321,12 @@ mod tests {
     use super::super::device_slot::tests::{allocation, slot};
     use super::super::fake_driver::{self, Session};
     use crate::backend::{
-        Allocation, DeviceSlot, GraphId, GraphSource, Node, Op, Queue, Residency,
+        Allocation, DeviceSlot, GraphId, GraphSource, Node, Op, Queue, Residency, TIMESTAMPS,
+        host_ns,
     };
     use crate::error::{Error, ErrorKind, ErrorScope};
     use crate::record::Access;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     /// A slot with a resident graph that sets an allocation of 64 bytes to seven.
     fn resident(session: &Session, residency: Residency) -> (CudaSlot, Allocation, GraphId) {
@@ -373,6 +391,28 @@ mod tests {
             assert_eq!(counts().0, batch);
         }
         assert!((6..50).contains(&counts().1), "{} launches", counts().1);
+    }
+
+    #[test]
+    fn the_times_of_a_batch_lie_between_the_host_s_moments_and_cost_no_call() {
+        let session = Session::new();
+        let (mut slot, _, graph) = resident(&session, Residency::default());
+        let timings = || session.context().calls.snapshot().timings;
+        let before = timings();
+        let mut last = 0;
+        for _ in 0..20 {
+            let start = host_ns(Instant::now());
+            slot.launch_graph(graph).unwrap();
+            slot.wait().unwrap();
+            let times = slot.timestamps().unwrap().map(|time| time.unwrap());
+            let end = host_ns(Instant::now());
+            assert!(times.is_sorted() && start <= times[0] && times[3] <= end);
+            assert!(last <= times[0], "batches follow each other");
+            last = times[3];
+        }
+        assert_eq!(timings(), before);
+        slot.drop_graph(graph);
+        assert_eq!(slot.timestamps().unwrap(), [None; TIMESTAMPS]);
     }
 
     #[test]

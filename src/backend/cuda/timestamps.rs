@@ -1,6 +1,8 @@
-//! A slot's timestamps: events with a time, and the conversion to the host's clock.
+//! A slot's timestamps: events with a time, or the clock that its loops read, and the conversion to
+//! the host's clock.
 
 use super::context::Context;
+use super::loop_clock::{BatchTimes, LoopClock};
 use super::result_codes;
 use super::stream::{Event, Stream};
 use crate::backend::{self, Call, Op, TIMESTAMPS, host_ns};
@@ -66,6 +68,12 @@ impl Timestamps {
         Some(place as u32)
     }
 
+    /// The timestamps of a batch of a loop.
+    pub(super) fn of_batch(&self, batch: &BatchTimes) -> backend::Timestamps {
+        let (begun, ended) = self.clock.of_loops.convert(batch);
+        backend::of_whole_batch(begun, ended)
+    }
+
     /// When each was last recorded, on the host's clock.
     pub(super) fn read(&self) -> Result<backend::Timestamps> {
         let mut timestamps = [None; TIMESTAMPS];
@@ -81,9 +89,13 @@ impl Timestamps {
     }
 }
 
-/// The relation of the device's clock to the host's, shared by all slots of a context.
+/// The relation of the device's clocks to the host's, shared by all slots of a context.
 #[derive(Default)]
-pub(super) struct Clock(Mutex<Option<Base>>);
+pub(super) struct Clock {
+    /// Of events.
+    base: Mutex<Option<Base>>,
+    of_loops: LoopClock,
+}
 
 /// An event, and its time on the host's clock.
 struct Base {
@@ -98,7 +110,7 @@ struct Base {
 impl Clock {
     /// The base, measured again if there is none or it is old.
     fn base(&self, context: &Arc<Context>) -> Result<parking_lot::MutexGuard<'_, Option<Base>>> {
-        let mut base = self.0.lock();
+        let mut base = self.base.lock();
         match &mut *base {
             Some(base) if base.found.elapsed() <= BASE_AGE_MAX => {}
             Some(base) => base.find()?,

@@ -7,7 +7,7 @@ use super::graph::{Graph, Order, Touches};
 use super::loops::DeviceLoop;
 use super::memory::{Graveyard, Memory};
 use super::random::Random;
-use super::schedule::{Run, Schedule, Work};
+use super::schedule::{HOST, Run, Schedule, Work};
 use super::slot_state::SlotState;
 use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
 use crate::backend::twin_launch::Functions;
@@ -47,9 +47,6 @@ impl SimOptions {
         }
     }
 }
-
-/// The stream whose epochs are the host's accesses; it has no work.
-const HOST: usize = 0;
 
 pub(super) struct Device {
     pub(super) memory: Memory,
@@ -91,12 +88,9 @@ impl Device {
             // In a worker process no other thread captures.
             faults.retain(|fault| !matches!(fault, Fault::ForeignCapture { .. }));
         }
-        let mut schedule = Schedule::default();
-        let host = schedule.open();
-        debug_assert_eq!(host, HOST);
         Device {
             memory: Memory::new(random.next(), options.poisoned),
-            schedule,
+            schedule: Schedule::new(),
             slots: BTreeMap::new(),
             slots_opened: 0,
             loops: BTreeMap::new(),

@@ -12,7 +12,7 @@ use super::graph::Graph;
 use super::schedule::{Run, Work};
 use super::violation::{Violation, ViolationKind};
 use crate::backend::doorbell::Word;
-use crate::backend::{Queue, Residency};
+use crate::backend::{Queue, Residency, of_whole_batch};
 use crate::error::Result;
 use std::sync::atomic::Ordering::{self, Acquire, Release};
 
@@ -34,6 +34,8 @@ pub(super) struct DeviceLoop {
     next: Step,
     /// The batch that was taken last.
     batch: u64,
+    /// When it was taken.
+    begun: u64,
     /// The batch that was rung last, until the host takes it back.
     rung: Option<Epoch>,
     /// How often the host found a batch not done that no loop will take.
@@ -69,6 +71,7 @@ impl Device {
             words: Default::default(),
             next: Step::Begin,
             batch: 0,
+            begun: 0,
             rung: None,
             forsaken: 0,
             seen_parked: None,
@@ -267,6 +270,8 @@ impl Device {
             Step::Begin => self.take(number),
             Step::Announce => {
                 it.next = Step::Look { since: steps };
+                let (slot, begun) = (it.slot, it.begun);
+                self.slot(slot).timestamps = of_whole_batch(begun, steps);
                 if !early {
                     self.publish(number, Word::Done, batch, !unfenced);
                 }
@@ -303,7 +308,9 @@ impl Device {
     fn take(&mut self, number: u32) {
         let acquires = !self.plan.makes(LoopMistake::TakesUnfenced);
         let early = self.plan.makes(LoopMistake::AnnouncesEarly);
+        let steps = self.steps;
         let it = self.device_loop(number);
+        it.begun = steps;
         let (slot, stream, before) = (it.slot, it.stream, it.batch);
         let Stored { value, clock } = it.words[Word::Ring as usize].clone();
         (it.batch, it.next) = (value, Step::Announce);

@@ -85,11 +85,18 @@ pub(super) struct Stream {
     pub(super) clock: Clock,
 }
 
+/// The stream whose epochs are the host's accesses; it has no work.
+pub(super) const HOST: usize = 0;
+
 /// All streams.
-#[derive(Default)]
 pub(super) struct Schedule(Vec<Stream>);
 
 impl Schedule {
+    /// Without streams but the host's.
+    pub(super) fn new() -> Self {
+        Schedule(vec![Stream::default()])
+    }
+
     pub(super) fn open(&mut self) -> usize {
         self.0.push(Stream::default());
         self.0.len() - 1
@@ -158,9 +165,9 @@ impl Schedule {
             None | Some(Work::Endless | Work::Slow(_)) => false,
             Some(_) => self.waits_for(*stream).is_none(),
         };
-        let all = self.0.len();
-        let start = random.below(all.max(1) as u64) as usize;
-        (start..all).chain(0..start).find(can)
+        let (first, all) = (HOST + 1, self.0.len());
+        let start = first + random.below((all - first).max(1) as u64) as usize;
+        (start..all).chain(first..start).find(can)
     }
 
     /// Whether a stream has work.

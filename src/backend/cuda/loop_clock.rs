@@ -1,0 +1,138 @@
+//! When the batches of loops began and ended, on the host's clock.
+//!
+//! A loop reads the device's clock at both ends of a batch. The host rang before the first moment,
+//! and saw the batch done after the second, so each batch bounds the difference of the two clocks,
+//! without a call to the driver. The bounds of batches are intersected. They widen with time, as
+//! the clocks drift.
+
+use parking_lot::Mutex;
+
+/// How far the clocks may drift apart, in nanoseconds for each millisecond.
+const DRIFT_NS_PER_MS: u64 = 100;
+
+/// The moments of a batch, in nanoseconds.
+pub(super) struct BatchTimes {
+    /// Before the host rang, on its clock.
+    pub(super) rung_ns: u64,
+    /// When the batch began, on the device's clock.
+    pub(super) begun_ns: u64,
+    /// When it ended, on the device's clock.
+    pub(super) ended_ns: u64,
+    /// After the host saw it done, on its clock.
+    pub(super) seen_ns: u64,
+}
+
+/// What is known of the difference of the clocks.
+#[derive(Default)]
+pub(super) struct LoopClock(Mutex<Option<Bounds>>);
+
+/// The host's clock is ahead of the device's by so many nanoseconds.
+#[derive(Clone, Copy)]
+struct Bounds {
+    least: i64,
+    most: i64,
+    /// When this was so, on the host's clock.
+    at_ns: u64,
+}
+
+impl Bounds {
+    fn of(batch: &BatchTimes) -> Bounds {
+        // The clocks have other origins, and a difference fits all the same.
+        let ahead = |host: u64, device: u64| host.wrapping_sub(device) as i64;
+        Bounds {
+            least: ahead(batch.rung_ns, batch.begun_ns),
+            most: ahead(batch.seen_ns, batch.ended_ns),
+            at_ns: batch.seen_ns,
+        }
+    }
+
+    /// What both say; `newer` alone if they exclude each other, since a clock was set.
+    fn meet(self, newer: Bounds) -> Bounds {
+        let drift = newer.at_ns.abs_diff(self.at_ns) / 1_000_000 * DRIFT_NS_PER_MS;
+        let drift = drift.min(i64::MAX as u64) as i64;
+        let both = Bounds {
+            least: newer.least.max(self.least.saturating_sub(drift)),
+            most: newer.most.min(self.most.saturating_add(drift)),
+            at_ns: newer.at_ns,
+        };
+        match both.least <= both.most {
+            true => both,
+            false => newer,
+        }
+    }
+}
+
+impl LoopClock {
+    /// When a batch began and ended on the host's clock: in this order, and between the host's
+    /// moments.
+    pub(super) fn convert(&self, batch: &BatchTimes) -> (u64, u64) {
+        let own = Bounds::of(batch);
+        let mut known = self.0.lock();
+        let bounds = known.map_or(own, |before| before.meet(own));
+        *known = Some(bounds);
+        let ahead = bounds.least + bounds.most.wrapping_sub(bounds.least) / 2;
+        let host = |device_ns: u64| {
+            let ns = device_ns.wrapping_add_signed(ahead);
+            ns.clamp(batch.rung_ns, batch.seen_ns)
+        };
+        (host(batch.begun_ns), host(batch.ended_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch from 1000 to 3000 ns after `at` by the host, of a device that is behind by `behind`.
+    fn batch(at: u64, before: u64, after: u64, behind: u64) -> BatchTimes {
+        BatchTimes {
+            rung_ns: at + 1_000 - before,
+            begun_ns: (at + 1_000).wrapping_sub(behind),
+            ended_ns: (at + 3_000).wrapping_sub(behind),
+            seen_ns: at + 3_000 + after,
+        }
+    }
+
+    #[test]
+    fn batches_close_in_on_the_difference_of_the_clocks() {
+        // A clock that started long before, or after.
+        for behind in [0, 77, 5_u64.wrapping_sub(1 << 60), 1 << 60] {
+            let clock = LoopClock::default();
+            let (begun, ended) = clock.convert(&batch(0, 1_000, 9_000, behind));
+            assert_eq!(ended - begun, 2_000);
+            assert_eq!(begun, 1_000 + 4_000, "the middle of what the batch says");
+            clock.convert(&batch(0, 900, 100, behind));
+            let (begun, ended) = clock.convert(&batch(10_000, 100, 9_000, behind));
+            assert_eq!((begun, ended), (11_000, 13_000));
+        }
+    }
+
+    #[test]
+    fn times_lie_between_the_host_s_moments_whatever_the_clocks_do() {
+        let clock = LoopClock::default();
+        clock.convert(&batch(0, 10, 10, 0));
+        // The device's clock was set.
+        let jumped = batch(10_000, 500, 500, 1 << 40);
+        let (begun, ended) = clock.convert(&jumped);
+        assert!(jumped.rung_ns <= begun && begun <= ended && ended <= jumped.seen_ns);
+        // The device's clock has coarse steps: the batch seems longer than it was.
+        let coarse = BatchTimes {
+            rung_ns: 50_000,
+            begun_ns: 50_000,
+            ended_ns: 52_000,
+            seen_ns: 51_500,
+        };
+        let (begun, ended) = clock.convert(&coarse);
+        assert!(coarse.rung_ns <= begun && begun <= ended && ended <= coarse.seen_ns);
+    }
+
+    #[test]
+    fn what_was_known_counts_less_as_clocks_drift() {
+        let clock = LoopClock::default();
+        clock.convert(&batch(0, 0, 0, 500));
+        let second_ns = 1_000_000_000;
+        // A second later the clocks differ by up to 100 us more or less.
+        let (begun, _) = clock.convert(&batch(second_ns, 300_000_000, 50_000, 500));
+        assert_eq!(begun, second_ns + 1_000 - 25_000);
+    }
+}
