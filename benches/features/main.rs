@@ -177,7 +177,9 @@ fn of_all_kernels() -> Vec<FeatureConfig> {
         ..separate.clone()
     };
     let mut in_chains = areas.clone();
+    in_chains.features.push(FeatureName::Protrusion);
     in_chains.sasa.own_chain = true;
+    in_chains.protrusion.own_chain = true;
     let interfaces = FeatureConfig {
         features: vec![FeatureName::Interfaces],
         interfaces: Interfaces { keep: true },

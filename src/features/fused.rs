@@ -28,13 +28,14 @@ const RESIDUES_MAX: u32 = 16;
 /// The kernels that compare each atom with all atoms around it, and take longest. On a single
 /// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
 /// others.
-const LONG_KERNELS: [&str; 9] = [
+const LONG_KERNELS: [&str; 10] = [
     "contact_order",
     "glycan_sasa_delta",
     "interface_areas",
     "ligand_areas",
     "nearest_chain",
     "protrusion",
+    "protrusion_own_chain",
     "sasa",
     "sasa_delta",
     "sasa_own_chain",

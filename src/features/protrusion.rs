@@ -7,8 +7,8 @@ use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels::Cells;
-use super::kernels::{Twin, protrusion};
-use super::layout::{Position, REACH, RESIDUES, StructureSpan};
+use super::kernels::{Twin, protrusion, protrusion_own_chain};
+use super::layout::{Atom, Position, REACH, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
 use crate::error::Result;
 use fearless_simd::dispatch;
@@ -89,19 +89,35 @@ impl Feature for Protrusion {
         let cx = r.results::<f32>(TableName::Residues, "cx", 2);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
         let sphere_volume = 4.0 / 3.0 * std::f64::consts::PI * self.radius.angstrom().powi(3);
-        let args = protrusion::Args {
-            header: r.header(),
-            structures,
-            residues,
-            atoms,
-            cells: r.atom_cells(),
-            cx: cx.buffer,
-            radius: self.radius.milli_angstrom(),
-            own_chain: u32::from(self.own_chain),
-            sphere_volume,
-            atom_volume: ATOM_VOLUME,
-        };
-        r.launch_warps(RESIDUES, args);
+        let (header, cells) = (r.header(), r.atom_cells());
+        let radius = self.radius.milli_angstrom();
+        if self.own_chain {
+            let args = protrusion_own_chain::Args {
+                header,
+                structures,
+                residues,
+                atoms,
+                cells,
+                cx: cx.buffer,
+                radius,
+                sphere_volume,
+                atom_volume: ATOM_VOLUME,
+            };
+            r.launch_warps(RESIDUES, args);
+        } else {
+            let args = protrusion::Args {
+                header,
+                structures,
+                residues,
+                atoms,
+                cells,
+                cx: cx.buffer,
+                radius,
+                sphere_volume,
+                atom_volume: ATOM_VOLUME,
+            };
+            r.launch_warps(RESIDUES, args);
+        }
         r.column(cx, 0);
         r.column(cx, 1);
     }
@@ -110,44 +126,72 @@ impl Feature for Protrusion {
 /// For each residue the mean and the largest ratio of free to filled volume around its atoms.
 impl Twin for protrusion::Views<'_> {
     fn run(self) {
-        let Self {
-            header,
-            structures,
-            residues,
-            atoms,
-            cells,
-            cx,
-            radius,
-            own_chain,
-            sphere_volume,
-            atom_volume,
-        } = self;
-        let structures = StructureSpan::live(header, structures);
+        let spheres = Spheres {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: &self.cells,
+            radius: self.radius,
+            volumes: [self.sphere_volume, self.atom_volume],
+        };
+        spheres.write::<false>(&mut self.cx[..self.header[RESIDUES] as usize * 2]);
+    }
+}
 
-        let cx = &mut cx[..header[RESIDUES] as usize * 2];
+/// The same for volume that atoms of the residue's chain fill.
+impl Twin for protrusion_own_chain::Views<'_> {
+    fn run(self) {
+        let spheres = Spheres {
+            structures: StructureSpan::live(self.header, self.structures),
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: &self.cells,
+            radius: self.radius,
+            volumes: [self.sphere_volume, self.atom_volume],
+        };
+        spheres.write::<true>(&mut self.cx[..self.header[RESIDUES] as usize * 2]);
+    }
+}
+
+/// The spheres around atoms.
+struct Spheres<'a> {
+    structures: &'a [StructureSpan],
+    residues: &'a [ResidueSpan],
+    atoms: &'a [Atom],
+    cells: &'a Cells<'a>,
+    radius: u32,
+    /// Of a sphere, and of an atom.
+    volumes: [f64; 2],
+}
+
+impl Spheres<'_> {
+    /// Writes the mean and the largest ratio of each residue, `[residues, 2]`.
+    fn write<const OWN_CHAIN: bool>(&self, cx: &mut [f32]) {
+        let (cells, radius) = (self.cells, self.radius);
+        let [sphere_volume, atom_volume] = self.volumes;
         for_each_row(cx, 2, |rows, cx| {
             dispatch!(simd::level(), simd => {
                 for (own, cx) in rows.zip(cx.chunks_exact_mut(2)) {
-                    let own = &residues[own];
+                    let own = &self.residues[own];
                     if own.atom_count == 0 {
                         cx.fill(f32::NAN);
                         continue;
                     }
-                    let grid = &structures[own.structure as usize].atom_grid;
+                    let grid = &self.structures[own.structure as usize].atom_grid;
                     // Otherwise candidates are so near that no difference needs to be clamped.
                     let bounded = grid.wraps() || radius + (1 << grid.shift) > REACH;
                     let (mut sum, mut largest) = (0.0, f64::NEG_INFINITY);
-                    for atom in &atoms[own.atoms()] {
+                    for atom in &self.atoms[own.atoms()] {
                         let point = atom.position;
                         let runs = cells.runs(grid, point.into(), radius as i32);
-                        let near = if own_chain != 0 {
+                        let near = if OWN_CHAIN {
                             let mut near = 0;
                             cells.each_within(simd, runs, atom, radius, true, |_| near += 1);
                             near
                         } else if bounded {
-                            atoms_within::<_, true>(simd, &cells, runs, point, radius)
+                            atoms_within::<_, true>(simd, cells, runs, point, radius)
                         } else {
-                            atoms_within::<_, false>(simd, &cells, runs, point, radius)
+                            atoms_within::<_, false>(simd, cells, runs, point, radius)
                         };
                         let filled = f64::from(near) * atom_volume;
                         let free_to_filled = (sphere_volume - filled) / filled;
