@@ -67,8 +67,7 @@ impl Run<'_> {
 fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
-    features.ligands.keep = true;
-    features.hydrogen_bonds.keep = true;
+    (features.ligands.keep, features.hydrogen_bonds.keep) = (true, true);
     features
 }
 
