@@ -410,10 +410,9 @@ impl AtomTable {
             grow(&mut self.atoms, more, "atoms_max", max, "atoms")?;
         }
         let (mut altlocs, mut hydrogens) = (self.altlocs, self.hydrogens);
-        self.atoms.extend(atoms.map(|atom| {
+        self.atoms.extend(atoms.inspect(|atom| {
             altlocs |= atom.altloc;
             hydrogens |= atom.element == HYDROGEN;
-            atom
         }));
         (self.altlocs, self.hydrogens) = (altlocs, hydrogens);
         Ok(())

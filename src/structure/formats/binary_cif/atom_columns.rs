@@ -19,6 +19,9 @@ use crate::structure::read_limits::reserve;
 use crate::structure::text::{Place, quoted};
 use crate::structure::text8::{Text8, text8};
 
+/// The coordinates of all rows by axis, in 0.001 A.
+type Axes<'a> = [Cow<'a, [i32]>; 3];
+
 /// The columns of the items that are read.
 struct AtomColumns<'a> {
     items: [Option<Column<'a>>; ITEM_COUNT],
@@ -144,7 +147,7 @@ impl AtomColumns<'_> {
 
     /// The coordinates of all rows, if these are as in nearly every file, and whether those of each
     /// were rounded.
-    fn usual_coordinates(&self) -> Option<([Cow<'_, [i32]>; 3], Vec<bool>)> {
+    fn usual_coordinates(&self) -> Option<(Axes<'_>, Vec<bool>)> {
         let [x, y, z] = [Item::X, Item::Y, Item::Z].map(|item| self.column(item)?.coordinates());
         let axes = [x?, y?, z?];
         let mut any_rounded = vec![false; self.rows as usize];

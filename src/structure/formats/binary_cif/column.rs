@@ -226,7 +226,7 @@ impl<'a> Column<'a> {
                 Cow::Owned(milli)
             }
         };
-        let far = |value: i32| (value > LIMIT_MILLI) | (value < -LIMIT_MILLI);
+        let far = |value: i32| value.unsigned_abs() > LIMIT_MILLI as u32;
         let any_far = milli.iter().fold(false, |any, &value| any | far(value));
         (!any_far).then_some(Coordinates { milli, rounded })
     }
