@@ -96,7 +96,6 @@ pub(crate) fn count(value: f64) -> String {
 }
 
 /// `1 residue`, `131,072 residues`.
-#[cfg(feature = "cli")]
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {thing}{ending}", whole(count))
