@@ -56,7 +56,7 @@ fn slow_graphs(call: Call<'_>) -> Duration {
 fn slow_calls(call: Call<'_>) -> Duration {
     match call {
         Call::Graph(_) => Duration::ZERO,
-        Call::Op(_) => Duration::from_millis(1),
+        Call::Op(_) => Duration::from_millis(4),
     }
 }
 

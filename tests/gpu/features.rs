@@ -6,7 +6,7 @@
 mod contacts;
 mod interfaces;
 
-use crate::gpu;
+use crate::gpu::{self, device as gpu};
 use crate::made_up::{structure, with_ligands};
 use crate::tables::{self, bits};
 use half::{bf16, f16};
@@ -22,16 +22,12 @@ use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::record::{Element, Kernel, Recorder};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
+use tapeloop::workload::Workload;
 
 const RELATIVE_TOLERANCE: f32 = 1e-4;
 
 fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(4).build().unwrap())
-}
-
-/// The GPU, or nothing, said aloud, where there is none at all.
-fn gpu() -> Option<Arc<dyn Backend>> {
-    gpu::device()
 }
 
 struct Run<'a> {
@@ -57,7 +53,10 @@ impl Run<'_> {
         let workload = Features::new(features).unwrap();
         let mut config = EngineConfig::new(Features::capacity(self.residues));
         (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
-        config.buckets.push(Features::capacity(131_072));
+        // Made-up structures are denser than proteins, and have more hydrogen bonds.
+        let (largest, mut axes) = (Features::capacity(131_072), workload.axes().iter());
+        let room = axes.position(|axis| *axis == "pair_room").unwrap();
+        config.buckets.push(largest.with(room, 4 * largest[room]));
         let backends = [Arc::clone(self.backend)];
         let mut engine = Engine::new(workload, &backends, Arc::clone(self.pool), &config).unwrap();
         tables::tables(&mut engine, structures.iter())
