@@ -4,6 +4,7 @@
 //! a larger one.
 
 use super::columns::{NULL_COUNT, TableName};
+use super::entries::Entries;
 use super::kernels::{Twin, pair_ends};
 use super::layout::{PAIR_ROOM, RESIDUES, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
@@ -254,28 +255,18 @@ impl Twin for pair_ends::Views<'_> {
     }
 }
 
-/// Each residue of the structures, and its rows in their rooms; none if its structure's have
-/// outgrown their room.
+/// The residues that have rows in their structures' rooms, each with these. None of a structure whose
+/// rows have outgrown its room.
 pub(super) fn listed_rows(
     structures: &[StructureSpan],
     rooms: &[u32],
     ends: &[i32],
 ) -> Vec<(usize, Range<usize>)> {
-    let of_structures = structures.iter().zip(rooms.chunks_exact(2));
-    let rows = of_structures.flat_map(|(structure, room)| {
-        let own = structure.residues();
-        let [first, room] = [room[0] as usize, room[1] as usize];
-        let (start, last) = (own.start, own.clone().last());
-        let fits = last.is_none_or(|last| ends[last] as usize <= room);
-        own.map(move |residue| {
-            let before = if residue == start {
-                0
-            } else {
-                ends[residue - 1]
-            };
-            let [from, to] = [before, ends[residue]].map(|end| if fits { end as usize } else { 0 });
-            (residue, first + from..first + to)
-        })
-    });
-    rows.collect()
+    // Rooms of pairs count rows.
+    let rows = Entries {
+        ends,
+        rooms,
+        per_unit: 1,
+    };
+    rows.all(structures, StructureSpan::residues)
 }

@@ -253,9 +253,6 @@ impl Twin for contact_rows::Views<'_> {
         of_residues.for_each_init(
             Vec::new,
             |found, (&(own, _), ((partners, distances), least))| {
-                if partners.is_empty() {
-                    return;
-                }
                 list_later(&search, own, self.cutoff, found);
                 let start = search.structure(own).residue_start;
                 let one = &self.residues[own];

@@ -8,7 +8,7 @@ use super::super::layout::{RESIDUES, StructureSpan};
 use super::super::pairs::listed_rows;
 use super::super::recorder::FeatureRecorder;
 use super::amide_hydrogens;
-use super::hydrogen_bonds::{Acceptors, Inputs, Peptides};
+use super::hydrogen_bonds::{Acceptors, BondInputs, Peptides};
 use crate::error::Result;
 use rayon::prelude::*;
 
@@ -107,7 +107,7 @@ impl Feature for HydrogenBonds {
 /// Counts the hydrogen bonds of each residue's N-H.
 impl Twin for bond_degrees::Views<'_> {
     fn run(self) {
-        let inputs = Inputs {
+        let inputs = BondInputs {
             structures: StructureSpan::live(self.header, self.structures),
             residues: self.residues,
             atoms: self.ca,
@@ -131,7 +131,7 @@ impl Twin for bond_degrees::Views<'_> {
 /// Lists the acceptors of each residue's N-H in their order.
 impl Twin for bond_rows::Views<'_> {
     fn run(self) {
-        let inputs = Inputs {
+        let inputs = BondInputs {
             structures: StructureSpan::live(self.header, self.structures),
             residues: self.residues,
             atoms: self.ca,
@@ -149,9 +149,6 @@ impl Twin for bond_rows::Views<'_> {
         of_residues.for_each_init(
             Acceptors::default,
             |found, (&(own, _), (acceptors, energies))| {
-                if acceptors.is_empty() {
-                    return;
-                }
                 let start = inputs.structure(own).residue_start as usize;
                 let columns = acceptors.iter_mut().zip(energies);
                 for (&(partner, cal), (acceptor, energy)) in

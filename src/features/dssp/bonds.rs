@@ -4,13 +4,13 @@
 use bytemuck::cast_slice;
 
 /// The state of a residue, in the last element of its [`Hydrogen`]: a backbone atom is missing.
-pub(in super::super) const INCOMPLETE: f32 = 0.0;
+pub(super) const INCOMPLETE: f32 = 0.0;
 /// The first of a stretch of linked, complete residues.
 pub(super) const FIRST: f32 = 1.0;
 /// A residue that is bonded to the one before it.
 pub(super) const JOINED: f32 = 2.0;
 /// A residue that is bonded to the one before it, and has an amide hydrogen.
-pub(in super::super) const DONOR: f32 = 3.0;
+pub(super) const DONOR: f32 = 3.0;
 
 /// A residue's amide hydrogen: its offset from N in 0.001 A, and the state of the residue.
 pub(in super::super) type Hydrogen = [f32; 4];

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// C-alphas of bonded residues are closer than this, in 0.001 A.
-pub(in super::super) const REACH: i32 = 9_000;
+const REACH: i32 = 9_000;
 /// The least energy, which is also that of atoms closer than 0.5 A, in cal/mol.
 const ENERGY_MIN: i32 = -9_900;
 const NO_BOND: u64 = u64::MAX;
@@ -46,9 +46,9 @@ impl BestBonds {
 
 /// The atoms that take part in hydrogen bonds.
 #[derive(Clone, Copy)]
-pub(super) struct Peptides<'a> {
-    pub(super) backbone: &'a [Backbone],
-    pub(super) hydrogens: &'a [Hydrogen],
+pub(in super::super) struct Peptides<'a> {
+    pub(in super::super) backbone: &'a [Backbone],
+    pub(in super::super) hydrogens: &'a [Hydrogen],
 }
 
 /// One coordinate of several residues.
@@ -98,7 +98,7 @@ impl Twin for hydrogen_bonds::Views<'_> {
             own_chain,
         } = self;
         let count = header[RESIDUES] as usize;
-        let inputs = Inputs {
+        let inputs = BondInputs {
             structures: StructureSpan::live(header, structures),
             residues,
             atoms,
@@ -130,18 +130,18 @@ impl Twin for hydrogen_bonds::Views<'_> {
 }
 
 /// The inputs of kernels that search for hydrogen bonds.
-pub(super) struct Inputs<'a> {
-    pub(super) structures: &'a [StructureSpan],
-    pub(super) residues: &'a [ResidueSpan],
+pub(in super::super) struct BondInputs<'a> {
+    pub(in super::super) structures: &'a [StructureSpan],
+    pub(in super::super) residues: &'a [ResidueSpan],
     /// The C-alphas.
-    pub(super) atoms: &'a [Atom],
-    pub(super) cells: Cells<'a>,
-    pub(super) peptides: Peptides<'a>,
+    pub(in super::super) atoms: &'a [Atom],
+    pub(in super::super) cells: Cells<'a>,
+    pub(in super::super) peptides: Peptides<'a>,
     /// Whether only residues of the same chain are bonded.
-    pub(super) own_chain: bool,
+    pub(in super::super) own_chain: bool,
 }
 
-impl Inputs<'_> {
+impl BondInputs<'_> {
     pub(super) fn structure(&self, residue: usize) -> &StructureSpan {
         &self.structures[self.residues[residue].structure as usize]
     }
@@ -199,7 +199,7 @@ const BOND_ENERGY: i32 = -500;
 
 /// Searches for the acceptors of N-H.
 #[derive(Default)]
-pub(super) struct Acceptors {
+pub(in super::super) struct Acceptors {
     search: Search,
     side: Side,
     /// Acceptors and energies in cal/mol.
@@ -209,7 +209,7 @@ pub(super) struct Acceptors {
 impl Acceptors {
     /// The acceptors of a residue's N-H, in their order, each with the energy of the bond in
     /// cal/mol.
-    pub(super) fn of(&mut self, inputs: &Inputs<'_>, own: usize) -> &[(usize, i32)] {
+    pub(in super::super) fn of(&mut self, inputs: &BondInputs<'_>, own: usize) -> &[(usize, i32)] {
         self.found.clear();
         if inputs.peptides.hydrogens[own][3] == DONOR {
             dispatch!(simd::level(), simd => self.find(simd, inputs, own));
@@ -219,7 +219,7 @@ impl Acceptors {
     }
 
     #[inline(always)]
-    fn find<S: Simd>(&mut self, simd: S, inputs: &Inputs<'_>, own: usize) {
+    fn find<S: Simd>(&mut self, simd: S, inputs: &BondInputs<'_>, own: usize) {
         let peptides = inputs.peptides;
         let [x, y, z, _] = peptides.hydrogens[own].map(|value| S::f32s::splat(simd, value));
         let (n, hydrogen) = (splat(simd, peptides.backbone[own].n), Points { x, y, z });
@@ -423,26 +423,6 @@ fn bond_energies<S: Simd>(
         coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
     let rounded = S::i32s::truncate_from(energy - 0.5).max(ENERGY_MIN);
     too_close.select(S::i32s::splat(simd, ENERGY_MIN), rounded)
-}
-
-/// The energy of the bond from a residue's N with its hydrogen to another residue's C and O in
-/// cal/mol, as [`bond_energies`] computes it: with the same operations in the same order.
-pub(in super::super) fn bond_energy(donor: &Backbone, hydrogen: &Hydrogen, to: &Backbone) -> i32 {
-    let square = |[x, y, z]: [f32; 3]| x * x + y * y + z * z;
-    let squares = |atom: Position| {
-        let n = donor.n;
-        let [x, y, z] = [n.x - atom.x, n.y - atom.y, n.z - atom.z].map(|d| d as f32);
-        let [hx, hy, hz, _] = *hydrogen;
-        (square([x, y, z]), square([x + hx, y + hy, z + hz]))
-    };
-    let ((no, ho), (nc, hc)) = (squares(to.o), squares(to.c));
-    if no.min(nc).min(ho.min(hc)) < 250_000.0 {
-        return ENERGY_MIN;
-    }
-    let coupling = -27_888_000.0_f32;
-    let energy =
-        coupling / ho.sqrt() - coupling / hc.sqrt() + coupling / nc.sqrt() - coupling / no.sqrt();
-    ((energy - 0.5) as i32).max(ENERGY_MIN)
 }
 
 /// Squared distances of N, and of its hydrogen, from an atom.

@@ -17,8 +17,8 @@ use super::summary;
 use crate::error::Result;
 use crate::record::Buffer;
 pub use bond_table::HydrogenBonds;
-pub(super) use bonds::{DONOR, Hydrogen, INCOMPLETE};
-pub(super) use hydrogen_bonds::{REACH, bond_energy};
+use bonds::Hydrogen;
+pub(super) use hydrogen_bonds::{Acceptors, BondInputs, Peptides};
 
 /// The program whose rules apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub struct Interfaces {
     pub keep: bool,
 }
 
-/// One test point of 100 on each of some atoms.
+/// Both count the same test points, and round their sums differently.
 const AREA_TOLERANCE: Tolerance = Tolerance {
     absolute: 1e-3,
     ..Tolerance::relative(1e-4)

@@ -1,21 +1,16 @@
 //! Pairs of chains in contact: the twins of `interface_pairs`, `interface_rows` and
 //! `interface_bonds`.
 
-use super::super::cpu::simd;
 use super::super::cpu::split::{for_each_row, parts};
-use super::super::dssp::{DONOR, INCOMPLETE, REACH, bond_energy};
+use super::super::dssp::{Acceptors, BondInputs, Peptides};
 use super::super::entries::{Entries, INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
 use super::super::kernels::{Twin, interface_bonds, interface_pairs, interface_rows};
 use super::super::layout::{CHAINS, ChainSpan, StructureSpan};
 use super::super::sasa::angstrom2_per_point;
 use bytemuck::cast_slice_mut;
-use fearless_simd::dispatch;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-/// A bond's energy is below this, in cal/mol.
-const BOND_BELOW: i32 = -500;
 
 /// The partners of the residues of chains.
 struct ChainPartners<'a> {
@@ -135,6 +130,17 @@ impl Twin for interface_bonds::Views<'_> {
             rooms: self.rooms,
             per_unit: INTERFACES_PER_UNIT,
         };
+        let inputs = BondInputs {
+            structures,
+            residues: self.residues,
+            atoms: self.atoms,
+            cells: self.cells,
+            peptides: Peptides {
+                backbone: self.backbone,
+                hydrogens: self.hydrogens,
+            },
+            own_chain: false,
+        };
         // The rows of each structure, those without rows left out.
         let of_structure = |(index, structure): (usize, &StructureSpan)| {
             let all = structure.chains();
@@ -154,33 +160,19 @@ impl Twin for interface_bonds::Views<'_> {
             .for_each(|((index, all), bonds)| {
                 let structure = &structures[*index];
                 let chains = structure.chains();
+                let mut acceptors = Acceptors::default();
                 for own in structure.residues() {
-                    let (donor, hydrogen) = (&self.backbone[own], &self.hydrogens[own]);
-                    if hydrogen[3] != DONOR {
-                        continue;
-                    }
-                    let (atom, own_chain) = (&self.atoms[own], self.residues[own].chain);
-                    let near =
-                        self.cells
-                            .runs(&structure.residue_grid, atom.position.into(), REACH);
-                    let visit = |acceptor: u32| {
-                        let acceptor = acceptor as usize;
+                    let own_chain = self.residues[own].chain;
+                    for &(acceptor, _) in acceptors.of(&inputs, own) {
                         let chain = self.residues[acceptor].chain;
-                        if chain == own_chain
-                            || self.hydrogens[acceptor][3] == INCOMPLETE
-                            || own == acceptor + 1
-                            || bond_energy(donor, hydrogen, &self.backbone[acceptor]) >= BOND_BELOW
-                        {
-                            return;
+                        if chain == own_chain {
+                            continue;
                         }
                         let later = (own_chain.max(chain) - structure.chain_start) as i32;
                         for row in rows.of(*index, &chains, own_chain.min(chain) as usize) {
                             bonds[row - all.start] += i32::from(self.pairs[2 * row + 1] == later);
                         }
-                    };
-                    dispatch!(simd::level(), simd => {
-                        self.cells.each_within(simd, near, atom, REACH as u32, false, visit);
-                    });
+                    }
                 }
             });
     }

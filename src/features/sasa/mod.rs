@@ -22,7 +22,7 @@ pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
 use fearless_simd::dispatch;
 pub(super) use interfaces::{PartnerBuffers, partner_areas};
 use neighbours::Neighbours;
-use others::{NoOthers, OneChain, OtherChains};
+use others::{NoOthers, OneChain, OtherChains, Others};
 pub(super) use shrake_rupley::angstrom2_per_point;
 use shrake_rupley::{Areas, Inputs, Sphere, areas_of};
 use std::ops::RangeInclusive;
@@ -283,16 +283,7 @@ impl Twin for sasa::Views<'_> {
             cells: self.cells,
         };
         let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(self.areas);
-        let out = &mut out[..self.header[RESIDUES] as usize];
-        for_each_row(out, 1, |rows, out| {
-            let mut scratch = Neighbours::new();
-            dispatch!(simd::level(), simd => {
-                for (own, out) in rows.zip(out) {
-                    *out = areas_of(simd, &inputs, &sphere, own, NoOthers, &mut scratch).model;
-                }
-            });
-        });
+        model_areas(self.header, self.areas, &inputs, &sphere, |_| NoOthers);
     }
 }
 
@@ -306,19 +297,34 @@ impl Twin for sasa_own_chain::Views<'_> {
             cells: self.cells,
         };
         let sphere = Sphere::in_header(self.header, self.first, self.points, self.probe);
-        let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(self.areas);
-        let out = &mut out[..self.header[RESIDUES] as usize];
-        for_each_row(out, 1, |rows, out| {
-            let mut scratch = Neighbours::new();
-            dispatch!(simd::level(), simd => {
-                for (own, out) in rows.zip(out) {
-                    let chain = inputs.residues[own].chain;
-                    let alone = OneChain { own: chain, other: chain };
-                    *out = areas_of(simd, &inputs, &sphere, own, alone, &mut scratch).model;
-                }
-            });
+        model_areas(self.header, self.areas, &inputs, &sphere, |own| {
+            let chain = inputs.residues[own].chain;
+            OneChain {
+                own: chain,
+                other: chain,
+            }
         });
     }
+}
+
+/// Computes the areas of residues, [residues, 3], in a model of which `others` leaves atoms out.
+fn model_areas<O: Others>(
+    header: &[u32],
+    areas: &mut [f32],
+    inputs: &Inputs<'_>,
+    sphere: &Sphere,
+    others: impl Fn(usize) -> O + Sync,
+) {
+    let out: &mut [[f32; 3]] = bytemuck::cast_slice_mut(areas);
+    let out = &mut out[..header[RESIDUES] as usize];
+    for_each_row(out, 1, |rows, out| {
+        let mut scratch = Neighbours::new();
+        dispatch!(simd::level(), simd => {
+            for (own, out) in rows.zip(out) {
+                *out = areas_of(simd, inputs, sphere, own, others(own), &mut scratch).model;
+            }
+        });
+    });
 }
 
 /// Computes the areas of residues in the model, and the areas that other chains bury.
