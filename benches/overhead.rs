@@ -249,6 +249,14 @@ fn cpu(criterion: &mut Criterion) {
         let name = format!("engine/run/graph/{items} items a batch");
         run(&mut group, &pooled, &name, &config(Mode::Graph, items));
     }
+    woken(&mut group, &pooled);
+    tickets(
+        &mut group,
+        &pooled,
+        "engine/tickets/graph",
+        &config(Mode::Graph, 1),
+    );
+    producers(&mut group, &pooled, 4, false);
 }
 
 /// On this machine's own device.

@@ -324,6 +324,12 @@ pub unsafe trait Backend: Send + Sync {
     /// How often the driver was called.
     fn driver_calls(&self) -> DriverCalls;
 
+    /// Whether small batches are computed by the thread that asks whether they are done. Then a
+    /// thread that waits for a result computes it, and waits for no other thread.
+    fn computes_when_asked(&self) -> bool {
+        false
+    }
+
     /// Whether [`Backend::revive`] can restart a lost device.
     fn is_supervised(&self) -> bool {
         false

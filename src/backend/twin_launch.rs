@@ -4,7 +4,6 @@ use super::FunctionId;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::record::{DType, Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
 use parking_lot::RwLock;
-use rayon::ThreadPool;
 use std::sync::Arc;
 
 /// The loaded kernels of a backend, by their [`FunctionId`].
@@ -159,19 +158,16 @@ impl<'a> Launch<'a> {
         Ok(())
     }
 
-    /// Runs the twin on a pool, or on this thread.
+    /// Runs the twin.
     ///
     /// # Errors
     /// [`ErrorKind::Kernel`] if the twin panics.
-    pub(super) fn run(self, pool: Option<&ThreadPool>) -> Result<()> {
+    pub(super) fn run(self) -> Result<()> {
         let args = self.args.into_iter();
         let args = args.map(|arg| arg.expect("memory was added for every buffer"));
         let mut launch = TwinLaunch::new(self.grid, args.collect());
         let twin = self.kernel.twin.expect("checked by load");
-        let outcome = catch(|| match pool {
-            Some(pool) => pool.install(|| twin(&mut launch)),
-            None => twin(&mut launch),
-        });
+        let outcome = catch(|| twin(&mut launch));
         outcome.map_err(|panic| {
             let name = &self.kernel.name;
             let message = format!("the twin of kernel {name} panicked: {panic}");

@@ -5,11 +5,15 @@ use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
 use super::config::{SubmitOptions, TrySubmitError};
 use super::queue::{Queue, Start};
+use super::reentrancy::InsideEngine;
 use super::ring::Finished;
 use super::run_results::RunResults;
+use super::slot::{Flight, Progress, Slot};
 use super::stages::{Given, Shared};
-use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Sender, spin_unlocked, yield_now};
-use super::ticket::{Reply, Ticket};
+use super::sync::{
+    AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, Sender, spin_unlocked, yield_now,
+};
+use super::ticket::{Helper, Reply, Ticket};
 use super::upload::shares_work;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,6 +39,9 @@ pub(super) struct Dispatcher<W: Workload> {
     starting: Vec<CachePadded<AtomicU64>>,
     /// By device: to its completion thread.
     devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
+    /// By device: what its completion thread receives, for threads that wait for a ticket. Empty if
+    /// those cannot help.
+    helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
     /// By device: whether a [`ToDevice::Wake`] is on its way.
     wakes: Vec<AtomicBool>,
     /// Writes and reads large batches; `None` if the engine's pool has one thread.
@@ -52,6 +59,7 @@ impl<W: Workload> Dispatcher<W> {
         shared: Shared<W>,
         queue: Queue<W>,
         devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
+        helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
         workers: Option<ThreadPool>,
     ) -> Self {
         Dispatcher {
@@ -65,6 +73,7 @@ impl<W: Workload> Dispatcher<W> {
                 .collect(),
             wakes: devices.iter().map(|_| AtomicBool::new(false)).collect(),
             devices,
+            helped,
             workers,
             answered: CachePadded::new(AtomicU64::new(0)),
             is_closing: AtomicBool::new(false),
@@ -196,12 +205,16 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     fn wake_all(&self) {
-        for (device, is_on_its_way) in self.devices.iter().zip(&self.wakes) {
+        for (device, is_on_its_way) in self.wakes.iter().enumerate() {
             if !is_on_its_way.swap(true, SeqCst) {
-                // There is room for one.
-                let _ = device.try_send(ToDevice::Wake);
+                self.wake(device);
             }
         }
+    }
+
+    fn wake(&self, device: usize) {
+        // There is room for one.
+        let _ = self.devices[device].try_send(ToDevice::Wake);
     }
 
     fn next(&self, queue: &mut Queue<W>) -> Option<Start<W>> {
@@ -301,14 +314,32 @@ impl<W: Workload> Dispatcher<W> {
         let pool = self.workers.as_ref().unwrap_or(&self.shared.pool);
         let finished = match self.shared.give(slot, batch, pool) {
             Given::Submitted(flight) => {
-                let sent = self.devices[device].send(ToDevice::Flight(flight));
-                assert!(sent.is_ok(), "the completion thread outlives its batches");
+                self.send(device, flight);
                 None
             }
             Given::Finished(finished) => Some(finished),
         };
         self.starting[device].fetch_sub(1, SeqCst);
         self.deliver(self.shared.seen(finished?))
+    }
+
+    /// Gives a batch that was submitted to the device's completion thread.
+    fn send(&self, device: usize, flight: Flight<Box<Batch<W>>>) {
+        let sent = self.devices[device].send(ToDevice::Flight(flight));
+        assert!(sent.is_ok(), "the completion thread outlives its batches");
+        if self.is_broken() {
+            self.drop_helped();
+        }
+    }
+
+    /// Drops what the completion threads of a broken engine will not receive. Without helpers it is
+    /// dropped with the threads.
+    fn drop_helped(&self) {
+        for batches in &self.helped {
+            while let Ok(lost) = batches.try_recv() {
+                unwinding(|| drop(lost));
+            }
+        }
     }
 
     /// Reads the results of a batch that has finished, and answers it.
@@ -405,6 +436,41 @@ impl<W: Workload> Dispatcher<W> {
         for batch in lost {
             unwinding(|| drop(batch));
         }
+        self.drop_helped();
+    }
+}
+
+impl<W: Workload> Helper for Dispatcher<W> {
+    fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool) {
+        let breaks = BreaksOnPanic::new(&self);
+        let inside = InsideEngine::enter(self.shared.engine);
+        for (device, batches) in self.helped.iter().enumerate() {
+            let mut was_woken = false;
+            while !is_over()
+                && let Ok(message) = batches.try_recv()
+            {
+                let ToDevice::Flight(flight) = message else {
+                    self.wake(device);
+                    match std::mem::replace(&mut was_woken, true) {
+                        true => break,
+                        false => continue,
+                    }
+                };
+                let unfinished = match flight.map(Slot::poll) {
+                    Ok(Progress::Done(slot)) => {
+                        self.finish(self.shared.seen(Ok(slot)));
+                        continue;
+                    }
+                    Ok(Progress::Pending(slot)) => Ok(slot),
+                    Ok(Progress::Failed(failed)) | Err(failed) => Err(failed),
+                };
+                self.send(device, unfinished);
+                break;
+            }
+        }
+        drop((inside, breaks));
+        // Drops the workload, which is the embedder's code, if the engine is gone by now.
+        unwinding(|| drop(self));
     }
 }
 

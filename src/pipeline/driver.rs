@@ -11,13 +11,14 @@ use super::run_results::{RunResults, Unconsumed};
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
+use super::ticket::Helper;
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// The most threads that write and read large batches.
@@ -41,8 +42,16 @@ pub(super) fn start<W: Workload>(
     let (devices, submitted): (Vec<_>, Vec<_>) =
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
     let workers = workers(shared.pool.current_num_threads(), shared.engine)?;
-    let queue = Queue::new(&shared, slots, config.close);
-    let dispatcher = Arc::new(Dispatcher::new(shared, queue, devices, workers));
+    let backends = slots.iter().map(Slot::backend);
+    let can_be_helped = backends.map(|it| it.computes_when_asked()).all(|it| it);
+    let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
+        let (helper, helped) = match can_be_helped {
+            true => (Some(this.clone() as Weak<dyn Helper>), submitted.clone()),
+            false => (None, Vec::new()),
+        };
+        let queue = Queue::new(&shared, slots, config.close, helper);
+        Dispatcher::new(shared, queue, devices, helped, workers)
+    });
     let mut threads = Vec::new();
     for (device, submitted) in submitted.into_iter().enumerate() {
         let completions = Completions::new(submitted, count, config.wait);

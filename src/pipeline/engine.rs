@@ -11,7 +11,7 @@ use super::recorded::record_buckets;
 use super::reentrancy::{check_outside, is_inside_any};
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
-use super::sync::JoinHandle;
+use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
 use crate::backend::{Backend, Choice, select};
@@ -311,5 +311,9 @@ impl<W: Workload> Drop for Engine<W> {
             }
         }
         self.dispatcher.wait_for_workers();
+        // Until threads that helped have let go of it.
+        while Arc::strong_count(&self.dispatcher) > 1 {
+            yield_now();
+        }
     }
 }

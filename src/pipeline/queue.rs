@@ -7,11 +7,11 @@ use super::counters::add_since;
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::ticket::{AnswersPool, Reply};
+use super::ticket::{AnswersPool, Helper, Reply};
 use crate::error::Result;
 use crate::workload::{Extent, Workload};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// The largest number of closed batches of each kind, urgent and other, that wait for a slot before
@@ -65,10 +65,15 @@ pub(super) struct Added {
 }
 
 impl<W: Workload> Queue<W> {
-    pub(super) fn new(shared: &Shared<W>, slots: Vec<Slot<Free>>, close: Close) -> Self {
+    pub(super) fn new(
+        shared: &Shared<W>,
+        slots: Vec<Slot<Free>>,
+        close: Close,
+        helper: Option<Weak<dyn Helper>>,
+    ) -> Self {
         Queue {
             batcher: shared.batcher(),
-            answers: AnswersPool::new(shared.engine),
+            answers: AnswersPool::new(shared.engine, helper),
             close,
             urgent: VecDeque::new(),
             normal: VecDeque::new(),

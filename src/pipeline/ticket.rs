@@ -1,20 +1,27 @@
 //! Tickets for the results of submitted items. The tickets of a batch share its [`Answers`].
 
 use super::batch::unwinding;
-use super::reentrancy::{EngineId, check_outside};
+use super::reentrancy::{EngineId, check_outside, is_inside_any};
 use super::sync::{AtomicBool, Condvar, Guard, Mutex, spin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 /// The largest number of answers that are kept for reuse.
 const ANSWERS_MAX: usize = 4096;
+
+/// What a thread that waits for a batch can do for the engine meanwhile.
+pub(crate) trait Helper: Send + Sync {
+    /// Computes batches that the engine's own threads have not begun, until `is_over` or until there
+    /// is none.
+    fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool);
+}
 
 /// The results of a batch whose items were submitted for tickets.
 pub(crate) struct Answers<W: Workload> {
@@ -23,6 +30,7 @@ pub(crate) struct Answers<W: Workload> {
     /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
     is_over: AtomicBool,
     engine: EngineId,
+    helper: Option<Weak<dyn Helper>>,
 }
 
 struct State<W: Workload> {
@@ -45,7 +53,7 @@ enum Phase {
 }
 
 impl<W: Workload> Answers<W> {
-    fn new(engine: EngineId) -> Arc<Self> {
+    fn new(engine: EngineId, helper: Option<Weak<dyn Helper>>) -> Arc<Self> {
         Arc::new(Answers {
             state: Mutex::new(State {
                 phase: Phase::Pending,
@@ -56,6 +64,7 @@ impl<W: Workload> Answers<W> {
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
             engine,
+            helper,
         })
     }
 
@@ -79,6 +88,7 @@ impl<W: Workload> Answers<W> {
     fn wait(&self, end: Option<Instant>) -> Result<bool> {
         self.check_can_wait()?;
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
+        self.help(&|| self.is_done() || is_over());
         spin(|| self.is_done() || is_over());
         let mut state = self.state.lock();
         while state.phase == Phase::Pending {
@@ -89,6 +99,13 @@ impl<W: Workload> Answers<W> {
             }
         }
         Ok(true)
+    }
+
+    fn help(&self, is_over: &dyn Fn() -> bool) {
+        let helper = self.helper.as_ref().filter(|_| !is_inside_any());
+        if let Some(engine) = helper.and_then(Weak::upgrade) {
+            engine.help(is_over);
+        }
     }
 
     /// Wakes the task of `waker` when the batch is done, if it is not done yet. The task awaits the
@@ -210,23 +227,29 @@ impl<W: Workload> Drop for Reply<W> {
 /// are free once its tickets and its reply are dropped.
 pub(crate) struct AnswersPool<W: Workload> {
     engine: EngineId,
+    helper: Option<Weak<dyn Helper>>,
     /// In the order of their last use.
     answers: VecDeque<Arc<Answers<W>>>,
 }
 
 impl<W: Workload> AnswersPool<W> {
-    pub(crate) fn new(engine: EngineId) -> Self {
+    pub(crate) fn new(engine: EngineId, helper: Option<Weak<dyn Helper>>) -> Self {
         AnswersPool {
             engine,
+            helper,
             answers: VecDeque::new(),
         }
+    }
+
+    fn new_answers(&self) -> Arc<Answers<W>> {
+        Answers::new(self.engine, self.helper.clone())
     }
 
     /// The reply of a new batch.
     pub(crate) fn take(&mut self) -> Reply<W> {
         let mut answers = match self.answers.pop_front() {
             Some(answers) => answers,
-            None => Answers::new(self.engine),
+            None => self.new_answers(),
         };
         match Arc::get_mut(&mut answers) {
             Some(_) => {
@@ -241,7 +264,7 @@ impl<W: Workload> AnswersPool<W> {
                 if self.answers.len() < ANSWERS_MAX {
                     self.answers.push_back(answers);
                 }
-                answers = Answers::new(self.engine);
+                answers = self.new_answers();
             }
         }
         self.answers.push_back(Arc::clone(&answers));

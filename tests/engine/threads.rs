@@ -1,7 +1,9 @@
 //! The engine over a small workload, on the CPU backend.
 
 use crate::scale::{READ_FAILS, Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled, vectors};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::ThreadPoolBuilder;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -157,7 +159,7 @@ impl Wake for Unpark {
 }
 
 fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = std::pin::pin!(future);
+    let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -203,6 +205,39 @@ fn a_wait_ends_when_its_time_is_over_and_the_ticket_stays() {
     engine.flush().unwrap();
     let done = ticket.wait_timeout(Duration::from_secs(3600)).unwrap();
     assert_eq!(done.unwrap().result.unwrap().0, [2.0]);
+}
+
+/// A task that keeps the thread which wakes it, until the test ends.
+struct Keeps {
+    kept: Sender<()>,
+    end: Receiver<()>,
+}
+
+impl Wake for Keeps {
+    fn wake(self: Arc<Self>) {
+        self.kept.send(()).unwrap();
+        let _ = self.end.recv();
+    }
+}
+
+#[test]
+fn a_thread_that_waits_computes_what_no_other_thread_has_begun() {
+    let mut config = EngineConfig::new([500, 500]);
+    (config.close, config.batch_wait) = (Close::Full, Duration::from_secs(3600));
+    let engine = engine(&config, 2);
+    let ((kept, was_kept), (on, end)) = (bounded(1), bounded::<()>(0));
+    let waker = Waker::from(Arc::new(Keeps { kept, end }));
+    let mut first = pin!(engine.submit(vec![1.0]).unwrap());
+    let polled = first.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending(), "the batch is open");
+    engine.flush().unwrap();
+    was_kept.recv().unwrap();
+    // The engine's own thread is kept by now.
+    let mut second = engine.submit(vec![3.0]).unwrap();
+    engine.flush().unwrap();
+    let done = second.wait_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(done.unwrap().result.unwrap().0, [6.0]);
+    drop(on);
 }
 
 #[test]

@@ -104,6 +104,10 @@ unsafe impl Backend for CpuBackend {
         &self.device
     }
 
+    fn computes_when_asked(&self) -> bool {
+        true
+    }
+
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         self.shared.functions.load(kernel)
     }

@@ -49,14 +49,20 @@ impl Memory {
         }
     }
 
-    /// Runs work, the oldest first, up to the first error.
+    /// Runs work, the oldest first, up to the first error. Twins run in the pool, which all of them
+    /// enter together, as a thread outside of it wakes one inside and is woken by it.
     ///
     /// # Errors
     /// [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) if a twin panics, and
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a function that does not exist.
     pub(super) fn run_all(&mut self, queue: &[Work], shared: &Shared) -> Result<()> {
-        let mut ops = queue.iter().flat_map(Work::ops);
-        ops.try_for_each(|op| self.run(op, shared))
+        let ops = || queue.iter().flat_map(Work::ops);
+        let has_twins = ops().any(|op| matches!(op, Op::Launch { .. }));
+        let mut run = || ops().try_for_each(|op| self.run(op, shared));
+        match &shared.pool {
+            Some(pool) if has_twins => pool.install(run),
+            _ => run(),
+        }
     }
 
     fn run(&mut self, op: &Op, shared: &Shared) -> Result<()> {
@@ -130,7 +136,7 @@ impl Memory {
                 false => launch.add_shared(&here, lease.shared()),
             }
         }
-        launch.run(shared.pool.as_deref())
+        launch.run()
     }
 
     /// The memory at an address that the slot has checked.

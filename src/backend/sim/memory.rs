@@ -242,7 +242,7 @@ impl Memory {
         let mut launch = Launch::new(kernel, grid, args);
         let (Some((&first, _)), Some((&last, _))) = (here.first_key_value(), here.last_key_value())
         else {
-            return Some(launch.run(None));
+            return Some(launch.run());
         };
         for (start, allocation) in self.live.range_mut(first..=last) {
             let Some(here) = here.remove(start) else {
@@ -259,7 +259,7 @@ impl Memory {
                 return Some(added);
             }
         }
-        Some(launch.run(None))
+        Some(launch.run())
     }
 }
 

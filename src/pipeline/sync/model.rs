@@ -156,6 +156,16 @@ pub(in crate::pipeline) fn receive_within<T>(receiver: &Receiver<T>, _: Duration
     receiver.try_recv().ok()
 }
 
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        self.0.meeting.until(|| {
+            self.0.state.lock().unwrap().receivers += 1;
+            Some(())
+        });
+        Receiver(Arc::clone(&self.0))
+    }
+}
+
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         self.0.meeting.until(|| {

@@ -31,7 +31,7 @@ impl Workload for Counted {
 }
 
 fn pool() -> AnswersPool<Counted> {
-    AnswersPool::new(EngineId::new())
+    AnswersPool::new(EngineId::new(), None)
 }
 
 fn complete(reply: Reply<Counted>, item: &Arc<()>, outputs: &[u32]) {
