@@ -113,7 +113,6 @@ pub(crate) struct Tables {
     tables: Vec<Table>,
     inputs_per_part: u64,
     residues_per_part: u64,
-    pool: Arc<ThreadPool>,
     cores: CoreTime,
     /// Residues and variants of structures that have been appended since rows were gathered.
     rows_held: usize,
@@ -138,7 +137,7 @@ impl Tables {
         pool: Arc<ThreadPool>,
     ) -> Self {
         let outputs = TABLES.map(|(_, subfolder)| Output::Folder(folder.join(subfolder)));
-        Tables::write_to(&outputs, settings, columns, metadata, pool)
+        Tables::write_to(&outputs, settings, columns, metadata, &pool)
     }
 
     /// Creates [`printed_table`] on standard output, in one part. The other arguments are those of
@@ -155,7 +154,7 @@ impl Tables {
             ..settings.in_one_part()
         };
         let outputs = TABLES.map(|_| Output::Stdout);
-        Tables::write_to(&outputs, settings, columns, metadata, pool)
+        Tables::write_to(&outputs, settings, columns, metadata, &pool)
     }
 
     /// Sends the rows of tables as record batches, in one part. The other arguments are those of
@@ -173,7 +172,7 @@ impl Tables {
             format: TableFormat::Arrow,
             ..settings.in_one_part()
         };
-        Tables::write_to(&outputs, settings, columns, metadata, pool)
+        Tables::write_to(&outputs, settings, columns, metadata, &pool)
     }
 
     /// The name of each table, and the schema of its record batches.
@@ -188,7 +187,7 @@ impl Tables {
         settings: TableSettings,
         columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
-        pool: Arc<ThreadPool>,
+        pool: &Arc<ThreadPool>,
     ) -> Self {
         let cuts = [
             settings.inputs_per_part,
@@ -203,6 +202,7 @@ impl Tables {
                 compression: settings.compression,
                 metadata: metadata.to_vec(),
                 shares_texts: kind.is_pair(),
+                pool: Arc::clone(pool),
                 cores: cores.clone(),
             };
             Table::new(kind, output.clone(), files, settings)
@@ -215,7 +215,6 @@ impl Tables {
             },
             inputs_per_part: settings.inputs_per_part,
             residues_per_part: settings.residues_per_part,
-            pool,
             cores,
             rows_held: 0,
             rows_held_max: settings.rows_per_group,
@@ -293,7 +292,7 @@ impl Tables {
         let mut is_flushed = false;
         for table in &mut self.tables {
             // Row groups of pairs are of so few structures that their ends are no occasion to gather.
-            is_flushed |= table.append(record, &self.pool)? && !table.kind.is_pair();
+            is_flushed |= table.append(record)? && !table.kind.is_pair();
         }
         // A row group of residues keeps few structures. One of structures would keep all of them, as
         // would one of residues of which a condition selects few.
@@ -357,9 +356,11 @@ impl Tables {
     fn finish_part(&mut self) -> Result<()> {
         self.rows_held = 0;
         if self.part.take().is_some() {
+            // Side by side, since each waits for the disk.
+            self.tables.iter_mut().try_for_each(Table::finish_part)?;
             let tables = self.tables.iter_mut();
-            let finish = |table: &mut Table| table.finish_part(&self.pool);
-            let parts: Vec<CompletePart> = tables.map(finish).collect::<Result<_>>()?;
+            let parts: Vec<CompletePart> =
+                tables.map(Table::complete_part).collect::<Result<_>>()?;
             // The parts of all tables are on the disk before the first is renamed.
             for file in publish(parts)? {
                 let bytes = file.metadata().within(|| shown(&file))?.len();

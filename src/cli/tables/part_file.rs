@@ -1,5 +1,5 @@
-//! One file of a table, in any format. The pool encodes its row groups, a few at a time, and they
-//! are written in order. The file gets its name once the files of all tables are on the disk.
+//! One file of a table, in any format. The pool encodes its row groups, a few at a time, and a thread
+//! writes them in order. The file gets its name once the files of all tables are on the disk.
 
 use super::super::config::Compression;
 use super::super::core_time::CoreTime;
@@ -10,13 +10,14 @@ use super::row_group::RowGroup;
 use super::schema::ColumnSpec;
 use super::statistics::ValueStatistics;
 use crate::error::{Context, Error, ErrorKind, Result, catch};
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
 /// The most row groups of a table that are encoded at the same time, while another one is filled.
 /// Each holds its rows until they are encoded; more made no run faster.
@@ -31,6 +32,8 @@ pub(super) struct FileSpec {
     pub(super) metadata: Vec<(&'static str, String)>,
     /// Whether Arrow files have dictionaries of the texts, which then are not repeated in each row.
     pub(super) shares_texts: bool,
+    /// Gathers and encodes.
+    pub(super) pool: Arc<ThreadPool>,
     /// Processor time of gathering and encoding.
     pub(super) cores: CoreTime,
 }
@@ -91,20 +94,92 @@ pub(super) struct Encoded<T> {
     pub(super) statistics: Vec<(usize, ValueStatistics)>,
 }
 
-/// A file that is being written. Dropping it before it is published removes it.
-pub(super) trait PartFile: Send {
-    /// Has the pool gather and encode a row group, and writes the earlier row groups that are
-    /// encoded. If the pool encodes [`GROUPS_ENCODING_MAX`] already, it waits for the oldest.
+/// A file that is being written, on a thread of its own. Dropping it before it is published removes
+/// it.
+pub(super) struct PartFile {
+    /// To the thread; `None` to end it.
+    steps: Option<Sender<Step>>,
+    /// Gives the complete file, or `None` if the steps ended before it was. `None` once it was joined.
+    thread: Option<JoinHandle<Result<Option<CompletePart>>>>,
+}
+
+/// What the thread of a part does next.
+enum Step {
+    Group(RowGroup),
+    Finish,
+}
+
+impl PartFile {
+    fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
+        // While the thread is behind, whoever fills row groups waits.
+        let (sender, steps) = bounded(0);
+        let thread = thread::Builder::new()
+            .name("tapeloop-write".to_owned())
+            .spawn(move || {
+                catch(|| part.write(&steps)).unwrap_or_else(|panic| {
+                    Err(Error::new(
+                        ErrorKind::Io,
+                        format!("writing panicked: {panic}"),
+                    ))
+                })
+            })
+            .map_err(Error::io)?;
+        Ok(PartFile {
+            steps: Some(sender),
+            thread: Some(thread),
+        })
+    }
+
+    /// Has the pool gather and encode a row group. Waits while it encodes
+    /// [`GROUPS_ENCODING_MAX`], or while that many wait to be written.
     ///
     /// # Errors
     /// An earlier row group cannot be encoded or written.
-    fn write_group(&mut self, group: RowGroup, pool: &ThreadPool) -> Result<()>;
+    pub(super) fn write_group(&mut self, group: RowGroup) -> Result<()> {
+        self.step(Step::Group(group))
+    }
 
-    /// Writes the last row groups and the end of the file, and flushes it.
+    /// Has the last row groups and the end of the file written, and does not wait for it.
+    ///
+    /// # Errors
+    /// A row group cannot be encoded or written.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.step(Step::Finish)
+    }
+
+    /// Waits until the file is complete, which [`PartFile::finish`] has asked for.
     ///
     /// # Errors
     /// It cannot be encoded, written, or flushed to the disk.
-    fn finish(self: Box<Self>) -> Result<CompletePart>;
+    pub(super) fn complete(mut self) -> Result<CompletePart> {
+        let part = self.join()?;
+        Ok(part.expect("`finish` comes before `complete`"))
+    }
+
+    fn step(&mut self, step: Step) -> Result<()> {
+        let steps = self.steps.as_ref().expect("it ends with `join`");
+        match steps.send(step) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.join().err().expect("it ended before its last step")),
+        }
+    }
+
+    fn join(&mut self) -> Result<Option<CompletePart>> {
+        self.steps = None;
+        let Some(thread) = self.thread.take() else {
+            return Err(Error::new(ErrorKind::Io, "the part was not written"));
+        };
+        thread.join().expect("its panics are caught")
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            // Its error was not asked for.
+            let _ = self.join();
+        }
+    }
 }
 
 /// Creates a file, which will be renamed to `path`. Without a path the rows go to standard output.
@@ -114,7 +189,7 @@ pub(super) trait PartFile: Send {
 pub(super) fn create<F: FileFormat + 'static>(
     path: Option<PathBuf>,
     spec: &FileSpec,
-) -> Result<Box<dyn PartFile>> {
+) -> Result<PartFile> {
     let (place, file) = match path {
         Some(path) => {
             let (temporary, file) = Temporary::fixed(&path)?;
@@ -123,19 +198,20 @@ pub(super) fn create<F: FileFormat + 'static>(
         None => (Place::Stdout, stdout().within(|| STDOUT)?),
     };
     let format = F::start(file, spec).within(|| place.shown())?;
-    Ok(open(place, format, spec))
+    open(place, format, spec)
 }
 
 /// Rows that stay in memory: `format` gives them away.
-pub(super) fn in_memory<F: Format + 'static>(format: F, spec: &FileSpec) -> Box<dyn PartFile> {
+pub(super) fn in_memory<F: Format + 'static>(format: F, spec: &FileSpec) -> Result<PartFile> {
     open(Place::Memory, format, spec)
 }
 
-fn open<F: Format + 'static>(place: Place, format: F, spec: &FileSpec) -> Box<dyn PartFile> {
-    Box::new(OpenPart {
+fn open<F: Format + 'static>(place: Place, format: F, spec: &FileSpec) -> Result<PartFile> {
+    PartFile::start(OpenPart {
         place,
         format,
         encoding: VecDeque::new(),
+        pool: Arc::clone(&spec.pool),
         cores: spec.cores.clone(),
         statistics: vec![ValueStatistics::default(); spec.columns.len()],
     })
@@ -185,6 +261,7 @@ struct OpenPart<F: Format> {
     format: F,
     /// The row groups that the pool is encoding, the oldest first.
     encoding: VecDeque<EncodingGroup<F::Encoded>>,
+    pool: Arc<ThreadPool>,
     cores: CoreTime,
     /// The statistics of each column.
     statistics: Vec<ValueStatistics>,
@@ -198,11 +275,23 @@ struct EncodingGroup<T> {
     results: Receiver<(usize, Result<Encoded<T>>)>,
 }
 
-impl<F: Format> PartFile for OpenPart<F> {
-    fn write_group(&mut self, group: RowGroup, pool: &ThreadPool) -> Result<()> {
-        while self.encoding.len() >= GROUPS_ENCODING_MAX || self.is_oldest_encoded() {
-            self.write_oldest()?;
+impl<F: Format> OpenPart<F> {
+    /// Takes steps until the last one; `None` if there is none.
+    fn write(mut self, steps: &Receiver<Step>) -> Result<Option<CompletePart>> {
+        loop {
+            match steps.recv() {
+                Ok(Step::Group(group)) => self.encode(group)?,
+                Ok(Step::Finish) => return self.finish().map(Some),
+                Err(_) => return Ok(None),
+            }
+            while self.encoding.len() >= GROUPS_ENCODING_MAX || self.is_oldest_encoded() {
+                self.write_oldest()?;
+            }
         }
+    }
+
+    /// Has the pool encode a row group.
+    fn encode(&mut self, group: RowGroup) -> Result<()> {
         let tasks = self.format.tasks(&group)?;
         let (sender, results) = bounded(tasks.len());
         let mut shares = Vec::with_capacity(tasks.len());
@@ -210,7 +299,7 @@ impl<F: Format> PartFile for OpenPart<F> {
         for (index, Task { share, encode }) in tasks.into_iter().enumerate() {
             shares.push(share);
             let (group, sender, cores) = (Arc::clone(&group), sender.clone(), self.cores.clone());
-            pool.spawn(move || {
+            self.pool.spawn(move || {
                 let encoded = cores.of(|| catch(|| encode(&group)));
                 // The last task frees the rows.
                 drop(group);
@@ -226,7 +315,7 @@ impl<F: Format> PartFile for OpenPart<F> {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<CompletePart> {
+    fn finish(mut self) -> Result<CompletePart> {
         while !self.encoding.is_empty() {
             self.write_oldest()?;
         }
@@ -235,16 +324,14 @@ impl<F: Format> PartFile for OpenPart<F> {
             format,
             statistics,
             ..
-        } = *self;
+        } = self;
         let file = format.finish().within(|| place.shown())?;
         if let (Place::File { .. }, Some(file)) = (&place, file) {
             file.sync_all().within(|| place.shown())?;
         }
         Ok(CompletePart { place, statistics })
     }
-}
 
-impl<F: Format> OpenPart<F> {
     fn is_oldest_encoded(&self) -> bool {
         let oldest = self.encoding.front();
         oldest.is_some_and(|group| group.results.len() == group.shares.len())

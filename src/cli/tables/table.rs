@@ -14,7 +14,6 @@ use super::structure_rows::{StructureRows, TextBytes};
 use super::text_file::TextFile;
 use crate::error::Result;
 use crossbeam_channel::Sender;
-use rayon::ThreadPool;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,11 +31,7 @@ pub(super) enum Output {
 }
 
 /// Creates a file of a table in its format; without a path it is standard output.
-fn create_part(
-    path: Option<PathBuf>,
-    format: TableFormat,
-    spec: &FileSpec,
-) -> Result<Box<dyn PartFile>> {
+fn create_part(path: Option<PathBuf>, format: TableFormat, spec: &FileSpec) -> Result<PartFile> {
     match format {
         TableFormat::Parquet => create::<ParquetFile>(path, spec),
         TableFormat::Arrow => create::<ArrowFile>(path, spec),
@@ -59,7 +54,7 @@ pub(super) struct Table {
     pub(super) group: RowGroup,
     /// Upper bound of the bytes of text in its rows.
     group_text_bytes: usize,
-    pub(super) part: Option<Box<dyn PartFile>>,
+    pub(super) part: Option<PartFile>,
 }
 
 impl Table {
@@ -100,18 +95,14 @@ impl Table {
             Output::Stdout => create_part(None, self.format, files)?,
             Output::Batches(batches) => {
                 let format = ArrowBatches::new(self.name(), files, batches.clone());
-                in_memory(format, files)
+                in_memory(format, files)?
             }
         });
         Ok(())
     }
 
     /// Appends a structure, and returns whether a row group ended.
-    pub(super) fn append(
-        &mut self,
-        record: &Arc<StructureRows>,
-        pool: &ThreadPool,
-    ) -> Result<bool> {
+    pub(super) fn append(&mut self, record: &Arc<StructureRows>) -> Result<bool> {
         let mut is_flushed = false;
         let mut text = record.text_bytes_max(self.kind);
         let has_dictionary = match self.format {
@@ -144,7 +135,7 @@ impl Table {
                     start += rows;
                 }
                 if is_full || self.group.rows() == self.rows_per_group {
-                    self.flush(pool)?;
+                    self.flush()?;
                     once = text.once;
                     is_flushed = true;
                 }
@@ -153,19 +144,27 @@ impl Table {
         Ok(is_flushed)
     }
 
-    fn flush(&mut self, pool: &ThreadPool) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         self.group_text_bytes = 0;
         let part = self.part.as_mut().expect("`start_part` comes before rows");
-        part.write_group(std::mem::take(&mut self.group), pool)
+        part.write_group(std::mem::take(&mut self.group))
     }
 
-    pub(super) fn finish_part(&mut self, pool: &ThreadPool) -> Result<CompletePart> {
+    /// Has the rest of the part written, and does not wait for it.
+    pub(super) fn finish_part(&mut self) -> Result<()> {
         if self.group.rows() > 0 {
-            self.flush(pool)?;
+            self.flush()?;
         }
+        let part = self.part.as_mut();
+        part.expect("`start_part` comes before `finish_part`")
+            .finish()
+    }
+
+    /// Waits for the part, which [`Table::finish_part`] has ended.
+    pub(super) fn complete_part(&mut self) -> Result<CompletePart> {
         let part = self.part.take();
-        let part = part.expect("`start_part` comes before `finish_part`");
-        let part = part.finish()?;
+        let part = part.expect("`finish_part` comes before `complete_part`");
+        let part = part.complete()?;
         let columns = self.statistics.iter_mut().zip(&part.statistics);
         columns.for_each(|(statistics, of_part)| statistics.add(of_part.clone()));
         Ok(part)
