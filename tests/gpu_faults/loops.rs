@@ -154,6 +154,7 @@ fn a_worker_that_is_killed_again_and_again_gets_its_loops_back() {
     run(&mut engine, 10_000, |_| ());
     run(&mut engine, 100_000, |next| {
         if next % 20_000 == 0
+            && next < 90_000
             && let Some(process) = worker.process_id()
         {
             let process = process.to_string();
@@ -162,7 +163,7 @@ fn a_worker_that_is_killed_again_and_again_gets_its_loops_back() {
         }
     });
     let restarts = engine.counters().restarts;
-    assert!((1..=5).contains(&restarts), "{restarts} restarts");
+    assert!((1..=4).contains(&restarts), "{restarts} restarts");
     let batches = 10_000;
     let cost = cost(&worker, || run(&mut engine, 100 * batches, |_| ()));
     cost.check("an engine, after restarts", batches, 3);

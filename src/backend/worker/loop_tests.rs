@@ -182,6 +182,19 @@ fn signal(worker: &WorkerBackend, signal: Signal) {
     kill_process(Pid::from_raw(process).unwrap(), signal).unwrap();
 }
 
+/// Stops all threads of the worker.
+fn stop(worker: &WorkerBackend) {
+    signal(worker, Signal::STOP);
+    let tasks = format!("/proc/{}/task", worker.process_id().unwrap());
+    let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(task.unwrap().path().join("stat"));
+        stat.unwrap().contains(") T ")
+    };
+    while !std::fs::read_dir(&tasks).unwrap().all(is_stopped) {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn batches_cost_no_message_but_one_for_each_launch_of_a_loop() {
     let worker = open();
@@ -202,12 +215,15 @@ fn a_loop_that_has_parked_is_launched_by_one_message() {
     let worker = open();
     let idle = Duration::from_millis(1);
     let mut slot = one_slot(&worker, Residency { idle, ..LONG });
+    let mut launches_of_all = 0;
     for batch in 0..30 {
         let (requests, launches) = counted(&worker, || slot.run(batch));
-        // It may park a second time before it sees its batch.
-        assert!(requests >= 1 && requests == launches, "{requests}");
+        assert_eq!(requests, launches);
+        launches_of_all += launches;
         std::thread::sleep(20 * idle);
     }
+    // Not for each batch if other work of the machine held up the loop.
+    assert!(launches_of_all > 10, "{launches_of_all} launches");
 }
 
 #[test]
@@ -260,7 +276,7 @@ fn lost_with_a_batch(
         slot.run(1);
     }
     // Its loop takes no batch any more.
-    signal(&worker, Signal::STOP);
+    stop(&worker);
     let before = worker.requests();
     slot.give(2).unwrap();
     let launches = u64::from(!has_run);
@@ -358,7 +374,8 @@ fn a_launch_that_is_refused_fails_its_batch_and_no_other() {
 #[test]
 fn slots_and_graphs_are_dropped_with_a_batch_in_flight() {
     let worker = open();
-    for round in 0..20 {
+    // More loops in all than may run at once.
+    for round in 0..30 {
         let mut slots = slots(&worker, 2, LONG);
         slots.iter_mut().for_each(|it| it.run(round));
         slots.iter_mut().for_each(|it| it.give(round).unwrap());

@@ -142,7 +142,7 @@ impl Polled for ServedSlot {
             };
             flag.failure.store(failure, Release);
         }
-        if !state.is_lost {
+        if was_in_flight && !state.is_lost {
             flag.done.store(state.fence, Release);
         }
         drop(state);
