@@ -124,12 +124,17 @@ fn copies(slot: &dyn DeviceSlot) -> [Op; 2] {
 }
 
 fn resident(slot: &mut Box<dyn DeviceSlot>, residency: Residency) -> GraphId {
+    let graph = new_graph(slot);
+    assert!(slot.make_resident(graph, residency).unwrap());
+    graph
+}
+
+fn new_graph(slot: &mut Box<dyn DeviceSlot>) -> GraphId {
     let [upload, download] = copies(&**slot);
     let node = |op, after| Node { op, after };
     let nodes = [node(&upload, &[][..]), node(&download, &[0])];
     // SAFETY: the copies are of the slot's own buffers, one after the other.
     let (graph, _) = unsafe { slot.make_graph(GraphSource::Explicit(&nodes), None) }.unwrap();
-    assert!(slot.make_resident(graph, residency).unwrap());
     graph
 }
 
@@ -391,6 +396,31 @@ fn slots_and_graphs_are_dropped_with_a_batch_in_flight() {
         assert!(second.slot.make_resident(second.graph, LONG).is_err());
     }
     assert!(worker.process_id().is_some());
+}
+
+#[test]
+fn more_loops_than_the_device_runs_are_refused_also_after_a_restart() {
+    let worker = open();
+    let mut slots = slots(&worker, 64, LONG);
+    for round in 0..2 {
+        let graph = new_graph(&mut slots[0].slot);
+        let error = slots[0].slot.make_resident(graph, LONG).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("64 graphs"), "{error}");
+        slots[0].slot.drop_graph(graph);
+        // One loop goes, another one comes.
+        let last = &mut slots[63];
+        last.slot.drop_graph(last.graph);
+        last.graph = resident(&mut last.slot, LONG);
+        slots.iter_mut().for_each(|it| it.run(round));
+        signal(&worker, Signal::KILL);
+        while slots[0]
+            .give(round)
+            .and_then(|()| slots[0].slot.wait())
+            .is_ok()
+        {}
+        assert!(worker.revive().unwrap());
+    }
 }
 
 #[test]
