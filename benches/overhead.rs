@@ -269,19 +269,20 @@ fn device(criterion: &mut Criterion) {
     );
     let mut group = criterion.benchmark_group("device");
     update(&mut group, &selected.backend);
-    let config = EngineConfig {
-        slots: 1,
-        wait: Wait::Spin,
-        ..config(Mode::Graph, 1)
-    };
-    pipeline(
-        &mut group,
-        &selected.backend,
-        "pipeline/this process",
-        &config,
-    );
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pipeline(&mut group, &in_worker(), "pipeline/a worker", &config);
+    for mode in [Mode::Graph, Mode::Resident] {
+        let config = EngineConfig {
+            slots: 1,
+            wait: Wait::Spin,
+            ..config(mode, 1)
+        };
+        let name = format!("pipeline/{}/this process", mode.name());
+        pipeline(&mut group, &selected.backend, &name, &config);
+        #[cfg(all(feature = "supervise", target_os = "linux"))]
+        {
+            let name = format!("pipeline/{}/a worker", mode.name());
+            pipeline(&mut group, &in_worker(), &name, &config);
+        }
+    }
 }
 
 /// Shortens the upload of a graph of 12 kernels and lengthens it again, by each rung of the update

@@ -6,6 +6,8 @@
 
 #[path = "support/gpu.rs"]
 mod gpu;
+#[path = "gpu_faults/loops.rs"]
+mod loops;
 
 use gpu::say;
 use parking_lot::Mutex;

@@ -10,6 +10,8 @@
 
 use super::Residency;
 use super::doorbell::{Doorbell, Words};
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
+use super::{host_ns, loop_clock::BatchTimes, loop_words::LoopMemory};
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -28,6 +30,12 @@ pub(crate) struct LoopHandle<W: Words> {
     residency: Residency,
     /// The number of the last batch that was given to the loop.
     rung: u64,
+    /// When it was given.
+    #[cfg_attr(
+        not(any(feature = "cuda", all(feature = "supervise", target_os = "linux"))),
+        allow(dead_code, reason = "only loops on a GPU have times")
+    )]
+    rung_ns: u64,
 }
 
 impl<W: Words> LoopHandle<W> {
@@ -43,6 +51,7 @@ impl<W: Words> LoopHandle<W> {
             loops: Arc::clone(loops),
             residency,
             rung: 0,
+            rung_ns: 0,
         })
     }
 
@@ -53,6 +62,7 @@ impl<W: Words> LoopHandle<W> {
     /// Those of `launch`.
     pub(crate) fn ring(&mut self, now_ns: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
         self.rung += 1;
+        self.rung_ns = now_ns;
         self.doorbell.ring(self.rung);
         self.loops.stop_after(self.residency.busy, now_ns);
         self.launch_if_parked(now_ns, launch)
@@ -76,27 +86,35 @@ impl<W: Words> LoopHandle<W> {
         launched.map(drop)
     }
 
+    /// Notes that the last launch was refused after all: the loop does not run.
+    #[cfg(all(feature = "supervise", target_os = "linux"))]
+    pub(crate) fn note_refusal(&self) {
+        self.doorbell.launch_for(0);
+    }
+
     /// Whether the last batch is done: the host sees its results.
     pub(crate) fn is_done(&self) -> bool {
         self.doorbell.is_done(self.rung)
-    }
-
-    /// Whether the loop was launched and has not parked.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn runs(&self) -> bool {
-        self.doorbell.runs()
-    }
-
-    /// The doorbell, whose words live as long as it.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn doorbell(&self) -> &Arc<Doorbell<W>> {
-        &self.doorbell
     }
 
     /// Makes the loop end. It is not launched again.
     pub(crate) fn stop(&self) {
         self.loops.remove(&self.doorbell);
         self.doorbell.stop(true);
+    }
+}
+
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
+impl<W: LoopMemory> LoopHandle<W> {
+    /// The moments of the last batch, which was seen done. Needs times of [`host_ns`].
+    pub(crate) fn batch_times(&self) -> BatchTimes {
+        let (begun_ns, ended_ns) = self.doorbell.words().words().batch_ns();
+        BatchTimes {
+            rung_ns: self.rung_ns,
+            begun_ns,
+            ended_ns,
+            seen_ns: host_ns(std::time::Instant::now()),
+        }
     }
 }
 

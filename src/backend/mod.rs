@@ -62,6 +62,8 @@ pub(crate) mod edges;
 mod graphs;
 mod ids;
 mod layout;
+mod loop_clock;
+mod loop_words;
 mod loops;
 mod op;
 mod select;
@@ -179,9 +181,8 @@ pub enum Built {
 pub struct Residency {
     /// A loop ends after this time without a batch.
     pub idle: Duration,
-    /// How long loops may run after the first launch before all of them on a device end, and are
-    /// launched again. Calls that wait for the whole context return then. Batches should take much
-    /// less.
+    /// All loops of a device end so long after the first launch, and are launched again. Calls
+    /// that wait for the whole context return then. Batches should take much less.
     pub busy: Duration,
 }
 
@@ -493,9 +494,9 @@ pub unsafe trait DeviceSlot: Send {
     /// false, and does nothing, for a device whose launches make no call to a driver.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it
-    /// runs at once; [`ErrorKind::Usage`] for a graph that does not exist, is
-    /// resident, or was changed since it was made, and for a slot with [`Streams::PerStage`].
+    /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it runs
+    /// at once; [`ErrorKind::Usage`] for a graph that does not exist, is resident, or was changed
+    /// since it was made, and for a slot with [`Streams::PerStage`].
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _ = (graph, residency);
         Ok(false)

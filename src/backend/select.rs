@@ -1,13 +1,13 @@
 //! Selects the backend, once, when the engine is built, and lists the visible GPUs.
 
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use super::Streams;
 use super::cpu::CpuBackend;
 #[cfg(feature = "cuda")]
 use super::cuda::{CudaBackend, list_devices as list};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::worker::Arena;
+use super::worker::{Arena, RemoteLoops};
 use super::{Backend, CudaOptions, DeviceEntry};
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::{DeviceSlot, Streams};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
@@ -81,7 +81,7 @@ impl Builtin {
 
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 impl Builtin {
-    /// Whether a slot computes on the thread that calls [`DeviceSlot::is_done`].
+    /// Whether a slot computes on the thread that calls [`is_done`](super::DeviceSlot::is_done).
     pub(super) fn computes_when_asked(&self) -> bool {
         matches!(self, Builtin::Cpu(_))
     }
@@ -98,7 +98,7 @@ impl Builtin {
         slots: usize,
         streams: Streams,
         host: Arena,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+    ) -> Result<Vec<Box<dyn RemoteLoops>>> {
         #[cfg(not(feature = "cuda"))]
         let _ = streams;
         match self {

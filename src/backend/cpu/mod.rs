@@ -83,8 +83,8 @@ impl CpuBackend {
         buffers: &[BufferDecl],
         slots: usize,
         host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let open = |buffers| -> Box<dyn DeviceSlot> {
+    ) -> Result<Vec<Box<dyn super::worker::RemoteLoops>>> {
+        let open = |buffers| -> Box<dyn super::worker::RemoteLoops> {
             self.shared.calls.add(Call::Allocation);
             Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared)))
         };
@@ -92,6 +92,9 @@ impl CpuBackend {
         Ok(all.into_iter().map(open).collect())
     }
 }
+
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+impl super::worker::RemoteLoops for CpuSlot {}
 
 // SAFETY: functions are twins, which are safe code, and every slot has the storage that was
 // asked for.

@@ -5,10 +5,11 @@ use super::allocations::{Allocations, Use};
 use super::capture::capture;
 use super::context::Context;
 use super::copies;
-use super::graph::{Draft, Graph, NodeWork, Template};
+use super::graph::{Draft, Graph, NodeWork, Resident, Template};
 use super::graph_plan::{NodePlan, one_each, plan};
 use super::module::{Function, Functions};
 use super::queues::{Queues, StreamSet};
+use super::resident::ResidentLoop;
 use super::slot_memory::SlotMemory;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
@@ -28,8 +29,8 @@ pub(super) struct CudaSlot {
     id: DeviceSlotId,
     // Fields drop in this order, after `drop` has waited for the streams: graphs and queues, which
     // start work, go before the memory that the work may use.
-    graphs: Graphs<Graph>,
-    queues: Queues,
+    pub(super) graphs: Graphs<Graph>,
+    pub(super) queues: Queues,
     /// The resident graph whose batch is in flight. The queues then have no work.
     ringing: Option<GraphId>,
     /// The resident graph whose batch was the slot's last work, if it was one.
@@ -42,8 +43,8 @@ pub(super) struct CudaSlot {
     share: SlotMemory,
     /// The events that graphs and streams record.
     timestamps: Timestamps,
-    functions: Arc<Functions>,
-    context: Arc<Context>,
+    pub(super) functions: Arc<Functions>,
+    pub(super) context: Arc<Context>,
 }
 
 impl CudaSlot {
@@ -329,13 +330,11 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _outer = self.context.enter();
-        if self.queues.are_shared() {
-            return Err(Error::usage("a resident graph needs a stream of its slot")
-                .fix("open the slot with Streams::PerSlot"));
-        }
+        self.queues.check_loop()?;
         let graph = self.graphs.get_mut(graph)?;
-        graph.make_resident(&self.functions, residency)?;
-        Ok(true)
+        graph.make_resident(|template| {
+            ResidentLoop::new(template, &self.functions, residency).map(Resident::Here)
+        })
     }
 
     fn launch_graph(&mut self, id: GraphId) -> Result<()> {

@@ -1,8 +1,8 @@
-//! The part of the driver without a device that makes, launches and runs graphs: their memsets, and
-//! loops, whose launches are threads that do what the kernels of `resident.cu` do.
+//! The part of the driver without a device that makes, launches and runs graphs: their copies and
+//! memsets, and loops, whose launches are threads that do what the kernels of `resident.cu` do.
 
+use super::device_loop::LoopArgs;
 use super::fake_driver::{handle, put, state, wait};
-use super::resident::LoopArgs;
 use super::{driver::Driver, result_codes};
 use crate::backend::host_ns;
 use cudarc::driver::sys;
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-pub(super) struct FakeLoops {
+pub(in crate::backend) struct FakeLoops {
     graphs: BTreeMap<usize, Nodes>,
     /// By exec: the nodes of its graph.
     execs: BTreeMap<usize, Nodes>,
@@ -29,7 +29,9 @@ pub(super) struct FakeLoops {
     /// Batches that loops ran so far.
     pub(super) batches: usize,
     /// Whether the next batch of a loop faults.
-    pub(super) faults: bool,
+    pub(in crate::backend) faults: bool,
+    /// The result of the next launch of a graph, if not 0.
+    pub(in crate::backend) launch_returns: i32,
 }
 
 impl FakeLoops {
@@ -42,12 +44,40 @@ impl FakeLoops {
 /// What a graph does.
 #[derive(Clone, Default)]
 struct Nodes {
-    /// Memsets: where, how many bytes, and the byte.
-    memsets: Vec<(usize, usize, u8)>,
+    /// Memsets and copies, in the order in which they were added.
+    work: Vec<Work>,
     /// The argument of its launches of one thread.
     kernel: Option<LoopArgs>,
     /// The body of its WHILE node.
     body: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Work {
+    Set {
+        to: usize,
+        bytes: usize,
+        byte: u8,
+    },
+    Copy {
+        to: usize,
+        from: usize,
+        bytes: usize,
+    },
+}
+
+impl Work {
+    fn run(self) {
+        // SAFETY: the test keeps the memory until the batch is done, and does not touch it.
+        unsafe {
+            match self {
+                Work::Set { to, bytes, byte } => std::ptr::write_bytes(to as *mut u8, byte, bytes),
+                Work::Copy { to, from, bytes } => {
+                    std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
+                }
+            }
+        }
+    }
 }
 
 fn word(address: u64) -> &'static AtomicU64 {
@@ -72,10 +102,7 @@ fn run_loop(body: &Nodes) {
         if state(|state| std::mem::take(&mut state.loops.faults)) {
             return state(|state| state.waits_return = 719);
         }
-        for &(to, bytes, byte) in &body.memsets {
-            // SAFETY: the test keeps the memory until the batch is done, and does not touch it.
-            unsafe { std::ptr::write_bytes(to as *mut u8, byte, bytes) };
-        }
+        body.work.iter().for_each(|work| work.run());
         state(|state| state.loops.batches += 1);
         begun.store(begun_ns, Relaxed);
         ended.store(device_ns(), Relaxed);
@@ -112,8 +139,31 @@ pub(super) fn install(driver: &mut Driver) {
     ) -> i32 {
         // SAFETY: the backend passes parameters that outlive the call.
         let params = unsafe { &*params };
-        let memset = (params.dst as usize, params.width, params.value as u8);
-        nodes(graph, |nodes| nodes.memsets.push(memset));
+        let memset = Work::Set {
+            to: params.dst as usize,
+            bytes: params.width,
+            byte: params.value as u8,
+        };
+        nodes(graph, |nodes| nodes.work.push(memset));
+        handle(node)
+    }
+    extern "C" fn add_memcpy(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        _: *const sys::CUgraphNode,
+        _: usize,
+        params: *const sys::CUDA_MEMCPY3D,
+        _: sys::CUcontext,
+    ) -> i32 {
+        // SAFETY: the backend passes parameters that outlive the call.
+        let params = unsafe { &*params };
+        // The side that is not used is 0.
+        let copy = Work::Copy {
+            to: params.dstDevice as usize | params.dstHost as usize,
+            from: params.srcDevice as usize | params.srcHost as usize,
+            bytes: params.WidthInBytes,
+        };
+        nodes(graph, |nodes| nodes.work.push(copy));
         handle(node)
     }
     extern "C" fn add_kernel(
@@ -153,8 +203,8 @@ pub(super) fn install(driver: &mut Driver) {
         _: usize,
         child: sys::CUgraph,
     ) -> i32 {
-        let memsets = nodes(child, |child| child.memsets.clone());
-        nodes(graph, |nodes| nodes.memsets.extend(memsets));
+        let work = nodes(child, |child| child.work.clone());
+        nodes(graph, |nodes| nodes.work.extend(work));
         handle(node)
     }
     extern "C" fn new_condition(
@@ -180,6 +230,10 @@ pub(super) fn install(driver: &mut Driver) {
     }
     extern "C" fn launch(exec: sys::CUgraphExec, stream: sys::CUstream) -> i32 {
         let (exec, stream) = (exec as usize, stream as usize);
+        let refused = state(|state| std::mem::take(&mut state.loops.launch_returns));
+        if refused != result_codes::SUCCESS {
+            return refused;
+        }
         let body = state(|state| {
             let made = state.loops.execs[&exec].clone();
             let body = made.body.map(|body| state.loops.graphs[&body].clone());
@@ -241,6 +295,7 @@ pub(super) fn install(driver: &mut Driver) {
         put(value, 1024)
     }
     driver.cuGraphAddMemsetNode = add_memset;
+    driver.cuGraphAddMemcpyNode = add_memcpy;
     driver.cuGraphAddKernelNode_v2 = add_kernel;
     driver.cuGraphAddNode_v2 = add_node;
     driver.cuGraphAddChildGraphNode = add_child;

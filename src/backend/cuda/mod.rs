@@ -20,6 +20,7 @@ mod compile;
 mod context;
 mod copier;
 mod copies;
+mod device_loop;
 mod device_slot;
 mod devices;
 mod doctor;
@@ -33,16 +34,16 @@ mod format;
 mod graph;
 mod graph_node;
 mod graph_plan;
-mod loop_clock;
-mod loop_words;
 mod memory;
 mod module;
 mod nvrtc;
 #[cfg(feature = "nvtx")]
 mod nvtx;
 mod occupancy;
+mod pinned_words;
 mod queues;
 mod readback;
+mod remote_loops;
 mod resident;
 mod result_codes;
 mod slot_memory;
@@ -62,6 +63,8 @@ use device_slot::CudaSlot;
 pub(super) use devices::list_devices;
 pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
+#[cfg(all(test, feature = "supervise", target_os = "linux"))]
+pub(super) use fake_driver::backend_of_process;
 use memory::{DeviceMemory, Pinned};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
@@ -106,17 +109,21 @@ impl CudaBackend {
             Ok(device) => device,
             Err(absent) => return Ok(Err(absent)),
         };
-        let context = Context::retain(device)?;
+        CudaBackend::of_context(Context::retain(device)?, options).map(Ok)
+    }
+
+    fn of_context(context: Arc<Context>, options: &CudaOptions) -> Result<CudaBackend> {
         let _outer = context.enter();
+        let device = context.device;
         let compiler = compile::Compiler::new(options, device.driver.version);
-        Ok(Ok(CudaBackend {
+        Ok(CudaBackend {
             info: device.info(),
             functions: Arc::new(module::Functions::new(&context, compiler)),
             copier: Copier::new(&context)?,
             context,
             clock: Arc::default(),
             blocking_wait: options.blocking_wait,
-        }))
+        })
     }
 
     fn timestamps(&self) -> Timestamps {
@@ -140,7 +147,7 @@ impl CudaBackend {
         layout: Layout,
         slots: usize,
         streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+    ) -> Result<Vec<CudaSlot>> {
         let device_bytes = layout.device_bytes * slots;
         let device = DeviceMemory::new(&self.context, device_bytes.max(1))?;
         let shared = match streams {
@@ -148,15 +155,13 @@ impl CudaBackend {
             Streams::PerStage => Some(stream_set(&self.context, streams)?),
         };
         SlotMemory::cut(layout, pinned, device, slots)
-            .map(|share| -> Result<Box<dyn DeviceSlot>> {
+            .map(|share| {
                 let streams = match &shared {
                     Some(shared) => shared.clone(),
                     None => stream_set(&self.context, streams)?,
                 };
                 let (timestamps, functions) = (self.timestamps(), &self.functions);
-                let slot =
-                    CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)?;
-                Ok(Box::new(slot))
+                CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)
             })
             .collect()
     }
@@ -174,11 +179,12 @@ impl CudaBackend {
         slots: usize,
         streams: Streams,
         host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+    ) -> Result<Vec<Box<dyn super::worker::RemoteLoops>>> {
         let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
         let (layout, _) = Layout::for_slots(buffers, slots)?;
-        self.open_slots_in(pinned, layout, slots, streams)
+        let opened = self.open_slots_in(pinned, layout, slots, streams)?;
+        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
 }
 
@@ -215,7 +221,8 @@ unsafe impl Backend for CudaBackend {
         let _outer = self.context.enter();
         // The driver refuses allocations of 0 bytes.
         let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
-        self.open_slots_in(pinned, layout, slots, streams)
+        let opened = self.open_slots_in(pinned, layout, slots, streams)?;
+        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

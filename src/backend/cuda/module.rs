@@ -411,8 +411,8 @@ impl Drop for Module {
 
 #[cfg(test)]
 mod tests {
+    use super::super::device_loop::LoopArgs;
     use super::super::fake_driver::{self, Session};
-    use super::super::resident::LoopArgs;
     use super::*;
     use crate::backend::CudaOptions;
 

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::stream::{Event, Stream};
 use crate::backend::{Queue, Streams};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use arrayvec::ArrayVec;
 use std::sync::Arc;
 
@@ -66,6 +66,15 @@ impl Queues {
     /// Whether other slots use the same streams.
     pub(super) fn are_shared(&self) -> bool {
         self.streams.len() > 1
+    }
+
+    /// Refuses a loop where other slots use the same streams.
+    pub(super) fn check_loop(&self) -> Result<()> {
+        match self.are_shared() {
+            false => Ok(()),
+            true => Err(Error::usage("a resident graph needs a stream of its slot")
+                .fix("open the slot with Streams::PerSlot")),
+        }
     }
 
     /// The stream for an operation, which counts as submitted from now on: work that may not have

@@ -20,13 +20,13 @@ struct DeviceWords {
     u64 ended_ns;
 };
 
-// The batch that runs, in device memory: `Batch` in resident.rs.
+// The batch that runs, in device memory: what device_loop.rs has as `batch`.
 struct Batch {
     u64 number;
     u64 begun_ns;
 };
 
-// The argument of both kernels: `LoopArgs` in resident.rs.
+// The argument of both kernels: `LoopArgs` in device_loop.rs.
 struct Loop {
     const HostWords* host;
     DeviceWords* device;

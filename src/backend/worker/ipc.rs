@@ -23,6 +23,8 @@ const READ_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Link {
     socket: UnixStream,
     buffer: Vec<u8>,
+    /// How many messages were sent.
+    sent: u64,
 }
 
 impl Link {
@@ -30,7 +32,13 @@ impl Link {
         Link {
             socket,
             buffer: Vec::new(),
+            sent: 0,
         }
+    }
+
+    /// How many messages this end has sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
     }
 
     pub(super) fn socket(&self) -> &UnixStream {
@@ -66,6 +74,7 @@ impl Link {
             }
         }
         self.buffer = buffer;
+        self.sent += 1;
         Ok(())
     }
 

@@ -54,7 +54,8 @@ pub(super) enum Request {
         node: usize,
         op: Op,
     },
-    /// Makes a graph resident. The reply is [`Reply::Resident`].
+    /// Makes a graph resident. A file follows: the words of its loop. The reply is
+    /// [`Reply::Resident`].
     MakeResident {
         slot: u32,
         #[serde(with = "graph_number")]
@@ -80,6 +81,13 @@ pub(super) enum Request {
         steps: Vec<SlotCall>,
         fence: u32,
     },
+    /// Launches the loop of a resident graph, for a batch that was rung. No reply: a refusal sets
+    /// the slot's completion flag.
+    LaunchLoop {
+        slot: u32,
+        #[serde(with = "graph_number")]
+        graph: GraphId,
+    },
     /// Asks for the error that a slot's completion flag announces. The reply is [`Reply::Done`].
     Why { slot: u32 },
     /// Asks how the kernel with this id fills the device.
@@ -98,8 +106,6 @@ pub(super) struct Spec {
     pub(super) ops: Vec<Op>,
     /// The indices of the nodes that each runs after; `None` for a captured graph.
     after: Option<Vec<Vec<usize>>>,
-    /// When its loop ends; `None` if it is not resident.
-    pub(super) residency: Option<Residency>,
 }
 
 impl Spec {
@@ -113,7 +119,6 @@ impl Spec {
         Spec {
             ops: source.ops().cloned().collect(),
             after,
-            residency: None,
         }
     }
 

@@ -4,23 +4,26 @@
 //! A fault on a GPU ends CUDA for the whole process. So the engine's process does not open the
 //! device: a worker does, a program that calls [`serve`]. Kernels, slots and graphs are sent once
 //! to each worker. The host memory of slots is shared, and pinned by the worker. For each batch,
-//! the engine's process sends a launch, and the worker stores a completion flag in shared memory.
+//! the engine's process sends a launch, and the worker stores a completion flag in shared memory. A
+//! resident graph needs no launch: the engine's process rings its loop, whose words are in shared
+//! memory too, and sends a message only to have the loop launched.
 //!
 //! ```text
 //! engine's process                          worker
 //! WorkerBackend, WorkerSlot -- requests --> serve: a slot's work in its turn
 //!        arena ............ memory ........ arena, registered as pinned
 //!        flags <........... memory ........ the threads that wait for the device
+//!   loop words <..........> memory ........ loop words, registered as pinned, and the device
 //! ```
 //!
 //! # Memory that two processes share
 //!
 //! Slots that are opened together have one file for their host memory and one for their completion
-//! flags. The worker uses a slot's host memory from a submission until its fence is reached, and
-//! this process otherwise. Each group of slots has its own flags, so a flag that a worker stores
-//! late cannot complete a later slot's work. When a worker is lost, its slots' memory stays closed
-//! until its process has ended. [`Backend::revive`] reports a killed process that does not end
-//! within 10 seconds, and the memory of its work in flight stays closed.
+//! flags; each loop has one for its words. The worker uses a slot's host memory from a submission
+//! until its fence is reached, and this process otherwise. Each group of slots has its own flags,
+//! so a flag that a worker stores late cannot complete a later slot's work. When a worker is lost,
+//! its slots' memory stays closed until its process has ended. [`Backend::revive`] reports a killed
+//! process that does not end within 10 seconds, and the memory of its work in flight stays closed.
 //!
 //! [`Backend::revive`] starts the next worker. The pipeline calls it, runs the lost batches again
 //! and finds the item at fault.
@@ -29,13 +32,17 @@ mod addresses;
 mod arena;
 mod device_slot;
 mod ipc;
+#[cfg(all(test, feature = "cuda"))]
+mod loop_tests;
 mod message;
 mod polling;
 mod process;
 mod queue_order;
+mod remote_loops;
 mod restart_state;
 mod serve;
 mod served_slot;
+mod shared_words;
 mod supervisor;
 
 use super::{
@@ -48,6 +55,7 @@ use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
 use device_slot::{WorkerSlot, no_allocations};
 use message::{Reply, Request};
+pub(super) use remote_loops::RemoteLoops;
 use restart_state::Group;
 pub use serve::serve;
 use std::ffi::OsString;
@@ -145,6 +153,12 @@ impl WorkerBackend {
     /// The process id of the worker; `None` while it is lost.
     pub fn process_id(&self) -> Option<u32> {
         self.supervisor.process_id()
+    }
+
+    /// How many requests its workers were sent so far. A batch takes one, and in mode resident none
+    /// but where its loop has to be launched.
+    pub fn requests(&self) -> u64 {
+        self.supervisor.requests()
     }
 
     /// The reason for the worker's choice of backend.

@@ -3,10 +3,11 @@
 use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
+use super::shared_words::SharedWords;
 use super::supervisor::answer;
 use super::unexpected;
-use crate::backend::Streams;
 use crate::backend::graphs::Graphs;
+use crate::backend::{GraphId, Residency, Streams, doorbell};
 use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
@@ -21,7 +22,14 @@ pub(super) struct RestartState {
     pub(super) kernels: Vec<KernelDecl>,
     groups: Vec<Group>,
     /// The graphs of each open slot.
-    slots: BTreeMap<u32, Graphs<Spec>>,
+    slots: BTreeMap<u32, Graphs<Known>>,
+}
+
+/// A graph.
+pub(super) struct Known {
+    pub(super) spec: Spec,
+    /// When its loop ends, and the words of the loop, if it is resident.
+    pub(super) resident: Option<(Residency, Arc<SharedWords>)>,
 }
 
 /// Slots that were opened together.
@@ -70,9 +78,17 @@ impl RestartState {
 
     /// # Panics
     /// If the slot is not open.
-    pub(super) fn graphs(&mut self, slot: u32) -> &mut Graphs<Spec> {
+    pub(super) fn graphs(&mut self, slot: u32) -> &mut Graphs<Known> {
         let graphs = self.slots.get_mut(&slot);
         graphs.expect("open slots are in the restart_state")
+    }
+
+    /// Notes that the worker has ended, and all loops with it.
+    pub(super) fn note_end(&self) {
+        let graphs = self.slots.values().flat_map(Graphs::iter);
+        for (_, words) in graphs.filter_map(|(_, known)| known.resident.as_ref()) {
+            doorbell::note_end(&**words);
+        }
     }
 
     /// Sends everything to a new worker.
@@ -94,16 +110,41 @@ impl RestartState {
             group.open(link)??;
         }
         for (&slot, graphs) in &self.slots {
-            for (graph, spec) in graphs.iter() {
-                let spec = spec.clone();
+            for (graph, known) in graphs.iter() {
+                let spec = known.spec.clone();
                 link.send(&Request::Build { slot, graph, spec })?;
                 match answer(link)? {
                     Reply::Built(built) => built.map(|_| ())?,
                     _ => return Err(unexpected()),
                 }
+                if let Some((residency, words)) = &known.resident {
+                    let made = make_resident(link, slot, graph, *residency, words);
+                    made?.map(|_| ())?;
+                }
             }
         }
         Ok(())
+    }
+}
+
+/// Makes a graph resident in the worker. The outer error is the link's, the inner one the
+/// device's.
+pub(super) fn make_resident(
+    link: &mut Link,
+    slot: u32,
+    graph: GraphId,
+    residency: Residency,
+    words: &SharedWords,
+) -> Result<Result<bool>> {
+    link.send(&Request::MakeResident {
+        slot,
+        graph,
+        residency,
+    })?;
+    link.send_file(words.file())?;
+    match answer(link)? {
+        Reply::Resident(made) => Ok(made),
+        _ => Err(unexpected()),
     }
 }
 

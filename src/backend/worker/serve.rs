@@ -1,19 +1,20 @@
 //! Runs a worker process.
 
 use super::addresses::Map;
-use super::arena::{Arena, CompletionFlags};
+use super::arena::{Arena, CompletionFlags, LOOP_BYTES};
 use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
 use super::polling::poll_slots;
 use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Residency, Streams,
-    crate_threads, host_ns,
+    Backend, Built, Choice, CudaOptions, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary,
+    Op, Residency, Streams, crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin};
 use crossbeam_channel::{Sender, unbounded};
+use rayon::ThreadPool;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeMap;
@@ -35,6 +36,18 @@ use std::time::Instant;
 /// [`WorkerBackend`](super::WorkerBackend) started it: the other end names code that runs here, and
 /// memory.
 pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { serve_with(twins, open_builtin) }
+}
+
+/// As [`serve`], with the backend that `open` opens.
+///
+/// # Safety
+/// As [`serve`].
+pub(super) unsafe fn serve_with<N: AsRef<str>>(
+    twins: &[(N, Twin)],
+    open: impl FnOnce(Choice, &Arc<ThreadPool>, &CudaOptions) -> Result<(Builtin, String)>,
+) -> Result<()> {
     let mut by_name = BTreeMap::new();
     for (name, twin) in twins {
         if by_name.insert(name.as_ref(), *twin).is_some() {
@@ -70,7 +83,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::at(path) });
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
-    let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {
+    let (builtin, reason) = match open(choice, &pool, &cuda) {
         Ok(opened) => opened,
         Err(error) => return link.send(&Reply::Opened(Err(error))),
     };
@@ -98,6 +111,15 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
                 let files = (link.receive_file()?, link.receive_file()?);
                 let opened = worker.open_slots(&buffers, &slots, streams, files);
                 link.send(&Reply::Done(opened))?;
+            }
+            Request::MakeResident {
+                slot,
+                graph,
+                residency,
+            } => {
+                let words = link.receive_file()?;
+                let made = worker.make_resident(slot, graph, residency, words);
+                link.send(&Reply::Resident(made))?;
             }
             request => {
                 if let Some(reply) = worker.handle(request) {
@@ -173,15 +195,18 @@ impl Worker<'_> {
                 node,
                 op,
             } => Reply::Done(self.set_params(slot, graph, node, op)),
-            Request::MakeResident {
-                slot,
-                graph,
-                residency,
-            } => Reply::Resident(self.make_resident(slot, graph, residency)),
             Request::GraphOps { slot, graph } => Reply::Ops(self.graph_ops(slot, graph)),
             Request::DropGraph { slot, graph } => {
                 if let Some(entry) = self.slots.get(&slot) {
                     entry.slot.post(Posted::DropGraph(graph));
+                }
+                return None;
+            }
+            Request::LaunchLoop { slot, graph } => {
+                if let Some(entry) = self.slots.get(&slot) {
+                    entry.slot.post(Posted::LaunchLoop(graph));
+                    // Also if it was refused, so that the slot reports that.
+                    let _ = entry.poller.send(Arc::clone(&entry.slot));
                 }
                 return None;
             }
@@ -190,7 +215,7 @@ impl Worker<'_> {
                 return None;
             }
             Request::Why { slot } => {
-                let why = self.served(slot).map(|served| served.lock().why());
+                let why = self.served(slot).map(ServedSlot::why);
                 Reply::Done(Err(why.unwrap_or_else(|error| error)))
             }
             Request::Occupancy(function) => Reply::Occupancy(
@@ -203,9 +228,10 @@ impl Worker<'_> {
                 Reply::Timestamps(timestamps, host_ns(Instant::now()))
             }
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
-            Request::Open { .. } | Request::OpenSlots { .. } | Request::Close => {
-                Reply::Done(Err(Error::usage("a request out of its turn")))
-            }
+            Request::Open { .. }
+            | Request::OpenSlots { .. }
+            | Request::MakeResident { .. }
+            | Request::Close => Reply::Done(Err(Error::usage("a request out of its turn"))),
         })
     }
 
@@ -313,11 +339,6 @@ impl Worker<'_> {
             // its slot, so code there vouched for them; `Map::op` put this slot's addresses in.
             unsafe { slot.make_graph(source, into) }
         })?;
-        if let Some(residency) = spec.residency
-            && let Err(error) = slot.make_resident(here, residency)
-        {
-            tracing::warn!(%error, "the graph is not resident any more; the worker launches it");
-        }
         let held = Held {
             spec,
             ops,
@@ -327,11 +348,18 @@ impl Worker<'_> {
         Ok(built)
     }
 
-    fn make_resident(&self, slot: u32, graph: GraphId, residency: Residency) -> Result<bool> {
+    fn make_resident(
+        &self,
+        slot: u32,
+        graph: GraphId,
+        residency: Residency,
+        words: OwnedFd,
+    ) -> Result<bool> {
+        let words = Arena::of_file(words, LOOP_BYTES)?;
         let mut state = self.served(slot)?.lock();
         let State { slot, graphs, .. } = &mut *state;
         let held = graphs.get(&graph.0).ok_or_else(unknown)?;
-        slot.make_resident(held.graph, residency)
+        slot.make_remote_loop(held.graph, residency, words)
     }
 
     fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {

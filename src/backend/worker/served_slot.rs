@@ -1,10 +1,11 @@
 //! A slot in the worker: its work, its graphs, and its completion flag.
 
 use super::addresses::Map;
-use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
+use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED, NO_FAILURE};
 use super::message::{SlotCall, Spec};
 use super::polling::Polled;
-use crate::backend::{DeviceSlot, GraphId, Op};
+use super::remote_loops::RemoteLoops;
+use crate::backend::{GraphId, Op};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::futex;
@@ -33,15 +34,18 @@ pub(super) enum Posted {
         steps: Result<Vec<SlotCall>>,
         fence: u32,
     },
+    LaunchLoop(GraphId),
     DropGraph(GraphId),
 }
 
 pub(super) struct State {
-    pub(super) slot: Box<dyn DeviceSlot>,
+    pub(super) slot: Box<dyn RemoteLoops>,
     /// By the id in the other process.
     pub(super) graphs: BTreeMap<u64, Held>,
     /// The number of the last fence.
     fence: u32,
+    /// Whether the last fence was not seen reached.
+    in_flight: bool,
     /// The error to report.
     error: Option<Error>,
     is_lost: bool,
@@ -56,7 +60,7 @@ pub(super) struct Held {
 
 impl ServedSlot {
     pub(super) fn new(
-        slot: Box<dyn DeviceSlot>,
+        slot: Box<dyn RemoteLoops>,
         map: Map,
         flags: Arc<CompletionFlags>,
         index: usize,
@@ -70,10 +74,28 @@ impl ServedSlot {
                 slot,
                 graphs: BTreeMap::new(),
                 fence: 0,
+                in_flight: false,
                 error: None,
                 is_lost: false,
             }),
         }
+    }
+
+    /// The error that the completion flag announces, which is then taken back. The error of a lost
+    /// device stays.
+    pub(super) fn why(&self) -> Error {
+        let mut state = self.lock();
+        let error = match state.is_lost {
+            true => state.error.clone(),
+            false => state.error.take(),
+        };
+        if state.error.is_none() {
+            self.flags
+                .slot(self.index)
+                .failure
+                .store(NO_FAILURE, Release);
+        }
+        error.unwrap_or_else(unknown)
     }
 
     /// Passes a request to the slot: at once if no thread holds the slot, otherwise when that
@@ -104,25 +126,31 @@ impl ServedSlot {
 impl Polled for ServedSlot {
     fn poll(&self) -> bool {
         let mut state = self.lock();
-        if !state.is_done() {
+        let have_loops_ended = state.have_loops_ended();
+        let was_in_flight = std::mem::take(&mut state.in_flight);
+        if was_in_flight && !state.is_done() {
+            state.in_flight = true;
             return false;
         }
         let flag = self.flags.slot(self.index);
         // The failure first: a reader that sees the fence reached sees the failure too.
-        if state.error.is_some() {
+        let has_failed = state.error.is_some();
+        if has_failed {
             let failure = match state.is_lost {
                 true => DEVICE_FAILED,
                 false => BATCH_FAILED,
             };
             flag.failure.store(failure, Release);
         }
-        if !state.is_lost {
+        if was_in_flight && !state.is_lost {
             flag.done.store(state.fence, Release);
         }
         drop(state);
-        // The only error is that no thread sleeps.
-        let _ = futex::wake(&flag.done, futex::Flags::empty(), u32::MAX);
-        true
+        if was_in_flight || has_failed {
+            // The only error is that no thread sleeps.
+            let _ = futex::wake(&flag.done, futex::Flags::empty(), u32::MAX);
+        }
+        have_loops_ended
     }
 }
 
@@ -130,11 +158,21 @@ impl State {
     fn take_in(&mut self, posted: Posted) {
         match posted {
             Posted::Work { steps, fence } => {
-                self.fence = fence;
+                (self.fence, self.in_flight) = (fence, true);
                 if !self.is_lost {
                     self.work(steps);
                 }
             }
+            Posted::LaunchLoop(graph) if !self.is_lost => {
+                let held = self.graphs.get(&graph.0).ok_or_else(unknown);
+                // SAFETY: the process that started this one rang the loop's batch, and keeps off
+                // its memory until the batch is done.
+                let launched =
+                    held.and_then(|held| unsafe { self.slot.launch_remote_loop(held.graph) });
+                launched.unwrap_or_else(|error| self.fail(error));
+            }
+            // The completion flag says so.
+            Posted::LaunchLoop(_) => {}
             Posted::DropGraph(graph) => {
                 if let Some(held) = self.graphs.remove(&graph.0) {
                     self.slot.drop_graph(held.graph);
@@ -211,13 +249,15 @@ impl State {
         }
     }
 
-    /// The error that the completion flag announces. The error of a lost device stays.
-    pub(super) fn why(&mut self) -> Error {
-        let error = match self.is_lost {
-            true => self.error.clone(),
-            false => self.error.take(),
-        };
-        error.unwrap_or_else(unknown)
+    /// Whether no loop runs whose host is the other process, or the device is lost.
+    fn have_loops_ended(&mut self) -> bool {
+        if self.is_lost {
+            return true;
+        }
+        self.slot.have_remote_loops_ended().unwrap_or_else(|error| {
+            self.lose(error);
+            true
+        })
     }
 }
 
