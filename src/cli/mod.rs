@@ -21,7 +21,7 @@ mod exit_codes;
 mod feature_engine;
 mod feature_list;
 mod files;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod generate;
 mod graph;

@@ -80,7 +80,7 @@ impl RawConfig {
     ///
     /// # Errors
     /// The text is not valid TOML, or it sets a key twice; the message names the line.
-    pub(super) fn parse(text: &str, file: &Path) -> Result<Self> {
+    pub(crate) fn parse(text: &str, file: &Path) -> Result<Self> {
         let file: Arc<Path> = Arc::from(file);
         let origin = |offset: usize| {
             let before = &text.as_bytes()[..offset.min(text.len())];

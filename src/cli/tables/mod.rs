@@ -37,7 +37,7 @@ use crossbeam_channel::Sender;
 use part_file::{CompletePart, FileSpec, publish};
 use rayon::ThreadPool;
 pub(super) use row_filter::RowFilter;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub(super) use row_filter::gather_all;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -66,7 +66,7 @@ impl RowFilter {
 }
 
 /// Makes all columns of all tables of a structure, for the fuzz targets.
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub(crate) fn gather_all(
     record: StructureRows,
     features: &dyn Fn(TableName) -> Vec<ColumnDecl>,

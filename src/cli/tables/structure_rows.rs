@@ -265,7 +265,7 @@ impl StructureRows {
     }
 
     /// Number of residues, those without a row included.
-    #[cfg(fuzzing)]
+    #[cfg(any(fuzzing, test))]
     pub(crate) fn residues(&self) -> u64 {
         self.structure.residues.len() as u64
     }

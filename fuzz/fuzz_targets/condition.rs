@@ -1,6 +1,0 @@
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-use tapeloop::cli::fuzzing;
-
-fuzz_target!(|text: &str| fuzzing::condition(text));
