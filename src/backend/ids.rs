@@ -1,6 +1,5 @@
-//! Identities of backends and slots.
+//! Identities of backends, slots, functions and graphs.
 
-use super::GraphId;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -70,5 +69,31 @@ impl Eq for DeviceSlotId {}
 impl fmt::Debug for DeviceSlotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceSlotId({})", self.0.number)
+    }
+}
+
+/// A kernel that a backend has loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub struct FunctionId(pub u32);
+
+/// A graph of a slot. An identifier is never used twice in a process, so only code that got it
+/// can name the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GraphId(pub(crate) u64);
+
+impl GraphId {
+    /// An identifier that no graph has.
+    pub fn unique() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        GraphId(NEXT.fetch_add(1, Relaxed))
+    }
+
+    /// The graph with this number, counted from 0 over the process.
+    ///
+    /// # Safety
+    /// The caller owns the graph: safe code could replace or drop it.
+    pub unsafe fn from_number(number: u64) -> Self {
+        GraphId(number)
     }
 }

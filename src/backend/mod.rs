@@ -90,40 +90,13 @@ pub(crate) use backoff::{help_until, receive_within};
 pub use call_counters::{Call, CallCounters};
 pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
-pub use ids::{BackendId, DeviceSlotId};
+pub use ids::{BackendId, DeviceSlotId, FunctionId, GraphId};
 pub use layout::{ALIGN_BYTES, BufferRange, Layout};
 pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, devices, select, select_with};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 pub(crate) use timestamp::of_whole_batch;
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
-
-/// A kernel that a backend has loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub struct FunctionId(pub u32);
-
-/// A graph of a slot. An identifier is never used twice in a process, so only code that got it
-/// can name the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GraphId(pub(crate) u64);
-
-impl GraphId {
-    /// An identifier that no graph has.
-    pub fn unique() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        GraphId(NEXT.fetch_add(1, Relaxed))
-    }
-
-    /// The graph with this number, counted from 0 over the process.
-    ///
-    /// # Safety
-    /// The caller owns the graph: safe code could replace or drop it.
-    pub unsafe fn from_number(number: u64) -> Self {
-        GraphId(number)
-    }
-}
 
 /// How the queues of slots map to streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
