@@ -128,6 +128,7 @@ fn let_compute(config: &mut FeatureConfig, feature: FeatureName) -> Option<(&'st
             Setting::Choice(word, words)
         }
         Setting::Texts(_) => Setting::Texts(vec!["H".to_owned()]),
+        Setting::Flag(default) => Setting::Flag(!default),
         _ => return None,
     };
     let value = setting_json(&setting);

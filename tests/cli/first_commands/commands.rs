@@ -247,6 +247,11 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         "unknown name `ligand_dmin` (a column of the feature `ligands`: name that)",
     ),
     (
+        "tapeloop run 1ubi.pdb -o x --features buried_area",
+        2,
+        "unknown name `buried_area` (a column of the feature `interfaces`: name that)",
+    ),
+    (
         "tapeloop run 1ubi.pdb -o x --set contacts=ca",
         2,
         "`contacts` is a table, with the keys contacts.atom, contacts.cutoff",
