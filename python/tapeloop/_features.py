@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from . import _native
-from ._inputs import grouped
+from ._inputs import grouped, structures_in
 from ._program import program
+from ._progress import Progress
 
 OnReject = Literal["warn", "raise", "ignore"]
 
@@ -58,7 +59,9 @@ class Features:
             raise _native.ConfigError(f"settings: {error}") from None
         self._engine = _native.Engine(text)
 
-    def stream(self, inputs: Any, table: str = "residues") -> Iterator[_native.RecordBatch]:
+    def stream(
+        self, inputs: Any, table: str = "residues", *, progress: bool | None = None
+    ) -> Iterator[_native.RecordBatch]:
         """Computes the features of ``inputs``, and yields the rows of a table as they are made.
 
         Args:
@@ -70,6 +73,9 @@ class Features:
                 ``contacts.atom``), ``hydrogen_bonds`` (with ``hydrogen_bonds=True``),
                 ``ligands`` (with ``ligands="keep"``), ``interfaces`` (with
                 ``interfaces=True``) or ``variants``.
+            progress: Whether the counts of inputs, structures and residues are shown from the first
+                second on. None for where standard error is a terminal, and in notebooks. True shows
+                them elsewhere too, as a line each 5 seconds.
 
         Yields:
             Record batches of some ten thousand rows, in the order of the inputs.
@@ -82,28 +88,38 @@ class Features:
         """
         rejected: list[_native.RecordBatch] = []
         stream = None
+        shown = Progress(progress, structures_in(inputs))
         try:
             for group in grouped(inputs):
-                stream = self._open(group, [table])
-                while (batch := stream.next()) is not None:
+                stream = self._open(group, [table], shown)
+                while (batch := stream.next(shown.show)) is not None:
                     name, rows = batch
                     if name == table:
+                        shown.hide()
                         yield rows
                     else:
                         rejected.append(rows)
+                shown.hide()
                 self._judge(stream.table("rejected", rejected))
                 rejected.clear()
         finally:
             if stream is not None:
                 stream.close()
+            shown.end()
 
-    def table(self, inputs: Any, table: str = "residues") -> _native.Table:
+    def table(
+        self, inputs: Any, table: str = "residues", *, progress: bool | None = None
+    ) -> _native.Table:
         """Computes the features of ``inputs``, and returns one table. Arguments and errors are those
         of ``stream``."""
-        return self._collect(inputs, [table])[table]
+        return self._collect(inputs, [table], progress)[table]
 
     def tables(
-        self, inputs: Any, names: str | Sequence[str] = TABLES
+        self,
+        inputs: Any,
+        names: str | Sequence[str] = TABLES,
+        *,
+        progress: bool | None = None,
     ) -> dict[str, _native.Table]:
         """Computes the features of ``inputs`` once, and returns several tables by their names.
 
@@ -111,34 +127,40 @@ class Features:
         ``model``, ``kind``, ``reason`` and ``fix``. The other arguments and the errors are those of
         ``stream``.
         """
-        return self._collect(inputs, [names] if isinstance(names, str) else list(names))
+        names = [names] if isinstance(names, str) else list(names)
+        return self._collect(inputs, names, progress)
 
-    def _collect(self, inputs: Any, names: list[str]) -> dict[str, _native.Table]:
+    def _collect(
+        self, inputs: Any, names: list[str], progress: bool | None
+    ) -> dict[str, _native.Table]:
         batches: dict[str, list[_native.RecordBatch]] = {name: [] for name in (*names, "rejected")}
         stream = None
+        shown = Progress(progress, structures_in(inputs))
         try:
             for group in grouped(inputs):
                 if stream is not None:
                     stream.close()
-                stream = self._open(group, names)
-                while (batch := stream.next()) is not None:
+                stream = self._open(group, names, shown)
+                while (batch := stream.next(shown.show)) is not None:
                     name, rows = batch
                     batches[name].append(rows)
             if stream is None:
-                stream = self._open((0, []), names)
+                stream = self._open((0, []), names, shown)
                 stream.next()
             result = {name: stream.table(name, rows) for name, rows in batches.items()}
         finally:
             if stream is not None:
                 stream.close()
+            shown.end()
         self._judge(result["rejected"])
         return result
 
-    def _open(self, group: Any, names: list[str]) -> _native.Stream:
+    def _open(self, group: Any, names: list[str], shown: Progress) -> _native.Stream:
+        shown.next_stream()
         if isinstance(group, tuple):
             first, files = group
             return self._engine.stream_files(files, first, names)
-        return self._engine.stream_paths(group, names)
+        return self._engine.stream_paths(group, names, shown.show is not None)
 
     def _judge(self, rejected: _native.Table) -> None:
         count = rejected.num_rows
@@ -165,6 +187,7 @@ def features(
     *,
     table: str = "residues",
     on_reject: OnReject = "warn",
+    progress: bool | None = None,
     **settings: Any,
 ) -> _native.Table:
     """Computes features of structures, and returns a table.
@@ -173,7 +196,9 @@ def features(
 
     >>> tapeloop.features("1ubi.pdb", ["sasa", "torsions"], backend="cpu").to_pandas()
     """
-    return Features(features, on_reject=on_reject, **settings).table(inputs, table)
+    return Features(features, on_reject=on_reject, **settings).table(
+        inputs, table, progress=progress
+    )
 
 
 def tables(
@@ -182,13 +207,16 @@ def tables(
     *,
     names: str | Sequence[str] = TABLES,
     on_reject: OnReject = "warn",
+    progress: bool | None = None,
     **settings: Any,
 ) -> dict[str, _native.Table]:
     """Computes features of structures, and returns several tables by their names, and ``rejected``.
 
     The arguments are those of ``Features`` and of ``Features.tables``.
     """
-    return Features(features, on_reject=on_reject, **settings).tables(inputs, names)
+    return Features(features, on_reject=on_reject, **settings).tables(
+        inputs, names, progress=progress
+    )
 
 
 def stream(
@@ -197,10 +225,13 @@ def stream(
     *,
     table: str = "residues",
     on_reject: OnReject = "warn",
+    progress: bool | None = None,
     **settings: Any,
 ) -> Iterator[_native.RecordBatch]:
     """Computes features of structures, and yields the rows of a table as they are made.
 
     The arguments are those of ``Features`` and of ``Features.stream``.
     """
-    return Features(features, on_reject=on_reject, **settings).stream(inputs, table)
+    return Features(features, on_reject=on_reject, **settings).stream(
+        inputs, table, progress=progress
+    )

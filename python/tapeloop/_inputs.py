@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from . import _native
 
-__all__ = ["Atoms", "Groups", "grouped"]
+__all__ = ["Atoms", "Groups", "grouped", "structures_in"]
 
 # Structures that are in memory at once, as files, besides those that the caller holds.
 STRUCTURES_AT_ONCE = 1024
@@ -87,6 +87,16 @@ def grouped(inputs: Any) -> Groups:
     while group := list(islice(files, STRUCTURES_AT_ONCE)):
         yield number, group
         number += len(group)
+
+
+def structures_in(inputs: Any) -> int | None:
+    """The number of structures in memory; None for paths, and for an iterator, which has no length."""
+    is_list = isinstance(inputs, (list, tuple)) and not _is_pair(inputs)
+    if isinstance(inputs, Mapping) or (
+        is_list and inputs and not isinstance(inputs[0], (str, os.PathLike))
+    ):
+        return len(inputs)
+    return None
 
 
 def _path(item: Any) -> str:
