@@ -20,23 +20,26 @@ TABLES = ("residues", "chains", "structures")
 
 
 class RejectedWarning(UserWarning):
-    """Inputs were rejected: they have no rows."""
+    """Inputs were rejected: they have no rows. The message has their number, and the first one with
+    its reason."""
 
 
 class Features:
-    """An engine that computes features, kept for several calls.
+    """An engine that computes features, kept for several calls. It serves one stream at a time.
 
     Args:
         features: Names of features and presets, such as ``["sasa", "torsions"]``; the command
-            ``tapeloop features`` lists them. None for the default of the config file.
-        on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``, a
-            ``TapeloopError``, or nothing.
+            ``tapeloop features`` lists them with their formulas and units. None for the default of
+            the config file.
+        on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``
+            (``"warn"``), a ``TapeloopError`` (``"raise"``), or nothing (``"ignore"``).
         settings: Keys of the config file except ``input`` and ``output``. Keys in tables are nested
             or dotted: ``sasa={"points": 256}`` or ``**{"sasa.points": 256}``.
 
     Raises:
         ConfigError: A setting is wrong; the message lists all that are.
         TapeloopError: The device cannot be used, or memory does not suffice.
+        ValueError: ``on_reject`` is none of these.
     """
 
     def __init__(
@@ -78,13 +81,19 @@ class Features:
                 them elsewhere too, as a line each 5 seconds.
 
         Yields:
-            Record batches of some ten thousand rows, in the order of the inputs.
+            Record batches of some ten thousand rows, in the order of the inputs: a row for each
+            residue, chain, structure, pair and so on. The metadata of a column has its ``unit``, its
+            ``description`` and its ``source``: lengths are in angstrom, areas in square angstrom,
+            angles in degrees from -180 to 180. What is missing is null.
 
         Raises:
-            ConfigError: There is no such table.
-            TapeloopError: An input leads to no file, the run failed, or another stream of this
-                engine is open.
-            TypeError, ValueError: An input is no structure.
+            ConfigError: There is no such table, or the settings leave it without rows.
+            TapeloopError: An input leads to no file, the run failed, another stream of this engine
+                is open, the engine was made before a fork, or an input was rejected and
+                ``on_reject`` is ``"raise"``.
+            TypeError: An input is no structure, or paths and structures are mixed.
+            ValueError: ``tapeloop.Atoms`` has columns of other lengths, coordinates that are not
+                finite, or a name that is not printable; or ``progress`` is no truth value.
         """
         rejected: list[_native.RecordBatch] = []
         stream = None
@@ -110,8 +119,19 @@ class Features:
     def table(
         self, inputs: Any, table: str = "residues", *, progress: bool | None = None
     ) -> _native.Table:
-        """Computes the features of ``inputs``, and returns one table. Arguments and errors are those
-        of ``stream``."""
+        """Computes the features of ``inputs``, and returns one table.
+
+        Args:
+            inputs: Paths or structures in memory, as ``stream`` takes them.
+            table: The name of the table, as ``stream`` takes it.
+            progress: Whether progress is shown, as by ``stream``.
+
+        Returns:
+            All rows that ``stream`` yields, in the same order and with the same units.
+
+        Raises:
+            ConfigError, TapeloopError, TypeError, ValueError: As ``stream`` raises them.
+        """
         return self._collect(inputs, [table], progress)[table]
 
     def tables(
@@ -123,9 +143,18 @@ class Features:
     ) -> dict[str, _native.Table]:
         """Computes the features of ``inputs`` once, and returns several tables by their names.
 
-        ``rejected`` is always among them: the inputs without rows, with ``source``, ``ordinal``,
-        ``model``, ``kind``, ``reason`` and ``fix``. The other arguments and the errors are those of
-        ``stream``.
+        Args:
+            inputs: Paths or structures in memory, as ``stream`` takes them.
+            names: The names of the tables, as ``stream`` takes them.
+            progress: Whether progress is shown, as by ``stream``.
+
+        Returns:
+            The tables by their names, with the rows and units of ``stream``. ``rejected`` is always
+            among them, with a row for each input without rows: ``source``, ``ordinal`` (its number
+            among the inputs, from 0), ``model``, ``kind``, ``reason`` and ``fix``.
+
+        Raises:
+            ConfigError, TapeloopError, TypeError, ValueError: As ``stream`` raises them.
         """
         names = [names] if isinstance(names, str) else list(names)
         return self._collect(inputs, names, progress)
@@ -192,9 +221,25 @@ def features(
 ) -> _native.Table:
     """Computes features of structures, and returns a table.
 
-    The arguments are those of ``Features`` and of ``Features.stream``.
-
     >>> tapeloop.features("1ubi.pdb", ["sasa", "torsions"], backend="cpu").to_pandas()
+
+    Args:
+        inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
+            ``Features.stream`` takes them.
+        features: Names of features and presets, as ``Features`` takes them.
+        table: The name of the table, as ``Features.stream`` takes it.
+        on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
+        progress: Whether progress is shown, as by ``Features.stream``.
+        settings: Keys of the config file, as ``Features`` takes them.
+
+    Returns:
+        A table with a row for each residue, or for each chain, structure and so on with ``table``, in
+        the order of the inputs. The metadata of a column has its unit: lengths are in angstrom, areas
+        in square angstrom, angles in degrees from -180 to 180. What is missing is null.
+
+    Raises:
+        ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``
+            raise them.
     """
     return Features(features, on_reject=on_reject, **settings).table(
         inputs, table, progress=progress
@@ -210,9 +255,23 @@ def tables(
     progress: bool | None = None,
     **settings: Any,
 ) -> dict[str, _native.Table]:
-    """Computes features of structures, and returns several tables by their names, and ``rejected``.
+    """Computes features of structures once, and returns several tables by their names.
 
-    The arguments are those of ``Features`` and of ``Features.tables``.
+    Args:
+        inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
+            ``Features.stream`` takes them.
+        features: Names of features and presets, as ``Features`` takes them.
+        names: The names of the tables, as ``Features.stream`` takes them.
+        on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
+        progress: Whether progress is shown, as by ``Features.stream``.
+        settings: Keys of the config file, as ``Features`` takes them.
+
+    Returns:
+        The tables by their names, and ``rejected``, as ``Features.tables`` returns them.
+
+    Raises:
+        ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``
+            raise them.
     """
     return Features(features, on_reject=on_reject, **settings).tables(
         inputs, names, progress=progress
@@ -228,9 +287,25 @@ def stream(
     progress: bool | None = None,
     **settings: Any,
 ) -> Iterator[_native.RecordBatch]:
-    """Computes features of structures, and yields the rows of a table as they are made.
+    """Computes features of structures, and yields the rows of a table as they are made, for sets that
+    are larger than memory.
 
-    The arguments are those of ``Features`` and of ``Features.stream``.
+    Args:
+        inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
+            ``Features.stream`` takes them.
+        features: Names of features and presets, as ``Features`` takes them.
+        table: The name of the table, as ``Features.stream`` takes it.
+        on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
+        progress: Whether progress is shown, as by ``Features.stream``.
+        settings: Keys of the config file, as ``Features`` takes them.
+
+    Yields:
+        Record batches of some ten thousand rows, in the order of the inputs, with the units of
+        ``features``.
+
+    Raises:
+        ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``
+            raise them.
     """
     return Features(features, on_reject=on_reject, **settings).stream(
         inputs, table, progress=progress

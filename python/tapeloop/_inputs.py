@@ -18,9 +18,9 @@ STRUCTURES_AT_ONCE = 1024
 
 @dataclass
 class Atoms:
-    """Atoms as arrays, with one entry for each atom. Those of a residue follow each other.
+    """Atoms as arrays of shape ``[atoms]``, or as lists. Those of a residue follow each other.
 
-    Attributes:
+    Args:
         coordinates: Positions in angstrom, of shape ``[atoms, 3]``; they are rounded to 0.001.
         names: Names of atoms, such as ``CA``.
         residues: Names of residues, such as ``ALA``.
@@ -30,7 +30,12 @@ class Atoms:
         elements: Symbols of elements; without them they follow from the names of atoms.
         hetero: Whether an atom is of a ``HETATM`` record.
         b_factors: B factors in square angstrom, or pLDDT from 0 to 100 with the setting
-            ``b_factor="plddt"``.
+            ``b_factor="plddt"``; without them they are null.
+
+    Raises:
+        TypeError: A call that takes the atoms got values of other types.
+        ValueError: A call that takes the atoms got columns of other lengths, coordinates that are not
+            finite, or names that are not printable.
     """
 
     coordinates: Any

@@ -61,12 +61,13 @@ def run(
         settings: Keys of the config file, over those of ``config``.
 
     Returns:
-        The contents of ``run.json``: counts, times, columns and settings.
+        The contents of ``run.json``: counts, times in seconds, columns with their units, and settings.
 
     Raises:
         ConfigError: A setting is wrong; nothing was written.
-        TapeloopError: An input leads to no file, or the run failed. Inputs that were rejected raise nothing; they are in
-            ``rejected.jsonl`` and counted in the result.
+        TapeloopError: An input leads to no file, or the run failed. Inputs that were rejected raise
+            nothing; they are in ``rejected.jsonl`` and counted in the result.
+        ValueError: ``progress`` is no truth value.
     """
     paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
     command = [program(), "run", "--json"]
