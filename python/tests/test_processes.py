@@ -60,7 +60,7 @@ def test_a_stream_that_is_left_ends_its_run(some):
 
 def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
     engine = tapeloop.Features("sasa", backend="cpu")
-    left_open = engine.stream(some)
+    left_open = engine.stream(some, progress=True)
     next(left_open)
     child = os.fork()
     if child == 0:
