@@ -3,12 +3,16 @@
 #
 #   scripts/test_wheel.sh [WHEEL]
 #
-# Without WHEEL it builds one that takes little time to build.
+# Without WHEEL it builds one that takes little time to build. A given WHEEL has to hold the GPU
+# kernels.
 set -eu
 cd "$(dirname "$0")/.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 wheel=${1:-}
-if [ -z "$wheel" ]; then
+if [ -n "$wheel" ]; then
+    wheel=$(realpath "$wheel")
+    export TAPELOOP_KERNELS=required
+else
     rm -rf "$target/wheels"
     scripts/build_wheel.sh "$target/wheels" dev
     wheel=$(echo "$target"/wheels/*.whl)

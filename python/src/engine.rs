@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Mutex;
 use std::time::Duration;
 use tapeloop::ErrorKind;
-use tapeloop::cli::{FeatureEngine, FeatureStream, Inputs, Next};
+use tapeloop::cli::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};
 
 create_exception!(
     tapeloop,
@@ -50,14 +50,15 @@ impl Engine {
         engine.map(Engine).map_err(|error| raised(&error))
     }
 
-    /// Streams tables of the features of files.
+    /// Streams tables of the features of files, and counts all inputs meanwhile if `counts_inputs`.
     fn stream_paths(
         &self,
         py: Python<'_>,
         paths: Vec<String>,
         tables: Vec<String>,
+        counts_inputs: bool,
     ) -> PyResult<Stream> {
-        self.stream(py, Inputs::Paths(paths), &tables)
+        self.stream(py, Inputs::Paths(paths), &tables, counts_inputs)
     }
 
     /// Streams tables of the features of files in memory, each with a name. `first` is the number
@@ -73,14 +74,20 @@ impl Engine {
             .into_iter()
             .map(|(name, bytes)| (name, bytes.to_vec()));
         let files = files.collect();
-        self.stream(py, Inputs::Memory { first, files }, &tables)
+        self.stream(py, Inputs::Memory { first, files }, &tables, false)
     }
 }
 
 impl Engine {
-    fn stream(&self, py: Python<'_>, inputs: Inputs, tables: &[String]) -> PyResult<Stream> {
+    fn stream(
+        &self,
+        py: Python<'_>,
+        inputs: Inputs,
+        tables: &[String],
+        counts_inputs: bool,
+    ) -> PyResult<Stream> {
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
-        let stream = py.detach(|| self.0.stream(inputs, &tables));
+        let stream = py.detach(|| self.0.stream(inputs, &tables, counts_inputs));
         let stream = stream.map_err(|error| raised(&error))?;
         Ok(Stream(Mutex::new(Some(stream))))
     }
@@ -92,16 +99,32 @@ pub(crate) struct Stream(Mutex<Option<FeatureStream>>);
 
 #[pymethods]
 impl Stream {
-    /// The next batch with the name of its table; `None` at the end.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<(&'static str, RecordBatch)>> {
+    /// The next batch with the name of its table; `None` at the end. Meanwhile it calls `show` with
+    /// the counts so far: inputs in all or `None`, inputs, structures, residues, and rejected.
+    #[pyo3(signature = (show = None))]
+    fn next(
+        &self,
+        py: Python<'_>,
+        show: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Option<(&'static str, RecordBatch)>> {
         loop {
-            let next = py.detach(|| {
+            let (next, counts) = py.detach(|| {
                 let mut stream = self.0.lock().unwrap_or_else(|poison| poison.into_inner());
                 match &mut *stream {
-                    Some(stream) => stream.next_within(PATIENCE),
-                    None => Ok(Next::End),
+                    Some(stream) => (stream.next_within(PATIENCE), stream.counts()),
+                    None => (Ok(Next::End), StreamCounts::default()),
                 }
             });
+            if let (Some(show), Ok(Next::Batch(..) | Next::Pending)) = (&show, &next) {
+                let StreamCounts {
+                    inputs_total,
+                    inputs,
+                    structures,
+                    residues,
+                    rejected,
+                } = counts;
+                show.call1((inputs_total, inputs, structures, residues, rejected))?;
+            }
             match next.map_err(|error| raised(&error))? {
                 Next::Batch(table, batch) => return Ok(Some((table, RecordBatch::new(batch)))),
                 Next::End => return Ok(None),

@@ -3,6 +3,7 @@
 
 mod atoms;
 mod engine;
+mod kernels;
 mod table;
 
 use pyo3::prelude::*;
@@ -17,5 +18,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<engine::Stream>()?;
     module.add_class::<table::RecordBatch>()?;
     module.add_class::<table::Table>()?;
-    module.add_function(wrap_pyfunction!(atoms::mmcif_of_atoms, module)?)
+    module.add_function(wrap_pyfunction!(atoms::mmcif_of_atoms, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::kernels, module)?)
 }

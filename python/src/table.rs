@@ -24,7 +24,8 @@ fn names(schema: &SchemaRef) -> Vec<String> {
 }
 
 /// Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy:
-/// `pyarrow.record_batch(batch)`, `polars.DataFrame(batch)`.
+/// ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``stream`` yields them; they are not
+/// made by hand.
 #[pyclass(module = "tapeloop", frozen)]
 pub(crate) struct RecordBatch(arrow_array::RecordBatch);
 
@@ -90,7 +91,8 @@ impl RecordBatch {
 }
 
 /// A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy:
-/// `pyarrow.table(table)`, `polars.DataFrame(table)`, `table.to_pandas()`.
+/// ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``features`` and
+/// ``tables`` return them; they are not made by hand.
 #[pyclass(module = "tapeloop", frozen, subclass)]
 pub(crate) struct Table {
     schema: SchemaRef,
@@ -143,17 +145,35 @@ impl Table {
         Some(format!("{}: {}", first("source")?, first("reason")?))
     }
 
-    /// The table as a `pyarrow.Table`, without a copy.
+    /// The table as a ``pyarrow.Table``, without a copy.
+    ///
+    /// Returns:
+    ///     The rows, with the unit, the description and the source of a column in its metadata.
+    ///
+    /// Raises:
+    ///     ImportError: PyArrow is not installed.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// The table as a `polars.DataFrame`.
+    /// The table as a ``polars.DataFrame``.
+    ///
+    /// Returns:
+    ///     The rows; Polars keeps no metadata of columns.
+    ///
+    /// Raises:
+    ///     ImportError: Polars is not installed.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// The table as a `pandas.DataFrame`, by way of PyArrow.
+    /// The table as a ``pandas.DataFrame``, by way of PyArrow.
+    ///
+    /// Returns:
+    ///     The rows; columns of integers with nulls are of floats, as pandas has it.
+    ///
+    /// Raises:
+    ///     ImportError: PyArrow or pandas is not installed.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::to_arrow(slf)?.call_method0("to_pandas")
     }

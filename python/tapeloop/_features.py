@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from . import _native
-from ._inputs import grouped
+from ._inputs import grouped, structures_in
 from ._program import program
+from ._progress import Progress
 
 OnReject = Literal["warn", "raise", "ignore"]
 
@@ -19,23 +20,26 @@ TABLES = ("residues", "chains", "structures")
 
 
 class RejectedWarning(UserWarning):
-    """Inputs were rejected: they have no rows."""
+    """Inputs were rejected: they have no rows. The message has their number, and the first one with
+    its reason."""
 
 
 class Features:
-    """An engine that computes features, kept for several calls.
+    """An engine that computes features, kept for several calls. It serves one stream at a time.
 
     Args:
         features: Names of features and presets, such as ``["sasa", "torsions"]``; the command
-            ``tapeloop features`` lists them. None for the default of the config file.
-        on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``, a
-            ``TapeloopError``, or nothing.
+            ``tapeloop features`` lists them with their formulas and units. None for the default of
+            the config file.
+        on_reject: What happens after a call if inputs were rejected: a ``RejectedWarning``
+            (``"warn"``), a ``TapeloopError`` (``"raise"``), or nothing (``"ignore"``).
         settings: Keys of the config file except ``input`` and ``output``. Keys in tables are nested
             or dotted: ``sasa={"points": 256}`` or ``**{"sasa.points": 256}``.
 
     Raises:
         ConfigError: A setting is wrong; the message lists all that are.
         TapeloopError: The device cannot be used, or memory does not suffice.
+        ValueError: ``on_reject`` is none of these.
     """
 
     def __init__(
@@ -58,7 +62,9 @@ class Features:
             raise _native.ConfigError(f"settings: {error}") from None
         self._engine = _native.Engine(text)
 
-    def stream(self, inputs: Any, table: str = "residues") -> Iterator[_native.RecordBatch]:
+    def stream(
+        self, inputs: Any, table: str = "residues", *, progress: bool | None = None
+    ) -> Iterator[_native.RecordBatch]:
         """Computes the features of ``inputs``, and yields the rows of a table as they are made.
 
         Args:
@@ -70,75 +76,120 @@ class Features:
                 ``contacts.atom``), ``hydrogen_bonds`` (with ``hydrogen_bonds=True``),
                 ``ligands`` (with ``ligands="keep"``), ``interfaces`` (with
                 ``interfaces=True``) or ``variants``.
+            progress: Whether the counts of inputs, structures and residues are shown from the first
+                second on. None for where standard error is a terminal, and in notebooks. True shows
+                them elsewhere too, as a line each 5 seconds.
 
         Yields:
-            Record batches of some ten thousand rows, in the order of the inputs.
+            Record batches of some ten thousand rows, in the order of the inputs: a row for each
+            residue, chain, structure, pair and so on. The metadata of a column has its ``unit``, its
+            ``description`` and its ``source``: lengths are in angstrom, areas in square angstrom,
+            angles in degrees from -180 to 180. What is missing is null.
 
         Raises:
-            ConfigError: There is no such table.
-            TapeloopError: An input leads to no file, the run failed, or another stream of this
-                engine is open.
-            TypeError, ValueError: An input is no structure.
+            ConfigError: There is no such table, or the settings leave it without rows.
+            TapeloopError: An input leads to no file, the run failed, another stream of this engine
+                is open, the engine was made before a fork, or an input was rejected and
+                ``on_reject`` is ``"raise"``.
+            TypeError: An input is no structure, or paths and structures are mixed.
+            ValueError: ``tapeloop.Atoms`` has columns of other lengths, coordinates that are not
+                finite, or a name that is not printable; or ``progress`` is no truth value.
         """
         rejected: list[_native.RecordBatch] = []
         stream = None
+        shown = Progress(progress, structures_in(inputs))
         try:
             for group in grouped(inputs):
-                stream = self._open(group, [table])
-                while (batch := stream.next()) is not None:
+                stream = self._open(group, [table], shown)
+                while (batch := stream.next(shown.show)) is not None:
                     name, rows = batch
                     if name == table:
+                        shown.hide()
                         yield rows
                     else:
                         rejected.append(rows)
+                shown.hide()
                 self._judge(stream.table("rejected", rejected))
                 rejected.clear()
         finally:
             if stream is not None:
                 stream.close()
+            shown.end()
 
-    def table(self, inputs: Any, table: str = "residues") -> _native.Table:
-        """Computes the features of ``inputs``, and returns one table. Arguments and errors are those
-        of ``stream``."""
-        return self._collect(inputs, [table])[table]
+    def table(
+        self, inputs: Any, table: str = "residues", *, progress: bool | None = None
+    ) -> _native.Table:
+        """Computes the features of ``inputs``, and returns one table.
+
+        Args:
+            inputs: Paths or structures in memory, as ``stream`` takes them.
+            table: The name of the table, as ``stream`` takes it.
+            progress: Whether progress is shown, as by ``stream``.
+
+        Returns:
+            All rows that ``stream`` yields, in the same order and with the same units.
+
+        Raises:
+            ConfigError, TapeloopError, TypeError, ValueError: As ``stream`` raises them.
+        """
+        return self._collect(inputs, [table], progress)[table]
 
     def tables(
-        self, inputs: Any, names: str | Sequence[str] = TABLES
+        self,
+        inputs: Any,
+        names: str | Sequence[str] = TABLES,
+        *,
+        progress: bool | None = None,
     ) -> dict[str, _native.Table]:
         """Computes the features of ``inputs`` once, and returns several tables by their names.
 
-        ``rejected`` is always among them: the inputs without rows, with ``source``, ``ordinal``,
-        ``model``, ``kind``, ``reason`` and ``fix``. The other arguments and the errors are those of
-        ``stream``.
-        """
-        return self._collect(inputs, [names] if isinstance(names, str) else list(names))
+        Args:
+            inputs: Paths or structures in memory, as ``stream`` takes them.
+            names: The names of the tables, as ``stream`` takes them.
+            progress: Whether progress is shown, as by ``stream``.
 
-    def _collect(self, inputs: Any, names: list[str]) -> dict[str, _native.Table]:
+        Returns:
+            The tables by their names, with the rows and units of ``stream``. ``rejected`` is always
+            among them, with a row for each input without rows: ``source``, ``ordinal`` (its number
+            among the inputs, from 0), ``model``, ``kind``, ``reason`` and ``fix``.
+
+        Raises:
+            ConfigError, TapeloopError, TypeError, ValueError: As ``stream`` raises them.
+        """
+        names = [names] if isinstance(names, str) else list(names)
+        return self._collect(inputs, names, progress)
+
+    def _collect(
+        self, inputs: Any, names: list[str], progress: bool | None
+    ) -> dict[str, _native.Table]:
         batches: dict[str, list[_native.RecordBatch]] = {name: [] for name in (*names, "rejected")}
         stream = None
+        shown = Progress(progress, structures_in(inputs))
         try:
             for group in grouped(inputs):
                 if stream is not None:
                     stream.close()
-                stream = self._open(group, names)
-                while (batch := stream.next()) is not None:
+                stream = self._open(group, names, shown)
+                while (batch := stream.next(shown.show)) is not None:
                     name, rows = batch
                     batches[name].append(rows)
             if stream is None:
-                stream = self._open((0, []), names)
+                stream = self._open((0, []), names, shown)
                 stream.next()
             result = {name: stream.table(name, rows) for name, rows in batches.items()}
         finally:
             if stream is not None:
                 stream.close()
+            shown.end()
         self._judge(result["rejected"])
         return result
 
-    def _open(self, group: Any, names: list[str]) -> _native.Stream:
+    def _open(self, group: Any, names: list[str], shown: Progress) -> _native.Stream:
+        shown.next_stream()
         if isinstance(group, tuple):
             first, files = group
             return self._engine.stream_files(files, first, names)
-        return self._engine.stream_paths(group, names)
+        return self._engine.stream_paths(group, names, shown.show is not None)
 
     def _judge(self, rejected: _native.Table) -> None:
         count = rejected.num_rows
@@ -165,15 +216,34 @@ def features(
     *,
     table: str = "residues",
     on_reject: OnReject = "warn",
+    progress: bool | None = None,
     **settings: Any,
 ) -> _native.Table:
     """Computes features of structures, and returns a table.
 
-    The arguments are those of ``Features`` and of ``Features.stream``.
-
     >>> tapeloop.features("1ubi.pdb", ["sasa", "torsions"], backend="cpu").to_pandas()
+
+    Args:
+        inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
+            ``Features.stream`` takes them.
+        features: Names of features and presets, as ``Features`` takes them.
+        table: The name of the table, as ``Features.stream`` takes it.
+        on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
+        progress: Whether progress is shown, as by ``Features.stream``.
+        settings: Keys of the config file, as ``Features`` takes them.
+
+    Returns:
+        A table with a row for each residue, or for each chain, structure and so on with ``table``, in
+        the order of the inputs. The metadata of a column has its unit: lengths are in angstrom, areas
+        in square angstrom, angles in degrees from -180 to 180. What is missing is null.
+
+    Raises:
+        ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``
+            raise them.
     """
-    return Features(features, on_reject=on_reject, **settings).table(inputs, table)
+    return Features(features, on_reject=on_reject, **settings).table(
+        inputs, table, progress=progress
+    )
 
 
 def tables(
@@ -182,13 +252,30 @@ def tables(
     *,
     names: str | Sequence[str] = TABLES,
     on_reject: OnReject = "warn",
+    progress: bool | None = None,
     **settings: Any,
 ) -> dict[str, _native.Table]:
-    """Computes features of structures, and returns several tables by their names, and ``rejected``.
+    """Computes features of structures once, and returns several tables by their names.
 
-    The arguments are those of ``Features`` and of ``Features.tables``.
+    Args:
+        inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
+            ``Features.stream`` takes them.
+        features: Names of features and presets, as ``Features`` takes them.
+        names: The names of the tables, as ``Features.stream`` takes them.
+        on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
+        progress: Whether progress is shown, as by ``Features.stream``.
+        settings: Keys of the config file, as ``Features`` takes them.
+
+    Returns:
+        The tables by their names, and ``rejected``, as ``Features.tables`` returns them.
+
+    Raises:
+        ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``
+            raise them.
     """
-    return Features(features, on_reject=on_reject, **settings).tables(inputs, names)
+    return Features(features, on_reject=on_reject, **settings).tables(
+        inputs, names, progress=progress
+    )
 
 
 def stream(
@@ -197,10 +284,29 @@ def stream(
     *,
     table: str = "residues",
     on_reject: OnReject = "warn",
+    progress: bool | None = None,
     **settings: Any,
 ) -> Iterator[_native.RecordBatch]:
-    """Computes features of structures, and yields the rows of a table as they are made.
+    """Computes features of structures, and yields the rows of a table as they are made, for sets that
+    are larger than memory.
 
-    The arguments are those of ``Features`` and of ``Features.stream``.
+    Args:
+        inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as
+            ``Features.stream`` takes them.
+        features: Names of features and presets, as ``Features`` takes them.
+        table: The name of the table, as ``Features.stream`` takes it.
+        on_reject: ``"warn"``, ``"raise"`` or ``"ignore"``, as ``Features`` takes it.
+        progress: Whether progress is shown, as by ``Features.stream``.
+        settings: Keys of the config file, as ``Features`` takes them.
+
+    Yields:
+        Record batches of some ten thousand rows, in the order of the inputs, with the units of
+        ``features``.
+
+    Raises:
+        ConfigError, TapeloopError, TypeError, ValueError: As ``Features`` and ``Features.stream``
+            raise them.
     """
-    return Features(features, on_reject=on_reject, **settings).stream(inputs, table)
+    return Features(features, on_reject=on_reject, **settings).stream(
+        inputs, table, progress=progress
+    )

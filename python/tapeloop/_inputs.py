@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from . import _native
 
-__all__ = ["Atoms", "Groups", "grouped"]
+__all__ = ["Atoms", "Groups", "grouped", "structures_in"]
 
 # Structures that are in memory at once, as files, besides those that the caller holds.
 STRUCTURES_AT_ONCE = 1024
@@ -18,9 +18,9 @@ STRUCTURES_AT_ONCE = 1024
 
 @dataclass
 class Atoms:
-    """Atoms as arrays, with one entry for each atom. Those of a residue follow each other.
+    """Atoms as arrays of shape ``[atoms]``, or as lists. Those of a residue follow each other.
 
-    Attributes:
+    Args:
         coordinates: Positions in angstrom, of shape ``[atoms, 3]``; they are rounded to 0.001.
         names: Names of atoms, such as ``CA``.
         residues: Names of residues, such as ``ALA``.
@@ -30,7 +30,12 @@ class Atoms:
         elements: Symbols of elements; without them they follow from the names of atoms.
         hetero: Whether an atom is of a ``HETATM`` record.
         b_factors: B factors in square angstrom, or pLDDT from 0 to 100 with the setting
-            ``b_factor="plddt"``.
+            ``b_factor="plddt"``; without them they are null.
+
+    Raises:
+        TypeError: A call that takes the atoms got values of other types.
+        ValueError: A call that takes the atoms got columns of other lengths, coordinates that are not
+            finite, or names that are not printable.
     """
 
     coordinates: Any
@@ -87,6 +92,16 @@ def grouped(inputs: Any) -> Groups:
     while group := list(islice(files, STRUCTURES_AT_ONCE)):
         yield number, group
         number += len(group)
+
+
+def structures_in(inputs: Any) -> int | None:
+    """The number of structures in memory; None for paths, and for an iterator, which has no length."""
+    is_list = isinstance(inputs, (list, tuple)) and not _is_pair(inputs)
+    if isinstance(inputs, Mapping) or (
+        is_list and inputs and not isinstance(inputs[0], (str, os.PathLike))
+    ):
+        return len(inputs)
+    return None
 
 
 def _path(item: Any) -> str:

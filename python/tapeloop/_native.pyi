@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __version__: str
@@ -10,50 +10,97 @@ class ConfigError(TapeloopError):
     """Settings or inputs that cannot be used. The message lists all that is wrong."""
 
 class RecordBatch:
-    """Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy."""
+    """Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy:
+    ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``stream`` yields them; they are not
+    made by hand.
+    """
 
     @property
-    def num_rows(self) -> int: ...
+    def num_rows(self) -> int:
+        """Number of rows."""
+
     @property
-    def num_columns(self) -> int: ...
+    def num_columns(self) -> int:
+        """Number of columns."""
+
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+
     def __len__(self) -> int: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
 
 class Table:
-    """A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy."""
+    """A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy:
+    ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``features`` and
+    ``tables`` return them; they are not made by hand.
+    """
 
     @property
-    def num_rows(self) -> int: ...
+    def num_rows(self) -> int:
+        """Number of rows."""
+
     @property
-    def num_columns(self) -> int: ...
+    def num_columns(self) -> int:
+        """Number of columns."""
+
     @property
-    def column_names(self) -> list[str]: ...
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+
     def __len__(self) -> int: ...
     def to_arrow(self) -> Any:
-        """The table as a ``pyarrow.Table``, without a copy."""
+        """The table as a ``pyarrow.Table``, without a copy.
+
+        Returns:
+            The rows, with the unit, the description and the source of a column in its metadata.
+
+        Raises:
+            ImportError: PyArrow is not installed.
+        """
+
     def to_polars(self) -> Any:
-        """The table as a ``polars.DataFrame``."""
+        """The table as a ``polars.DataFrame``.
+
+        Returns:
+            The rows; Polars keeps no metadata of columns.
+
+        Raises:
+            ImportError: Polars is not installed.
+        """
+
     def to_pandas(self) -> Any:
-        """The table as a ``pandas.DataFrame``, by way of PyArrow."""
+        """The table as a ``pandas.DataFrame``, by way of PyArrow.
+
+        Returns:
+            The rows; columns of integers with nulls are of floats, as pandas has it.
+
+        Raises:
+            ImportError: PyArrow or pandas is not installed.
+        """
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def _first_rejected(self) -> str | None: ...
 
 class Engine:
     def __new__(cls, settings: str) -> Engine: ...
-    def stream_paths(self, paths: Sequence[str], tables: Sequence[str]) -> Stream: ...
+    def stream_paths(
+        self, paths: Sequence[str], tables: Sequence[str], counts_inputs: bool
+    ) -> Stream: ...
     def stream_files(
         self, files: Sequence[tuple[str, bytes]], first: int, tables: Sequence[str]
     ) -> Stream: ...
 
 class Stream:
-    def next(self) -> tuple[str, RecordBatch] | None: ...
+    def next(
+        self, show: Callable[[int | None, int, int, int, int], object] | None = None
+    ) -> tuple[str, RecordBatch] | None: ...
     def close(self) -> None: ...
     def table(self, name: str, batches: Sequence[RecordBatch]) -> Table: ...
 
+def kernels() -> tuple[str, list[str], bytes]: ...
 def mmcif_of_atoms(
     coordinates: Sequence[Sequence[float]],
     names: Sequence[str],

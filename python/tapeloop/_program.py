@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from . import _native
+from ._progress import Progress
+
+# How a line of --progress-json begins.
+PROGRESS = '{"progress":'
 
 # Exit codes of the program, as docs/ERRORS.md lists them.
 REJECTED = 3
@@ -41,6 +46,7 @@ def run(
     *,
     overwrite: bool = False,
     resume: bool = False,
+    progress: bool | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Runs ``tapeloop run``, which writes tables into a folder.
@@ -51,15 +57,17 @@ def run(
         output: The folder of the tables, in place of the config's.
         overwrite: Whether results of an earlier run are replaced.
         resume: Whether to go on with a run that was interrupted.
+        progress: Whether the counts so far are shown, as ``Features.stream`` shows them.
         settings: Keys of the config file, over those of ``config``.
 
     Returns:
-        The contents of ``run.json``: counts, times, columns and settings.
+        The contents of ``run.json``: counts, times in seconds, columns with their units, and settings.
 
     Raises:
         ConfigError: A setting is wrong; nothing was written.
-        TapeloopError: An input leads to no file, or the run failed. Inputs that were rejected raise nothing; they are in
-            ``rejected.jsonl`` and counted in the result.
+        TapeloopError: An input leads to no file, or the run failed. Inputs that were rejected raise
+            nothing; they are in ``rejected.jsonl`` and counted in the result.
+        ValueError: ``progress`` is no truth value.
     """
     paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
     command = [program(), "run", "--json"]
@@ -71,21 +79,43 @@ def run(
     command += ["--resume"] if resume else []
     for key, value in _flat("", settings):
         command += ["--set", f"{key}={json.dumps(value, default=os.fspath)}"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    shown = Progress(progress)
+    command += ["--progress-json"] if shown.show is not None else []
+    with tempfile.TemporaryFile("w+") as record, subprocess.Popen(
+        command, stdout=record, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            printed, problems = process.communicate()
+            problems = _problems(process, shown)
         except KeyboardInterrupt:
             # The terminal has sent Ctrl-C to the program too, which ends in order.
             process.communicate()
             raise
+        finally:
+            shown.end()
+        record.seek(0)
+        printed = record.read()
     if process.returncode in (0, REJECTED):
         sys.stderr.write(problems)
         return json.loads(printed) if printed else {}
     text = problems.strip().removeprefix("error: ")
     kind = _native.ConfigError if process.returncode == 2 else _native.TapeloopError
     raise kind(text or f"tapeloop run ended with code {process.returncode}")
+
+
+def _problems(process: subprocess.Popen[str], shown: Progress) -> str:
+    """Waits for the program, shows the counts that it prints, and returns what else it prints to
+    standard error."""
+    problems = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        if not line.startswith(PROGRESS):
+            problems.append(line)
+        elif shown.show is not None:
+            counts = json.loads(line)["progress"]
+            names = ("inputs_total", "inputs", "structures", "residues", "rejected")
+            shown.show(*(counts[name] for name in names))
+    process.wait()
+    return "".join(problems)
 
 
 def _flat(prefix: str, settings: dict[str, Any]) -> Any:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+from pathlib import Path
 
 import pytest
 import tapeloop
@@ -58,7 +60,7 @@ def test_a_stream_that_is_left_ends_its_run(some):
 
 def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
     engine = tapeloop.Features("sasa", backend="cpu")
-    left_open = engine.stream(some)
+    left_open = engine.stream(some, progress=True)
     next(left_open)
     child = os.fork()
     if child == 0:
@@ -123,25 +125,61 @@ def test_a_worker_process_is_found_in_the_package(samples):
     assert supervised["sasa"].equals(alone["sasa"])
 
 
-def test_calls_leave_nothing_behind(samples):
-    text = (samples / "1a1p.pdb.gz").read_bytes()
-    engine = tapeloop.Features("torsions", backend="cpu", threads=1)
-    calls = int(os.environ.get("TAPELOOP_CALLS", "300"))
-
-    def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    for _ in range(calls):
-        engine.table([text])
-    before = peak()
-    for _ in range(calls):
-        engine.table([text])
-    assert peak() - before < 8 << 10, "kilobytes"
-    threads = len(os.listdir("/proc/self/task"))
-    for _ in range(20):
-        tapeloop.features([text], "torsions", backend="cpu")
+def held():
+    """Resident memory in kilobytes, open files, and threads of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    memory = pages * resource.getpagesize() >> 10
     # A thread that was joined may be listed for a moment.
-    assert len(os.listdir("/proc/self/task")) < threads + 10
+    for _ in range(100):
+        threads = len(os.listdir("/proc/self/task"))
+        time.sleep(0.01)
+        if len(os.listdir("/proc/self/task")) == threads:
+            break
+    return memory, len(os.listdir("/proc/self/fd")), threads
+
+
+def test_ten_thousand_calls_leave_nothing_behind():
+    """Those that fit in ten seconds, and 10,000 with ``TAPELOOP_CALLS=10000``."""
+    residue = [("N", 0.0, 0.0), ("CA", 1.46, 0.0), ("C", 2.0, 1.42), ("O", 1.3, 2.4)]
+    atoms = tapeloop.Atoms(
+        coordinates=[[x, y, 0.0] for _, x, y in residue],
+        names=[name for name, _, _ in residue],
+        residues=["GLY"] * len(residue),
+        chains=["A"] * len(residue),
+        numbers=[1] * len(residue),
+    )
+    engine = tapeloop.Features("torsions", backend="cpu", threads=1)
+
+    def calls(count):
+        for _ in range(count // 2):
+            assert len(engine.table([atoms])) == 1
+            assert sum(rows.num_rows for rows in engine.stream([atoms])) == 1
+
+    wanted = int(os.environ.get("TAPELOOP_CALLS", "0"))
+    calls(200)
+    memory, files, threads = held()
+    started, made = time.monotonic(), 0
+    while made < wanted or wanted == 0 and made < 10_000 and time.monotonic() < started + 10:
+        calls(200)
+        made += 200
+    after = held()
+    assert after[1:] == (files, threads)
+    assert after[0] - memory < 1024, f"kilobytes more after {made} calls"
+
+
+def test_engines_leave_nothing_behind(some):
+    def calls(count):
+        for _ in range(count):
+            assert len(tapeloop.features(some, "torsions", backend="cpu", threads=2)) > 0
+            batches = tapeloop.stream(some, "torsions", backend="cpu", threads=2)
+            assert sum(rows.num_rows for rows in batches) > 0
+
+    calls(15)
+    memory, files, threads = held()
+    calls(30)
+    after = held()
+    assert after[1:] == (files, threads)
+    assert after[0] - memory < 8 << 10, "kilobytes more after 60 engines"
 
 
 def test_the_program_is_in_the_package():

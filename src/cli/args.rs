@@ -155,6 +155,9 @@ pub(super) struct ShownArgs {
     /// Print the summary as JSON to standard output, as run.json has it.
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) json: bool,
+    /// Print the counts so far twice a second to standard error, as JSON, in place of progress.
+    #[arg(long, conflicts_with_all = ["dry_run", "quiet"])]
+    pub(super) progress_json: bool,
 }
 
 /// Where the tables go.

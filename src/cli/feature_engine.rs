@@ -6,6 +6,7 @@ use super::interrupt::Interrupt;
 use super::output::Committed;
 use super::oversized;
 use super::plan::Plan;
+use super::progress::InputCount;
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
 use super::result_writer::{ResultWriter, Rows};
@@ -80,20 +81,27 @@ impl FeatureEngine {
         })
     }
 
-    /// Streams `tables` of the features of `inputs`, such as `["residues", "chains"]`.
+    /// Streams `tables` of the features of `inputs`, such as `["residues", "chains"]`. If
+    /// `counts_inputs`, a thread lists the paths a second time, for
+    /// [`StreamCounts::inputs_total`].
     ///
     /// # Errors
     /// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) while another stream of this engine is open,
     ///   and in a process that was forked after the engine was made.
     /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for an unknown table, and
     ///   [`ErrorKind::Input`](crate::ErrorKind::Input) for an input that leads to no file.
-    pub fn stream(&self, inputs: Inputs, tables: &[&str]) -> Result<FeatureStream> {
+    pub fn stream(
+        &self,
+        inputs: Inputs,
+        tables: &[&str],
+        counts_inputs: bool,
+    ) -> Result<FeatureStream> {
         self.process.check()?;
         let session = self.session.try_lock_arc().ok_or_else(|| {
             let error = Error::usage("another stream of this engine is open");
             error.fix("read it to its end or drop it, or make another engine")
         })?;
-        FeatureStream::start(session, inputs, tables, self.process)
+        FeatureStream::start(session, inputs, tables, counts_inputs, self.process)
     }
 }
 
@@ -111,7 +119,24 @@ pub struct FeatureStream {
     schemas: Vec<(&'static str, SchemaRef)>,
     /// `None` once all batches were taken.
     running: Option<Running>,
+    counters: Arc<RunCounters>,
+    input_count: Option<InputCount>,
     process: Process,
+}
+
+/// The counts of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCounts {
+    /// All inputs; `None` unless they have been counted.
+    pub inputs_total: Option<u64>,
+    /// Inputs with results. It goes on from the number of the first file in memory.
+    pub inputs: u64,
+    /// Structures with results.
+    pub structures: u64,
+    /// Their residues.
+    pub residues: u64,
+    /// Rejected inputs, and models of inputs.
+    pub rejected: u64,
 }
 
 struct Running {
@@ -138,6 +163,7 @@ impl FeatureStream {
         mut session: SessionGuard,
         inputs: Inputs,
         tables: &[&str],
+        counts_inputs: bool,
         process: Process,
     ) -> Result<Self> {
         let (sender, batches) = bounded(BATCHES_AHEAD);
@@ -147,10 +173,22 @@ impl FeatureStream {
         schemas.push((REJECTED, rejected_batches::schema()));
         let rejected = RejectedBatches::new(sender);
         let counters = Arc::new(RunCounters::default());
+        let input_count = match &inputs {
+            Inputs::Paths(items) if counts_inputs => {
+                let Plan {
+                    config,
+                    trajectories,
+                    ..
+                } = &session.plan;
+                InputCount::start(&counters, items, trajectories, config.shard)
+            }
+            _ => None,
+        };
         let sources = sources_of(&session.plan, inputs, &interrupt, &counters)?;
+        let shared = Arc::clone(&counters);
         let run = move || {
             let Session { plan, engine } = &mut *session;
-            let ended = compute(plan, engine, sources, rows, rejected, &counters);
+            let ended = compute(plan, engine, sources, rows, rejected, &shared);
             (ended, session)
         };
         let thread = std::thread::Builder::new()
@@ -164,8 +202,22 @@ impl FeatureStream {
                 stop: Box::new(stop),
                 thread,
             }),
+            counters,
+            input_count,
             process,
         })
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> StreamCounts {
+        let counts = self.counters.counts();
+        StreamCounts {
+            inputs_total: counts.inputs_total,
+            inputs: counts.inputs,
+            structures: counts.structures,
+            residues: counts.residues,
+            rejected: counts.rejected,
+        }
     }
 
     /// The schema of a table of this stream. `rejected`, the table of inputs without a result, is
@@ -200,6 +252,12 @@ impl FeatureStream {
 
 impl Drop for FeatureStream {
     fn drop(&mut self) {
+        // In a forked process the threads that it would wait for do not exist.
+        if self.process.check().is_err() {
+            std::mem::forget(self.input_count.take());
+            drop(self.running.take());
+            return;
+        }
         let Some(Running {
             batches,
             stop,
@@ -208,9 +266,6 @@ impl Drop for FeatureStream {
         else {
             return;
         };
-        if self.process.check().is_err() {
-            return;
-        }
         stop();
         drop(batches);
         // The error of a run whose reader has ended is dropped with it.

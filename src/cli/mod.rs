@@ -57,7 +57,7 @@ mod validate;
 use crate::error::Result;
 use args::{Cli, Command, FeaturesArgs, GraphArgs};
 use exit_codes::GOOD;
-pub use feature_engine::{FeatureEngine, FeatureStream, Inputs, Next};
+pub use feature_engine::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};
 use std::io::Write;
 use std::process::ExitCode;
 use terminal::{complain, final_code, note, say};

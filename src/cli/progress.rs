@@ -1,4 +1,4 @@
-//! Progress: a bar on a terminal, a line every few seconds elsewhere.
+//! Progress: a bar on a terminal, a line every few seconds elsewhere, or JSON for programs.
 
 use super::inputs::{Archives, Shard, Sources, Trajectories};
 use super::run_counters::{RunCounters, RunCounts};
@@ -6,6 +6,7 @@ use super::terminal::{complain, short};
 use crate::bench::format;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,53 +14,71 @@ use std::time::{Duration, Instant};
 
 const BAR_EVERY: Duration = Duration::from_millis(100);
 const LINE_EVERY: Duration = Duration::from_secs(5);
+const JSON_EVERY: Duration = Duration::from_millis(500);
+
+/// Whom progress is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// A bar on a terminal, lines elsewhere.
+    Reader,
+    /// Lines of JSON.
+    Program,
+}
 
 /// Shows progress until it is dropped.
 pub(super) struct Progress {
-    // Dropped to end the threads.
-    stop: Option<Sender<()>>,
-    threads: Vec<JoinHandle<()>>,
+    _count: Option<InputCount>,
+    _display: Option<Stoppable>,
 }
 
 impl Progress {
     /// Shows the progress of `counters`. Meanwhile a thread lists `items` a second time to count
     /// all inputs, for the remaining time.
     pub(super) fn start(
+        audience: Audience,
         counters: &Arc<RunCounters>,
         items: &[String],
         trajectories: &Trajectories,
         shard: Shard,
     ) -> Self {
-        let (stop, stopped) = bounded::<()>(0);
-        let mut threads = Vec::new();
-        let mut spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            let builder = std::thread::Builder::new().name(name.to_owned());
-            // Without the thread the run shows no progress.
-            threads.extend(builder.spawn(work).ok());
-        };
-        if Sources::can_walk_twice(items) {
-            let (counters, stopped) = (Arc::clone(counters), stopped.clone());
-            let sources = Sources::new(items.to_vec(), Archives::Whole, shard)
-                .with_trajectories(trajectories.whole());
-            spawn(
-                "tapeloop-count",
-                Box::new(move || count(sources, &counters, &stopped)),
-            );
-        }
         let shown = Arc::clone(counters);
-        let show = move || {
-            let mut display = Display::new();
+        let show = move |stopped: Receiver<()>| {
+            let mut display = Display::new(audience);
             let next = |every| stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout);
             while next(display.every()) {
                 display.show(&shown.counts());
             }
             display.clear();
         };
-        spawn("tapeloop-show", Box::new(show));
         Progress {
-            stop: Some(stop),
-            threads,
+            _count: InputCount::start(counters, items, trajectories, shard),
+            _display: Stoppable::start("tapeloop-show", show),
         }
+    }
+}
+
+/// A thread that counts all inputs, until it is dropped.
+pub(super) struct InputCount {
+    _thread: Stoppable,
+}
+
+impl InputCount {
+    /// Lists `items` to set the total of `counters`. `None` if they can be listed only once.
+    pub(super) fn start(
+        counters: &Arc<RunCounters>,
+        items: &[String],
+        trajectories: &Trajectories,
+        shard: Shard,
+    ) -> Option<Self> {
+        if !Sources::can_walk_twice(items) {
+            return None;
+        }
+        let counters = Arc::clone(counters);
+        let sources = Sources::new(items.to_vec(), Archives::Whole, shard)
+            .with_trajectories(trajectories.whole());
+        let work = move |stopped: Receiver<()>| count(sources, &counters, &stopped);
+        let thread = Stoppable::start("tapeloop-count", work)?;
+        Some(InputCount { _thread: thread })
     }
 }
 
@@ -77,10 +96,30 @@ fn count(mut sources: Sources, counters: &RunCounters, stopped: &Receiver<()>) {
     counters.set_total(total);
 }
 
-impl Drop for Progress {
+/// A thread that dropping ends.
+struct Stoppable {
+    /// Dropped to end the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stoppable {
+    /// `None` if the thread cannot be started: without it the run shows no progress.
+    fn start(name: &str, work: impl FnOnce(Receiver<()>) + Send + 'static) -> Option<Self> {
+        let (stop, stopped) = bounded(0);
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        let thread = builder.spawn(move || work(stopped)).ok()?;
+        Some(Stoppable {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Stoppable {
     fn drop(&mut self) {
         self.stop = None;
-        for thread in self.threads.drain(..) {
+        if let Some(thread) = self.thread.take() {
             // A panic while showing progress does not concern the run.
             let _ = thread.join();
         }
@@ -90,10 +129,14 @@ impl Drop for Progress {
 enum Display {
     Bar(ProgressBar),
     Lines(Instant),
+    Json(Instant),
 }
 
 impl Display {
-    fn new() -> Self {
+    fn new(audience: Audience) -> Self {
+        if audience == Audience::Program {
+            return Display::Json(Instant::now());
+        }
         if !std::io::stderr().is_terminal() {
             return Display::Lines(Instant::now());
         }
@@ -106,6 +149,7 @@ impl Display {
         match self {
             Display::Bar(_) => BAR_EVERY,
             Display::Lines(_) => LINE_EVERY,
+            Display::Json(_) => JSON_EVERY,
         }
     }
 
@@ -131,6 +175,17 @@ impl Display {
                     rates(counts, elapsed),
                     remaining(counts, elapsed)
                 ));
+            }
+            Display::Json(started) => {
+                let counts = json!({
+                    "seconds": started.elapsed().as_secs_f64(),
+                    "inputs": counts.inputs,
+                    "inputs_total": counts.inputs_total,
+                    "structures": counts.structures,
+                    "residues": counts.residues,
+                    "rejected": counts.rejected,
+                });
+                complain(&json!({ "progress": counts }).to_string());
             }
         }
     }

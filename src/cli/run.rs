@@ -12,7 +12,7 @@ use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, r
 use super::oversized;
 use super::path_text;
 use super::plan::Plan;
-use super::progress::Progress;
+use super::progress::{Audience, Progress};
 use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
@@ -90,7 +90,11 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         target: &target,
         overwrite: shown.overwrite,
         interrupted,
-        progress: !shown.quiet && (shown.verbose || is_terminal && is_free),
+        progress: match shown.progress_json {
+            true => Some(Audience::Program),
+            false => (!shown.quiet && (shown.verbose || is_terminal && is_free))
+                .then_some(Audience::Reader),
+        },
     };
     let outcome = compute(&plan, to, |_| Ok(()))?;
     if shown.json {
@@ -185,8 +189,8 @@ pub(super) struct Destination<'a> {
     pub(super) overwrite: bool,
     /// The run to go on with.
     pub(super) interrupted: Option<Interrupted>,
-    /// Whether progress is shown.
-    pub(super) progress: bool,
+    /// Whom progress is shown.
+    pub(super) progress: Option<Audience>,
 }
 
 /// Runs a plan. `watch` gets every result before the tables do.
@@ -252,7 +256,7 @@ pub(super) fn compute(
         let items = &plan.config.input;
         let _progress = to
             .progress
-            .then(|| Progress::start(&counters, items, &plan.trajectories, shard));
+            .map(|audience| Progress::start(audience, &counters, items, &plan.trajectories, shard));
         let inputs = super::reading::inputs(
             sources,
             plan.config.reading,

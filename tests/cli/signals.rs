@@ -42,6 +42,41 @@ fn wait_until_heard(child: &mut Child) {
 }
 
 #[test]
+fn progress_for_programs_is_json_on_standard_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["run", "--backend", "cpu", "-i", "@-", "--features", "rg"];
+    let mut child = tapeloop(args)
+        .args(["--progress-json", "-o", str_of(folder.path())])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{SAMPLES}/1yjp.cif").unwrap();
+    // The list stays open until the first line is there.
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    drop(stdin);
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let progress = line["progress"].as_object().unwrap();
+    let keys: Vec<_> = progress.keys().map(String::as_str).collect();
+    let all = "inputs inputs_total rejected residues seconds structures";
+    assert_eq!(keys.join(" "), all);
+    assert!(
+        progress["inputs_total"].is_null(),
+        "a pipe cannot be counted"
+    );
+    assert!(progress["seconds"].as_f64().unwrap() >= 0.5);
+    for line in stderr.lines() {
+        assert!(line.unwrap().starts_with("{\"progress\":"));
+    }
+    assert!(child.wait().unwrap().success());
+    assert_eq!(record(folder.path())["counts"]["structures"], 1);
+}
+
+#[test]
 fn an_interrupted_run_leaves_complete_tables_of_its_finished_inputs() {
     for signal in ["-INT", "-TERM", "-HUP"] {
         let folder = tempfile::tempdir().unwrap();

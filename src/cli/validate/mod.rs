@@ -8,6 +8,7 @@ use super::config::{Config, TableFormat};
 use super::exit_codes::{FAILED, GOOD, REJECTED};
 use super::path_text::shown;
 use super::plan::Plan;
+use super::progress::Audience;
 use super::run::{Destination, compute};
 use super::terminal::{complain, say};
 use crate::bench::format;
@@ -36,7 +37,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
         target: &target,
         overwrite: args.overwrite,
         interrupted: None,
-        progress: std::io::stderr().is_terminal(),
+        progress: std::io::stderr().is_terminal().then_some(Audience::Reader),
     };
     // Created with the first result: the run may refuse its folder before.
     let mut dump = None;
