@@ -104,6 +104,8 @@ features! {
     Iface, iface: interface::Interface;
     /// Protrusion.
     Protrusion, protrusion: protrusion::Protrusion;
+    /// Depths below the surface.
+    ResidueDepth, residue_depth: residue_depth::ResidueDepth;
     /// Contact order.
     ContactOrder, contact_order: contact_order::ContactOrder;
     /// Eigenvector centrality.

@@ -28,14 +28,17 @@ const RESIDUES_MAX: u32 = 16;
 /// The kernels that compare each atom with all atoms around it, and take longest. On a single
 /// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
 /// others.
-const LONG_KERNELS: [&str; 10] = [
+const LONG_KERNELS: [&str; 13] = [
     "contact_order",
+    "exposed_points",
     "glycan_sasa_delta",
     "interface_areas",
+    "join_surface",
     "ligand_areas",
     "nearest_chain",
     "protrusion",
     "protrusion_own_chain",
+    "residue_depth",
     "sasa",
     "sasa_delta",
     "sasa_own_chain",
