@@ -3,6 +3,8 @@
 
 // Joins the trees of exposed points that are closer than `apart`: those of an atom, and those of two
 // atoms, whose second is at d from the first and has a radius of `radius` - apart with the probe.
+// Points of two atoms are joined only if the line from one to the other leaves both spheres at once:
+// on the two sides of a thin wall it does not.
 template <bool IS_ONE_ATOM>
 __device__ inline void join_points(const Exposed& points, PointRange own, PointRange others,
                                    float dx, float dy, float dz, float radius, float apart,
@@ -10,23 +12,24 @@ __device__ inline void join_points(const Exposed& points, PointRange own, PointR
 {
     for (unsigned base = own.begin; base < own.end; base += 32) {
         const unsigned at = base + lane();
-        float x = 0.0f, y = 0.0f, z = 0.0f;
         bool is_near = at < own.end;
-        if (is_near) {
-            x = points.x[at] - dx;
-            y = points.y[at] - dy;
-            z = points.z[at] - dz;
-            is_near = IS_ONE_ATOM || square_of(x, y, z) < square_of(radius);
-        }
+        if (!IS_ONE_ATOM && is_near)
+            is_near = square_of(points.x[at] - dx, points.y[at] - dy, points.z[at] - dz)
+                < square_of(radius);
         for (unsigned found = __ballot_sync(~0u, is_near); found; found &= found - 1) {
-            const int leader = __ffs(found) - 1;
-            const float from_x = __shfl_sync(~0u, x, leader), from_y = __shfl_sync(~0u, y, leader),
-                        from_z = __shfl_sync(~0u, z, leader);
-            const unsigned point = base + leader, end = IS_ONE_ATOM ? point : others.end;
+            const unsigned point = base + __ffs(found) - 1;
+            const unsigned end = IS_ONE_ATOM ? point : others.end;
+            const float from_x = points.x[point], from_y = points.y[point],
+                        from_z = points.z[point];
             for (unsigned other = others.begin + lane(); other < end; other += 32) {
-                const float d2 = square_of(points.x[other] - from_x, points.y[other] - from_y,
-                                           points.z[other] - from_z);
-                if (d2 < square_of(apart))
+                const float to_x = points.x[other], to_y = points.y[other],
+                            to_z = points.z[other];
+                const float x = to_x - (from_x - dx), y = to_y - (from_y - dy),
+                            z = to_z - (from_z - dz);
+                const bool is_seen = IS_ONE_ATOM
+                    || (x * from_x + y * from_y + z * from_z >= 0.0f
+                        && x * to_x + y * to_y + z * to_z <= 0.0f);
+                if (square_of(x, y, z) < square_of(apart) && is_seen)
                     join<true>(parents, point, other);
             }
             __syncwarp();
@@ -34,8 +37,8 @@ __device__ inline void join_points(const Exposed& points, PointRange own, PointR
     }
 }
 
-// Joins the trees of exposed points that are closer than `apart`, and the trees of atoms whose
-// spheres overlap, of all chains or of the atom's chain; one warp per atom.
+// Joins the trees of exposed points that are near each other, and the trees of atoms whose spheres
+// overlap, of all chains or of the atom's chain; one warp per atom.
 KERNEL(32 * WARPS)
 join_surface(const unsigned* header, const StructureSpan* structures, const ChainSpan* chains,
              const Atom* atoms, CELL_PARAMS, POINT_PARAMS, unsigned* parents /* updated */,

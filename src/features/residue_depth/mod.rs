@@ -58,11 +58,12 @@ impl Feature for ResidueDepth {
                       residue_depth.chains is chosen.",
             formula: "depth of an atom = its distance from the nearest exposed point of the outer \
                       surface - probe, which is the atom's radius if it has such a point itself; \
-                      exposed points: those of sasa that no other atom buries; they are joined where \
-                      they are closer than 1.5 (1.9 A + probe) sqrt(4 pi / N), at most 10 A, and \
-                      atoms are joined to bodies where their spheres R overlap; a body's outer \
-                      surface is the component of points that has its largest x, and the others \
-                      bound cavities, which do not count",
+                      exposed points: those of sasa that no other atom buries; two are joined where \
+                      they are closer than 1.5 (1.9 A + probe) sqrt(4 pi / N), at most 10 A, and, if \
+                      of two atoms, neither is below the other's tangent plane; atoms are joined to \
+                      bodies where their spheres R overlap; a body's outer surface is the component \
+                      of points that has its largest x, and the others bound cavities, which do not \
+                      count",
             source: "Chakravarty and Varadarajan 1999, Structure 7:723; columns as Biopython's \
                      ResidueDepth, Hamelryck and Manderick 2003, Bioinformatics 19:2308, from the \
                      accessible surface less the probe instead of MSMS",

@@ -111,9 +111,7 @@ impl Search<'_> {
         }
         let mine = self.points.of(own);
         for point in mine.clone() {
-            let axes = [self.points.x, self.points.y, self.points.z];
-            let from = axes.map(|axis| axis[point]);
-            self.join_near(simd, point, from, mine.start..point, surface);
+            self.join_near::<S, true>(simd, point, [0.0; 3], mine.start..point, surface);
         }
 
         let radius = tag.radius_milli() + self.probe;
@@ -167,29 +165,38 @@ impl Search<'_> {
             let (x, y, z) = (x - to[0], y - to[1], z - to[2]);
             let is_near = (x * x + y * y + z * z).simd_lt(near * near) & first_lanes(simd, lanes);
             for lane in lanes_of(is_near.to_bitmask()) {
-                let from = [x[lane], y[lane], z[lane]];
-                self.join_near(simd, at + lane, from, theirs.clone(), surface);
+                self.join_near::<S, false>(simd, at + lane, to, theirs.clone(), surface);
             }
         }
     }
 
-    /// Joins a point with those of `others` that are near it. `from` is its position relative to
-    /// their atom.
+    /// Joins a point with those of `others` that are near it. Their atom is at `to` from the point's;
+    /// or it is the same if ONE_ATOM. Points of two atoms are joined only if the line from one to the
+    /// other leaves both spheres at once: on the two sides of a thin wall it does not.
     #[inline(always)]
-    fn join_near<S: Simd>(
+    fn join_near<S: Simd, const ONE_ATOM: bool>(
         &self,
         simd: S,
         point: usize,
-        from: [f32; 3],
+        to: [f32; 3],
         others: Range<usize>,
         surface: &mut Forest<'_>,
     ) {
         let apart = self.apart as f32;
+        let from = [self.points.x, self.points.y, self.points.z].map(|axis| axis[point]);
         for (at, lanes) in vectors(simd, others) {
-            let [x, y, z] = self.points.load(simd, at, lanes);
-            let (x, y, z) = (x - from[0], y - from[1], z - from[2]);
-            let is_near = (x * x + y * y + z * z).simd_lt(apart * apart) & first_lanes(simd, lanes);
-            for lane in lanes_of(is_near.to_bitmask()) {
+            let [to_x, to_y, to_z] = self.points.load(simd, at, lanes);
+            let x = to_x - (from[0] - to[0]);
+            let y = to_y - (from[1] - to[1]);
+            let z = to_z - (from[2] - to[2]);
+            let mut wanted =
+                (x * x + y * y + z * z).simd_lt(apart * apart) & first_lanes(simd, lanes);
+            if !ONE_ATOM {
+                let from_first = x * from[0] + y * from[1] + z * from[2];
+                let from_second = x * to_x + y * to_y + z * to_z;
+                wanted &= from_first.simd_ge(0.0) & from_second.simd_le(0.0);
+            }
+            for lane in lanes_of(wanted.to_bitmask()) {
                 surface.join(point, at + lane);
             }
         }
