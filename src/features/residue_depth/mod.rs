@@ -47,9 +47,9 @@ const CHAINS: &[&str] = &["none", "all", "own"];
 /// neighbours reaches no farther.
 const APART_MAX: f64 = 10_000.0;
 
-/// One test point of 256 more or less, where that is the nearest.
-const DEPTH_REFERENCE: Tolerance = Tolerance::absolute(0.02);
-const DEPTH_ROTATION: Tolerance = Tolerance::absolute(0.3).but_for(20);
+/// Test points do not rotate. Near pockets whose necks are as narrow as the points are apart, depths
+/// change by more.
+const DEPTH_ROTATION: Tolerance = Tolerance::absolute(0.3).but_for(50);
 
 impl Feature for ResidueDepth {
     fn about(&self) -> About {
@@ -95,7 +95,7 @@ impl Feature for ResidueDepth {
         let column = |name: &str, what: &str| {
             let about = format!("{what} below {surface}.");
             ColumnDecl::residue(name, ColumnKind::Real, "A", about)
-                .reference(DEPTH_REFERENCE)
+                .reference(Tolerance::relative(1e-4))
                 .rotation(DEPTH_ROTATION)
         };
         vec![
