@@ -10,13 +10,13 @@ exposed_spans(const unsigned* header, const StructureSpan* structures, const Ato
               int* totals, unsigned words)
 {
     __shared__ unsigned warp_sums[BLOCK / 32];
-    __shared__ unsigned long long sums[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned of_structure) {
         const StructureSpan& structure = structures[of_structure];
         const unsigned first = rooms[2 * of_structure], room = rooms[2 * of_structure + 1];
         const unsigned start = structure.atom_start, count = structure.atom_count;
         unsigned base = 0;
-        unsigned long long own_total = 0;
+        // If 32 bits do not count the points, starts[] wrap around, and the atoms have no points.
+        unsigned long long total = 0;
         for (unsigned step = 0; step < count; step += BLOCK) {
             const unsigned own = start + step + threadIdx.x;
             const bool is_one = step + threadIdx.x < count;
@@ -24,16 +24,15 @@ exposed_spans(const unsigned* header, const StructureSpan* structures, const Ato
             if (is_one && present(atoms[own]))
                 for (unsigned word = 0; word < words; ++word)
                     points += __popc(bits[own * words + word]);
-            own_total += points;
+            const unsigned before = base;
             const unsigned sum = block_scan(warp_sums, points, base);
+            total += base - before;
             if (is_one) {
                 starts[own] = first + sum - points;
                 counts[own] = points;
             }
             __syncthreads();
         }
-        // The sum of so many points does not fit 32 bits, where their room would not either.
-        const unsigned long long total = block_sum(sums, own_total);
         if (threadIdx.x == 0)
             totals[of_structure] = int(min(total, 0x7fffffffull));
         if (total > room)

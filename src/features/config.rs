@@ -178,6 +178,11 @@ impl FeatureConfig {
         self.chosen_names().map(|name| self.feature(name))
     }
 
+    /// Whether a feature was asked for, and its settings give it something to compute.
+    pub(super) fn computes(&self, name: FeatureName) -> bool {
+        self.features.contains(&name) && !self.feature(name).columns().is_empty()
+    }
+
     /// A feature's description.
     pub fn about(&self, name: FeatureName) -> About {
         self.feature(name).about()

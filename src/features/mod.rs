@@ -182,7 +182,11 @@ impl Workload for Features {
 
     fn extent(&self, item: &Input) -> Result<Extent> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        pack::extent(structure)
+        let extent = pack::extent(structure)?;
+        Ok(match self.config.computes(FeatureName::ResidueDepth) {
+            true => residue_depth::with_point_room(extent, structure),
+            false => extent,
+        })
     }
 
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<FeatureBuffers> {

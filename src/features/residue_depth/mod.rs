@@ -19,6 +19,8 @@ use super::layout::{ATOMS, PAIR_ROOM, RADIUS_MAX, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
 use super::sasa::{Sasa, exposed_bits};
 use crate::error::Result;
+use crate::structure::Structure;
+use crate::workload::Extent;
 pub(super) use points::PointTotals;
 
 /// Settings of residue depth. The test points and the probe are those of [`Sasa`].
@@ -232,9 +234,21 @@ impl Feature for ResidueDepth {
 /// 0.001 A. The results do not depend on it.
 const FIRST_REACH: u32 = 1_000;
 
-/// Exposed points that a structure has room for, for each unit of the axis of room, of which it takes
-/// one for each residue. With the usual probe that is for 135 A^2; proteins expose 40 to 100. A small
-/// probe gets between the atoms, and exposes a third of them.
+/// Residues of a structure that take half a unit of room more: small structures expose more.
+const SMALL: u32 = 64;
+/// Atoms that take a unit of room, of those that belong to no residue.
+const ATOMS_PER_UNIT: u32 = 8;
+
+/// The extent of a structure with room for its exposed points: a unit for each residue, and more.
+pub(super) fn with_point_room(extent: Extent, structure: &Structure) -> Extent {
+    let loose: u32 = structure.loose.iter().map(|span| span.atom_count).sum();
+    let more = extent[RESIDUES].min(SMALL).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
+    extent.with(PAIR_ROOM, extent[RESIDUES] + more)
+}
+
+/// Exposed points that a structure has room for, for each unit of the axis of room. With the usual
+/// probe that is for 135 A^2; proteins expose 40 to 100 a residue. A small probe gets between the
+/// atoms, and exposes a third of them.
 fn points_per_unit(count: u32, probe: u32) -> usize {
     let count = count as usize;
     match probe {
