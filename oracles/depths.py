@@ -14,7 +14,7 @@ RADIUS_MAX = 1.9
 APART_MAX = 10.0
 # Cells of the grid that is flooded, in A, and the most of them.
 CELL = 0.2
-CELLS_MAX = 100e6
+CELLS_MAX = 30e6
 # Vertices of MSMS for each square A.
 DENSITY = 10
 COLUMNS = ["residue_depth", "ca_depth"]

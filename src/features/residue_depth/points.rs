@@ -111,7 +111,7 @@ pub(super) fn points_of(structure: &StructureSpan, starts: &[u32], counts: &[u32
     let own = own.map(|atom| starts[atom] as usize..(starts[atom] + counts[atom]) as usize);
     let mut own = own.filter(|points| !points.is_empty());
     match own.next() {
-        Some(first) => first.start..own.last().map_or(first.end, |last| last.end),
+        Some(first) => first.start..own.next_back().map_or(first.end, |last| last.end),
         None => 0..0,
     }
 }
