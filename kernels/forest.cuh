@@ -1,26 +1,45 @@
-// Trees of residues, one for each cluster. A residue's parent has a lower index; the root is the
-// first residue of its tree and its own parent.
+// Trees of residues, atoms or points, one for each connected component. A node's parent has a lower
+// index; the root is the first node of its tree and its own parent.
 #pragma once
 
 // The parent of a residue that is in no tree.
 constexpr unsigned NO_TREE = ~0u;
 
-// The root of a residue's tree, while other threads join trees.
-__device__ inline unsigned root_of(const volatile unsigned* parents, unsigned residue)
+// The root of a node's tree, while other threads join trees.
+__device__ inline unsigned root_of(const volatile unsigned* parents, unsigned node)
 {
-    unsigned parent = parents[residue];
-    while (parent != residue) {
-        residue = parent;
-        parent = parents[residue];
+    unsigned parent = parents[node];
+    while (parent != node) {
+        node = parent;
+        parent = parents[node];
     }
-    return residue;
+    return node;
 }
 
-// Joins the trees of two residues.
+// The same, and lets the nodes on the way skip their parents. Trees of thousands of nodes need it.
+__device__ inline unsigned root_shortening(volatile unsigned* parents, unsigned node)
+{
+    unsigned parent = parents[node];
+    while (parent != node) {
+        const unsigned above = parents[parent];
+        // A node that has a parent is no root and becomes none, so that `join` does not change it.
+        if (above != parent)
+            parents[node] = above;
+        node = parent;
+        parent = above;
+    }
+    return node;
+}
+
+// Joins the trees of two nodes. SHORTEN says which function finds the roots.
+template <bool SHORTEN = false>
 __device__ inline void join(unsigned* parents, unsigned a, unsigned b)
 {
-    a = root_of(parents, a);
-    b = root_of(parents, b);
+    const auto root = [&](unsigned node) {
+        return SHORTEN ? root_shortening(parents, node) : root_of(parents, node);
+    };
+    a = root(a);
+    b = root(b);
     while (a != b) {
         const unsigned first = min(a, b), last = max(a, b);
         const unsigned parent = atomicCAS(&parents[last], last, first);
@@ -28,6 +47,6 @@ __device__ inline void join(unsigned* parents, unsigned a, unsigned b)
             return;
         // Another thread changed the parent first.
         a = first;
-        b = root_of(parents, parent);
+        b = root(parent);
     }
 }

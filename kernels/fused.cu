@@ -9,7 +9,7 @@ enum Number {
 };
 
 // The number of values: buffer addresses and numbers that steps take as arguments.
-constexpr unsigned VALUES = 160;
+constexpr unsigned VALUES = 184;
 // The longest program in bytes.
 constexpr unsigned PROGRAM_MAX = 2048;
 
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
       EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n), EIGHT(o), EIGHT(p),
-      EIGHT(q), EIGHT(r), EIGHT(s), EIGHT(t))
+      EIGHT(q), EIGHT(r), EIGHT(s), EIGHT(t), EIGHT(u), EIGHT(v), EIGHT(w))
 {
     if (blockIdx.x >= header[STRUCTURES])
         return;
@@ -81,6 +81,7 @@ fused(const unsigned* header, const StructureSpan* structures, unsigned program,
         KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
         KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);
         KEEP(p, 120); KEEP(q, 128); KEEP(r, 136); KEEP(s, 144); KEEP(t, 152);
+        KEEP(u, 160); KEEP(v, 168); KEEP(w, 176);
     }
     __syncthreads();
     const unsigned char* bytes = (const unsigned char*)code;

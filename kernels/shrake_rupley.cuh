@@ -1,5 +1,5 @@
-// The Shrake-Rupley algorithm, which sasa.cu, sasa_own_chain.cu, sasa_delta.cu, glycan_sasa_delta.cu, ligand_areas.cu
-// and interface_areas.cu share.
+// The Shrake-Rupley algorithm, which sasa.cu, sasa_own_chain.cu, sasa_delta.cu, glycan_sasa_delta.cu, ligand_areas.cu,
+// interface_areas.cu and exposed_points.cu share.
 //
 // Neighbour j, at d from atom i, buries a test point u of i if u . d >= t, where
 // t = (|d|^2 + R_i^2 - R_j^2) / (2 R_i), with lengths in 0.001 A. d is exact, and every other operation is rounded in
@@ -45,8 +45,16 @@ struct Workspace {
     unsigned char living[TOGETHER];
 };
 
-// The atoms that also bury points of a residue in the model, but are left out of it alone.
-enum class Others { NONE, CHAINS, ONE_CHAIN, GLYCANS, REST };
+// The atoms that also bury points of a residue in the model, but are left out of it alone. Of
+// NONE_OF_CHAIN there are none, and the model may be one chain.
+enum class Others { NONE, NONE_OF_CHAIN, CHAINS, ONE_CHAIN, GLYCANS, REST };
+
+// Whether there are any.
+template <Others OTHERS>
+constexpr bool SPLITS = OTHERS != Others::NONE && OTHERS != Others::NONE_OF_CHAIN;
+
+// The chain that stands for all chains of the model.
+constexpr unsigned ALL_CHAINS = ~0u;
 
 // A warp's inputs for its residue, among them the test points (x of all points, then y, then z) and
 // the probe's radius.
@@ -60,7 +68,8 @@ struct Context {
     int probe;
     // Of Others::GLYCANS the atoms of glycans; those after them count as absent. Of Others::REST
     // the own atoms, which are not of the rest. Of Others::ONE_CHAIN the first is that chain; atoms
-    // of further chains count as absent.
+    // of further chains count as absent. Of Others::NONE_OF_CHAIN it is the only chain that counts
+    // as present, or ALL_CHAINS.
     unsigned begin, end;
 
     // The largest distance of a neighbour.
@@ -89,7 +98,8 @@ __device__ inline unsigned candidates_of(const Context& c, const Box& box, Full 
         const unsigned chain = tag_chain(atom.x);
         return OTHERS == Others::GLYCANS ? atom.y < c.end
             : OTHERS == Others::ONE_CHAIN ? chain == c.chain || chain == c.begin
-                                          : true;
+            : OTHERS == Others::NONE_OF_CHAIN ? c.begin == ALL_CHAINS || chain == c.begin
+                                              : true;
     };
     return gather(c.cells, c.grid, box, c.reach(), CANDIDATES, (uint2*)c.work.half_spaces, load,
                   want, keep, full);
@@ -247,12 +257,20 @@ __device__ inline unsigned living_pass(const Context& c, unsigned block, unsigne
 // Numbers of an atom's points that are open without the other atoms, and in the model.
 struct Open { unsigned alone, model; };
 
+// What is done with the open points of atom `own`, listed in c.work.living and counted from point
+// `block`: nothing. A block of an atom may come twice; then the second time counts.
+struct CountOnly {
+    static constexpr bool LISTS = false;
+
+    __device__ inline void operator()(const Context&, unsigned, unsigned, unsigned) const {}
+};
+
 // Counts the open points of an atom whose candidates are all in the workspace. `points` are the
 // points of the first block, if there is only one. Returns false if the atom has too many
 // neighbours.
-template <bool SPLIT>
+template <bool SPLIT, typename Take>
 __device__ inline bool open_points(const Context& c, Points& points, const Center& center,
-                                   unsigned own, unsigned candidates, Open& open)
+                                   unsigned own, unsigned candidates, Open& open, const Take& take)
 {
     open = {};
     for (unsigned block = 0; block < c.count; block += TOGETHER) {
@@ -262,26 +280,30 @@ __device__ inline bool open_points(const Context& c, Points& points, const Cente
         if (!chain.fit())
             return false;
         unsigned living = near_pass(c, points, block, chain.near);
-        living = living_pass<SPLIT>(c, block, living, HALF_SPACES - chain.far, HALF_SPACES);
+        living = living_pass<SPLIT || Take::LISTS>(c, block, living, HALF_SPACES - chain.far,
+                                                   HALF_SPACES);
         open.alone += living;
         if (SPLIT && living > 0) {
             const Listed other = find<SPLIT>(c, center, own, true, 0, candidates);
             if (!other.fit())
                 return false;
             living = living_pass<true>(c, block, living, 0, other.near);
-            living = living_pass<false>(c, block, living, HALF_SPACES - other.far, HALF_SPACES);
+            living = living_pass<Take::LISTS>(c, block, living, HALF_SPACES - other.far,
+                                              HALF_SPACES);
         }
         open.model += living;
+        take(c, own, block, living);
     }
     return true;
 }
 
 // The same for an atom with any number of neighbours, with several passes over the workspace.
-template <Others OTHERS>
+template <Others OTHERS, typename Take>
 __device__ inline Open open_in_crowd(const Context& c, const Points& points,
-                                     const Center& center, unsigned own, Position position)
+                                     const Center& center, unsigned own, Position position,
+                                     const Take& take)
 {
-    constexpr bool SPLIT = OTHERS != Others::NONE;
+    constexpr bool SPLIT = SPLITS<OTHERS>;
     const Box box(position.x, position.y, position.z);
     Open open{};
     for (unsigned block = 0; block < c.count; block += TOGETHER) {
@@ -303,6 +325,7 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
                 open.alone += living;
         }
         open.model += living;
+        take(c, own, block, living);
     }
     return open;
 }
@@ -311,10 +334,11 @@ __device__ inline Open open_in_crowd(const Context& c, const Points& points,
 enum Kind { ALL, SIDE, POLAR, DELTA };
 
 // The areas of one residue, in units of 1e-6 A^2 per point; each lane of a kind of area gets that
-// area. All threads of the warp call. DELTA is the area that the other atoms bury.
-template <Others OTHERS>
+// area. All threads of the warp call. DELTA is the area that the other atoms bury. `take` gets the
+// open points.
+template <Others OTHERS, typename Take = CountOnly>
 __device__ inline unsigned long long residue_areas(const Context& c, const ResidueSpan& residue,
-                                                   const Atom* atoms)
+                                                   const Atom* atoms, const Take& take = {})
 {
     // The bits that an atom's tag needs for this lane's kind of area.
     const unsigned needed = lane() == SIDE ? TAG_SIDE : lane() == POLAR ? TAG_POLAR : 0;
@@ -347,12 +371,12 @@ __device__ inline unsigned long long residue_areas(const Context& c, const Resid
             const unsigned tag = __shfl_sync(~0u, atom.tag, k);
             Open open;
             const bool is_crowded = candidates > CANDIDATES
-                || !open_points<OTHERS != Others::NONE>(c, points, one, start + k, candidates, open);
+                || !open_points<SPLITS<OTHERS>>(c, points, one, start + k, candidates, open, take);
             if (is_crowded) {
                 const Position own{__shfl_sync(~0u, atom.x, k), __shfl_sync(~0u, atom.y, k),
                                    __shfl_sync(~0u, atom.z, k)};
                 const Center at_home{0.0f, 0.0f, 0.0f, one.radius2, one.inverse};
-                open = open_in_crowd<OTHERS>(c, points, at_home, start + k, own);
+                open = open_in_crowd<OTHERS>(c, points, at_home, start + k, own, take);
             }
             const unsigned milli = tag_radius(tag) + c.probe;
             const unsigned count = lane() == DELTA ? open.alone - open.model : open.model;

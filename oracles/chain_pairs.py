@@ -121,15 +121,15 @@ def buried(xyz, radii, own, others, points):
         if not len(near[1]):
             continue
         alone, both = (
-            open_points(xyz, reach, sphere, atom, atoms)
+            open_points(xyz, reach, sphere, atom, atoms).sum()
             for atoms in (near[0], np.concatenate(near))
         )
-        total += (alone - both) * int(reach[atom]) ** 2
+        total += int(alone - both) * int(reach[atom]) ** 2
     return 4e-6 * np.pi / points * total
 
 
 def open_points(xyz, reach, sphere, atom, near):
-    """The number of an atom's test points that the atoms `near` do not bury."""
+    """Which of an atom's test points the atoms `near` do not bury."""
     delta = xyz[near] - xyz[atom]
     same = (delta == 0).all(axis=1) & (reach[near] == reach[atom])
     # Of atoms of one radius at one place the first shows.
@@ -141,7 +141,7 @@ def open_points(xyz, reach, sphere, atom, near):
     depth = np.broadcast_to(t, (len(sphere), len(t)))
     for axis in (2, 1, 0):
         depth = fused(sphere[:, axis, None], delta[None, :, axis], depth)
-    return int((depth < 0).all(axis=1).sum())
+    return (depth < 0).all(axis=1)
 
 
 def in_pairs(model, area):

@@ -34,7 +34,7 @@ from tables import Run, config_of
 # In the order of the feature set. Of oracles with one column the first is golden.
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
-    "interfaces", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
+    "interfaces", "depths", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)
@@ -62,6 +62,7 @@ def take_settings(settings, config):
         if getattr(settings, option) is None:
             default = DEFAULTS[option]
             setattr(settings, option, type(default)(config.get(key, default)))
+    settings.depth_chains = config.get("residue_depth.chains", "all")
     settings.contacts = {key: config.get(f"contacts.{key}", CONTACTS[key]) for key in CONTACTS}
     for key, value in ASSUMED.items():
         if config.get(key, value) != value:

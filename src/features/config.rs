@@ -104,6 +104,8 @@ features! {
     Iface, iface: interface::Interface;
     /// Protrusion.
     Protrusion, protrusion: protrusion::Protrusion;
+    /// Depths below the surface.
+    ResidueDepth, residue_depth: residue_depth::ResidueDepth;
     /// Contact order.
     ContactOrder, contact_order: contact_order::ContactOrder;
     /// Eigenvector centrality.
@@ -174,6 +176,11 @@ impl FeatureConfig {
     /// The features asked for, in the order of their columns.
     fn chosen(&self) -> impl Iterator<Item = &dyn Feature> {
         self.chosen_names().map(|name| self.feature(name))
+    }
+
+    /// Whether a feature was asked for, and its settings give it something to compute.
+    pub(super) fn computes(&self, name: FeatureName) -> bool {
+        self.features.contains(&name) && !self.feature(name).columns().is_empty()
     }
 
     /// A feature's description.

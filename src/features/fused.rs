@@ -28,14 +28,17 @@ const RESIDUES_MAX: u32 = 16;
 /// The kernels that compare each atom with all atoms around it, and take longest. On a single
 /// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
 /// others.
-const LONG_KERNELS: [&str; 10] = [
+const LONG_KERNELS: [&str; 13] = [
     "contact_order",
+    "exposed_points",
     "glycan_sasa_delta",
     "interface_areas",
+    "join_surface",
     "ligand_areas",
     "nearest_chain",
     "protrusion",
     "protrusion_own_chain",
+    "residue_depth",
     "sasa",
     "sasa_delta",
     "sasa_own_chain",
@@ -92,7 +95,7 @@ fn step_kernels() -> &'static [Kernel] {
 }
 
 /// The largest number of values that the fused kernel takes, and the longest program.
-const VALUES_MAX: usize = 160;
+const VALUES_MAX: usize = 184;
 const PROGRAM_BYTES_MAX: usize = 2048;
 /// Shared memory of a warp: what the kernels of solvent-accessible areas need.
 const WARP_BYTES: u32 = 6656;
@@ -367,7 +370,7 @@ mod tests {
         let program = Program::of(launches.map(|args| (&kernel, args)));
         let hopper = device(Some((9, 0)));
         let error = Fusion::On.applies(&program, 16, &hopper).unwrap_err();
-        assert!(error.to_string().contains("200 values of 160"), "{error}");
+        assert!(error.to_string().contains("200 values of 184"), "{error}");
         assert!(!Fusion::Auto.applies(&program, 16, &hopper).unwrap());
     }
 

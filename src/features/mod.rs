@@ -37,6 +37,7 @@ mod protrusion;
 mod radius_of_gyration;
 mod reals;
 mod recorder;
+mod residue_depth;
 mod results;
 mod rsa;
 mod sasa;
@@ -72,6 +73,7 @@ pub use inputs::{B_CA, PLDDT};
 pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
+pub use residue_depth::DepthChains;
 pub use table::{Column, FeatureTable};
 #[cfg(all(test, feature = "cli"))]
 pub(crate) use table::{SharedColumns, Values};
@@ -180,7 +182,11 @@ impl Workload for Features {
 
     fn extent(&self, item: &Input) -> Result<Extent> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        pack::extent(structure)
+        let extent = pack::extent(structure)?;
+        Ok(match self.config.computes(FeatureName::ResidueDepth) {
+            true => residue_depth::with_point_room(extent, structure),
+            false => extent,
+        })
     }
 
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<FeatureBuffers> {

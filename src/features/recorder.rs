@@ -12,6 +12,7 @@ use super::layout::{
 };
 use super::pairs::PairTable;
 use super::reals::Reals;
+use super::residue_depth::PointTotals;
 use super::results::{ResultBuffer, ResultColumn};
 use super::table::{SharedColumns, SizedRows};
 use crate::error::Result;
@@ -29,6 +30,7 @@ pub struct FeatureBuffers {
     pub(super) results: Vec<(TableName, ResultColumn)>,
     pub(super) pairs: Vec<PairTable>,
     pub(super) interfaces: Option<InterfaceBuffers>,
+    pub(super) depth_points: Option<PointTotals>,
 }
 
 impl FeatureBuffers {
@@ -63,8 +65,8 @@ impl FeatureBuffers {
         (shared, rows)
     }
 
-    /// The extent that a structure needs for the rows of tables whose length follows from the data,
-    /// if it is larger than its own.
+    /// The extent that a structure needs for what has a number that follows from the data, if it is
+    /// larger than its own.
     pub(super) fn outgrown(
         &self,
         views: &ReadViews<'_>,
@@ -75,7 +77,9 @@ impl FeatureBuffers {
         let pairs = pairs.filter_map(|pairs| pairs.outgrown(views, at, extent));
         let interfaces = self.interfaces.as_ref();
         let interfaces = interfaces.and_then(|buffers| buffers.outgrown(views, at, extent));
-        pairs.chain(interfaces).reduce(Extent::max)
+        let points = self.depth_points.as_ref();
+        let points = points.and_then(|totals| totals.outgrown(views, at, extent));
+        pairs.chain(interfaces).chain(points).reduce(Extent::max)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use std::any::TypeId;
 
 /// The largest number of buffers in a recording.
-pub const BUFFERS_MAX: usize = 160;
+pub const BUFFERS_MAX: usize = 192;
 
 /// Number of header elements before the uniforms: the batch's total along axis `a` at index `a`,
 /// the number of items at [`HEADER_ITEMS`], zeros elsewhere.

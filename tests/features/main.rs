@@ -22,6 +22,7 @@ mod interfaces;
 mod ligands;
 mod properties;
 mod reals;
+mod residue_depth;
 mod sasa;
 mod settings;
 mod side_chains;

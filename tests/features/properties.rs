@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
-    Column, ColumnDecl, ColumnKind, FeatureConfig, FeatureTable, Features, NULL_COUNT, TableName,
+    Column, ColumnDecl, ColumnKind, DepthChains, FeatureConfig, FeatureTable, Features, NULL_COUNT,
+    TableName,
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{Channel, MISSING, Structure};
@@ -25,6 +26,7 @@ fn config() -> FeatureConfig {
     config.smooth.channels.push("numbers".to_owned());
     config.smooth.weighted = true;
     config.interfaces.keep = true;
+    config.residue_depth.chains = DepthChains::All;
     config
 }
 

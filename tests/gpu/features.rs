@@ -5,6 +5,7 @@
 
 mod contacts;
 mod interfaces;
+mod residue_depth;
 
 use crate::gpu::{self, device as gpu};
 use crate::made_up::{structure, with_ligands};
@@ -67,6 +68,7 @@ fn features() -> FeatureConfig {
     let mut features = FeatureConfig::default();
     features.cluster.select = ["A", "L", "V"].map(String::from).to_vec();
     (features.ligands.keep, features.hydrogen_bonds.keep) = (true, true);
+    features.residue_depth = residue_depth::OF_MODEL;
     features
 }
 
@@ -240,8 +242,7 @@ fn a_small_batch_agrees() {
     let Some(gpu) = gpu() else { return };
     let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
-    let configs = contacts::configs().into_iter();
-    for features in configs.chain(interfaces::configs()) {
+    for features in contacts::configs().into_iter().chain(interfaces::configs()) {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
     }
 }

@@ -1,7 +1,8 @@
 //! A configuration in which every feature computes something.
 
 use tapeloop::features::{
-    Cluster, ContactPoint, Contacts, FeatureConfig, HydrogenBonds, Interfaces, Ligands,
+    Cluster, ContactPoint, Contacts, DepthChains, FeatureConfig, HydrogenBonds, Interfaces,
+    Ligands, ResidueDepth,
 };
 
 /// All features, those included that compute nothing by default.
@@ -20,6 +21,9 @@ pub(crate) fn every_feature() -> FeatureConfig {
         ligands: Ligands {
             keep: true,
             ..Ligands::default()
+        },
+        residue_depth: ResidueDepth {
+            chains: DepthChains::All,
         },
         ..FeatureConfig::default()
     }

@@ -1,6 +1,7 @@
 //! Solvent-accessible surface areas.
 
 mod bound;
+mod exposed;
 mod interfaces;
 mod neighbours;
 mod others;
@@ -19,6 +20,7 @@ use super::results::Results;
 use super::summary;
 use crate::error::{Error, Result};
 pub(super) use bound::{bound_areas, glycan_deltas, ligand_areas};
+pub(super) use exposed::exposed_bits;
 use fearless_simd::dispatch;
 pub(super) use interfaces::{PartnerBuffers, partner_areas};
 use neighbours::Neighbours;

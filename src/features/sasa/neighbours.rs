@@ -1,6 +1,6 @@
 //! The neighbours of an atom as half spaces, and the test points that they do not bury.
 
-use super::super::cpu::simd::{LANES_MAX, first_lanes, load, vectors};
+use super::super::cpu::simd::{LANES_MAX, first_lanes, lanes_of, load, vectors};
 use super::super::grid::Grid;
 use super::super::kernels::Cells;
 use super::super::layout::{Atom, AtomTag};
@@ -167,6 +167,8 @@ pub(super) struct Neighbours {
     other: Packed<1>,
     /// Test points that the near half spaces do not bury.
     living: Packed<3>,
+    /// A bit for each test point, set for those in `living`, if they were asked for.
+    marks: Vec<u32>,
 }
 
 impl Neighbours {
@@ -179,6 +181,7 @@ impl Neighbours {
             far: Packed::new(),
             other: Packed::new(),
             living: Packed::new(),
+            marks: Vec::new(),
         }
     }
 
@@ -242,8 +245,41 @@ impl Neighbours {
         others: O,
     ) -> [u64; 2] {
         self.find(simd, own, atom, sphere, others);
-        self.near_pass(simd, sphere);
+        self.near_pass::<S, false>(simd, sphere);
         self.far_pass::<S, O>(simd)
+    }
+
+    /// Sets a bit of `bits` for each open point of an atom, and clears those of all others. There
+    /// are no other atoms: `others` may only say which are present.
+    #[inline(always)]
+    pub(super) fn mark_open<S: Simd, O: Others>(
+        &mut self,
+        simd: S,
+        own: usize,
+        atom: &Atom,
+        sphere: &Sphere,
+        others: O,
+        bits: &mut [u32],
+    ) {
+        const { assert!(!O::ANY) };
+        self.marks.clear();
+        self.marks.resize(bits.len(), 0);
+        self.find(simd, own, atom, sphere, others);
+        self.near_pass::<S, true>(simd, sphere);
+        bits.copy_from_slice(&self.marks);
+        // The marked points are those of `living`, in their order.
+        let words = self.marks.iter().enumerate();
+        let mut marked =
+            words.flat_map(|(word, &marks)| lanes_of(u64::from(marks)).map(move |bit| (word, bit)));
+        for (at, lanes) in vectors(simd, 0..self.living.len) {
+            let axis = |axis: usize| self.living.load(simd, axis, at).bitcast();
+            let point = [axis(X), axis(Y), axis(Z)];
+            let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
+            let open = open.to_bitmask();
+            for (lane, (word, bit)) in marked.by_ref().take(lanes).enumerate() {
+                bits[word] &= !(u32::from(open >> lane & 1 == 0) << bit);
+            }
+        }
     }
 
     /// Computes the half spaces of an atom, and lists those that can bury points.
@@ -298,9 +334,9 @@ impl Neighbours {
         [self.near.len, self.far.len, self.other.len] = counts;
     }
 
-    /// Tests all points against the near half spaces, and keeps the open ones.
+    /// Tests all points against the near half spaces, and keeps the open ones; marks them if MARK.
     #[inline(always)]
-    fn near_pass<S: Simd>(&mut self, simd: S, sphere: &Sphere) {
+    fn near_pass<S: Simd, const MARK: bool>(&mut self, simd: S, sphere: &Sphere) {
         let lanes = S::f32s::LEN;
         let near = self.near.get();
         let mut living = self.living.end(0, sphere.count);
@@ -322,6 +358,10 @@ impl Neighbours {
             for (index, (open, point)) in open.into_iter().zip(points).enumerate() {
                 let wanted = sphere.count.saturating_sub(at + index * lanes).min(lanes);
                 let is_open = open.simd_lt(0) & first_lanes(simd, wanted);
+                if MARK && wanted > 0 {
+                    let first = at + index * lanes;
+                    self.marks[first / 32] |= (is_open.to_bitmask() as u32) << (first % 32);
+                }
                 let [x, y, z] = point;
                 living.push::<S>([x.bitcast(), y.bitcast(), z.bitcast()], is_open);
             }

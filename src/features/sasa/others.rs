@@ -32,6 +32,30 @@ impl Others for NoOthers {
     }
 }
 
+/// No atoms, of a model that may be one chain: of the atoms only those of `chain` are present, or
+/// all of them.
+#[derive(Clone, Copy)]
+pub(super) struct NoneOfChain {
+    pub(super) chain: Option<u32>,
+}
+
+impl Others for NoneOfChain {
+    const ANY: bool = false;
+
+    #[inline(always)]
+    fn is_other<S: Simd>(self, own: AtomTag, tags: S::u32s, sources: S::u32s) -> S::mask32s {
+        NoOthers.is_other::<S>(own, tags, sources)
+    }
+
+    #[inline(always)]
+    fn present<S: Simd>(self, near: S::mask32s, tags: S::u32s, _: S::u32s) -> S::mask32s {
+        match self.chain {
+            Some(chain) => near & (tags >> AtomTag::CHAIN_SHIFT).simd_eq(chain),
+            None => near,
+        }
+    }
+}
+
 /// The atoms of other chains.
 #[derive(Clone, Copy)]
 pub(super) struct OtherChains;

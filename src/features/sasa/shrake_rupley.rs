@@ -18,7 +18,7 @@ use fearless_simd::prelude::*;
 
 /// The longest edge of the box around a group of atoms, in 0.001 A. The neighbours of a group are
 /// searched together.
-const GROUP_EDGE: i32 = 6_000;
+pub(super) const GROUP_EDGE: i32 = 6_000;
 
 /// The kernels' inputs. Buffers may be longer than the batch.
 pub(super) struct Inputs<'a> {

@@ -1,0 +1,265 @@
+//! Residue depth: how far atoms are from the outer surface.
+//!
+//! The exposed points of [`sasa`](super::sasa) are listed in a buffer of data-dependent length. Points
+//! that are near each other are joined to connected components, and so are atoms whose spheres
+//! overlap, which are bodies. The component that has the end of a body along x is its outer surface;
+//! the others bound its cavities.
+
+mod nearest;
+mod points;
+mod surface;
+
+use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
+use super::feature::{About, Feature, Setting, unknown};
+use super::kernels::{
+    PointBuffers, exposed_list, exposed_spans, join_surface, outer_surface, residue_depth,
+    surface_ends,
+};
+use super::layout::{ATOMS, PAIR_ROOM, RADIUS_MAX, RESIDUES, STRUCTURES};
+use super::recorder::FeatureRecorder;
+use super::sasa::{Sasa, exposed_bits};
+use crate::error::Result;
+use crate::structure::Structure;
+use crate::workload::Extent;
+pub(super) use points::PointTotals;
+
+/// Settings of residue depth. The test points and the probe are those of [`Sasa`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResidueDepth {
+    /// Whose surface depths are measured from.
+    pub chains: DepthChains,
+}
+
+/// The chains whose surface depths are measured from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DepthChains {
+    /// None: there are no depths.
+    #[default]
+    None,
+    /// All chains of the model.
+    All,
+    /// The atom's own chain, as if it were alone.
+    Own,
+}
+
+/// By the names that a config gives them.
+const CHAINS: &[&str] = &["none", "all", "own"];
+
+/// The largest distance of points that are joined, in 0.001 A. With the largest probe the search for
+/// neighbours reaches no farther.
+const APART_MAX: f64 = 10_000.0;
+
+/// Test points do not rotate. Near pockets whose necks are as narrow as the points are apart, depths
+/// change by more.
+const DEPTH_ROTATION: Tolerance = Tolerance::absolute(0.3).but_for(50);
+
+impl Feature for ResidueDepth {
+    fn about(&self) -> About {
+        About {
+            summary: "How deep the residue lies below the outer surface; only where \
+                      residue_depth.chains is chosen.",
+            formula: "depth of an atom = its distance from the nearest exposed point of the outer \
+                      surface - probe, which is the atom's radius if it has such a point itself; \
+                      exposed points: those of sasa that no other atom buries; two are joined where \
+                      they are closer than 1.5 (1.9 A + probe) sqrt(4 pi / N), at most 10 A, and, if \
+                      of two atoms, neither is below the other's tangent plane; atoms are joined to \
+                      bodies where their spheres R overlap; a body's outer surface is the component \
+                      of points that has its largest x, and the others bound cavities, which do not \
+                      count",
+            source: "Chakravarty and Varadarajan 1999, Structure 7:723; columns as Biopython's \
+                     ResidueDepth, Hamelryck and Manderick 2003, Bioinformatics 19:2308, from the \
+                     accessible surface less the probe instead of MSMS",
+            needs: &["sasa"],
+        }
+    }
+
+    fn settings(&self) -> Vec<(&'static str, Setting)> {
+        let chains = Setting::Choice(CHAINS[self.chains as usize], CHAINS);
+        vec![("residue_depth.chains", chains)]
+    }
+
+    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
+        self.chains = match (key, value) {
+            ("residue_depth.chains", Setting::Choice("none", _)) => DepthChains::None,
+            ("residue_depth.chains", Setting::Choice("all", _)) => DepthChains::All,
+            ("residue_depth.chains", Setting::Choice("own", _)) => DepthChains::Own,
+            _ => return Err(unknown(key)),
+        };
+        Ok(())
+    }
+
+    fn columns(&self) -> Vec<ColumnDecl> {
+        let surface = match self.chains {
+            DepthChains::None => return Vec::new(),
+            DepthChains::All => "the model's outer surface",
+            DepthChains::Own => "the outer surface of its chain alone",
+        };
+        let column = |name: &str, what: &str| {
+            let about = format!("{what} below {surface}.");
+            ColumnDecl::residue(name, ColumnKind::Real, "A", about)
+                .reference(Tolerance::relative(1e-4))
+                .rotation(DEPTH_ROTATION)
+        };
+        vec![
+            column("residue_depth", "Mean depth of the residue's heavy atoms"),
+            column("ca_depth", "Depth of the C-alpha"),
+        ]
+    }
+
+    fn record(&self, r: &mut FeatureRecorder<'_>) {
+        if self.chains == DepthChains::None {
+            return;
+        }
+        let settings: &Sasa = r.settings();
+        let (count, probe) = (settings.points, settings.probe.milli_angstrom());
+        let own_chain = u32::from(self.chains == DepthChains::Own);
+        let exposed = exposed_bits(r, own_chain != 0);
+        let (words, first) = (exposed.words as u32, exposed.points as u32);
+        let (header, structures, chains) = (r.header(), r.structures(), r.chains());
+        let (atoms, cells) = (r.atoms(), r.atom_cells());
+
+        let per_unit = points_per_unit(count, probe);
+        let rooms = r.pair_rooms("depth_rooms", per_unit);
+        let starts = r.device("depth_point_starts", ATOMS, 1);
+        let counts = r.device("depth_point_counts", ATOMS, 1);
+        let totals = r.results(TableName::Structures, "depth_point_totals", 1);
+        let args = exposed_spans::Args {
+            header,
+            structures,
+            atoms,
+            bits: exposed.bits,
+            rooms,
+            starts,
+            counts,
+            totals: totals.buffer,
+            words,
+        };
+        r.launch_blocks(STRUCTURES, args);
+
+        let [x, y, z] =
+            ["x", "y", "z"].map(|axis| r.device(&format!("depth_{axis}"), PAIR_ROOM, per_unit));
+        let parents = r.device("depth_parents", PAIR_ROOM, per_unit);
+        let bodies = r.device("depth_bodies", ATOMS, 1);
+        let args = exposed_list::Args {
+            header,
+            structures,
+            atoms,
+            bits: exposed.bits,
+            starts,
+            counts,
+            x,
+            y,
+            z,
+            parents,
+            bodies,
+            words,
+            first,
+            points: count,
+            probe,
+        };
+        r.launch_warps(ATOMS, args);
+
+        let points = PointBuffers {
+            start: starts,
+            count: counts,
+            x,
+            y,
+            z,
+        };
+        let radius_max = RADIUS_MAX + probe;
+        let args = join_surface::Args {
+            header,
+            structures,
+            chains,
+            atoms,
+            cells,
+            points,
+            parents,
+            bodies,
+            probe,
+            radius_max,
+            apart: apart(count, radius_max),
+            own_chain,
+        };
+        r.launch_warps(ATOMS, args);
+        let ends = r.zeros("depth_ends", ATOMS, 2);
+        let args = surface_ends::Args {
+            header,
+            structures,
+            chains,
+            atoms,
+            points,
+            bodies,
+            ends,
+        };
+        r.launch_warps(ATOMS, args);
+        let args = outer_surface::Args {
+            header,
+            structures,
+            atoms,
+            starts,
+            counts,
+            x,
+            parents,
+            bodies,
+            ends,
+        };
+        r.launch_warps(ATOMS, args);
+
+        let depths = r.results::<f32>(TableName::Residues, "depths", 2);
+        let args = residue_depth::Args {
+            header,
+            structures,
+            residues: r.residues(),
+            atoms,
+            ca: r.ca(),
+            cells,
+            points,
+            depths: depths.buffer,
+            probe,
+            radius_max,
+            reach: 2 * radius_max + FIRST_REACH,
+            own_chain,
+        };
+        r.launch_warps(RESIDUES, args);
+        (0..2).for_each(|at| r.column(depths, at));
+        r.buffers.depth_points = Some(PointTotals {
+            totals: totals.buffer,
+            per_unit,
+        });
+    }
+}
+
+/// The first search for the nearest point looks among atoms so much farther than two spheres reach, in
+/// 0.001 A. The results do not depend on it.
+const FIRST_REACH: u32 = 1_000;
+
+/// Residues of a structure that take half a unit of room more: small structures expose more.
+const SMALL: u32 = 64;
+/// Atoms that take a unit of room, of those that belong to no residue.
+const ATOMS_PER_UNIT: u32 = 8;
+
+/// The extent of a structure with room for its exposed points: a unit for each residue, and more.
+pub(super) fn with_point_room(extent: Extent, structure: &Structure) -> Extent {
+    let loose: u32 = structure.loose.iter().map(|span| span.atom_count).sum();
+    let more = extent[RESIDUES].min(SMALL).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
+    extent.with(PAIR_ROOM, extent[RESIDUES] + more)
+}
+
+/// Exposed points that a structure has room for, for each unit of the axis of room. With the usual
+/// probe that is for 135 A^2; proteins expose 40 to 100 a residue. A small probe gets between the
+/// atoms, and exposes a third of them.
+fn points_per_unit(count: u32, probe: u32) -> usize {
+    let count = count as usize;
+    match probe {
+        1_000.. => count,
+        _ => 3 * count,
+    }
+}
+
+/// The distance below which points are joined, in 0.001 A. A point of the sphere of the largest radius
+/// is within 0.75 sqrt(4 pi / N) radii of a test point, and two patches that meet are so near to both.
+fn apart(count: u32, radius_max: u32) -> u32 {
+    let spacing = (4.0 * std::f64::consts::PI / f64::from(count)).sqrt();
+    (1.5 * spacing * f64::from(radius_max)).min(APART_MAX) as u32
+}

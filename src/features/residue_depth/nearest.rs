@@ -1,0 +1,158 @@
+//! The nearest point of the outer surface.
+
+use super::super::cpu::simd::{self, first_lanes, lanes_of, vectors, vectors_of};
+use super::super::cpu::split::for_each_row;
+use super::super::kernels::{Cells, Points, Twin, residue_depth};
+use super::super::layout::{Atom, AtomTag, REACH, RESIDUES, StructureSpan};
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+
+/// For each residue the mean depth of its atoms, and that of its C-alpha.
+impl Twin for residue_depth::Views<'_> {
+    fn run(self) {
+        let count = self.header[RESIDUES] as usize;
+        let depths: &mut [[f32; 2]] = bytemuck::cast_slice_mut(self.depths);
+        for_each_row(&mut depths[..count], 1, |rows, depths| {
+            dispatch!(simd::level(), simd => {
+                for (own, depths) in rows.zip(depths) {
+                    let residue = &self.residues[own];
+                    let nearest = NearestPoint {
+                        cells: self.cells,
+                        points: self.points,
+                        structure: &self.structures[residue.structure as usize],
+                        atoms: self.atoms,
+                        probe: self.probe,
+                        radius_max: self.radius_max,
+                        own_chain: self.own_chain != 0,
+                    };
+                    let alpha = &self.ca[own];
+                    let (mut sum, mut of_alpha) = (0.0, f32::NAN);
+                    for source in residue.atoms() {
+                        let atom = &self.atoms[source];
+                        // The own points are at the radius, and no others are nearer.
+                        let distance = match self.points.count[source] {
+                            0 => f64::from(nearest.squared_from(simd, atom, self.reach)).sqrt(),
+                            _ => f64::from(atom.tag.radius_milli() + self.probe),
+                        };
+                        let depth = (distance - f64::from(self.probe)) * 0.001;
+                        sum += depth;
+                        if alpha.is_present() && alpha.position == atom.position {
+                            of_alpha = depth as f32;
+                        }
+                    }
+                    let mean = sum / f64::from(residue.atom_count);
+                    // Infinite where there is no surface.
+                    let is_finite = residue.atom_count > 0 && mean < 1e30;
+                    *depths = match is_finite {
+                        true => [mean as f32, of_alpha],
+                        false => [f32::NAN; 2],
+                    };
+                }
+            });
+        });
+    }
+}
+
+/// The search for the nearest point, as in `kernels/residue_depth.cu`.
+struct NearestPoint<'a> {
+    cells: Cells<'a>,
+    points: Points<'a>,
+    structure: &'a StructureSpan,
+    atoms: &'a [Atom],
+    probe: u32,
+    radius_max: u32,
+    own_chain: bool,
+}
+
+impl NearestPoint<'_> {
+    /// The squared distance of an atom from the nearest point in 0.001 A; infinite if there is none.
+    /// It looks among the points of atoms within `reach` first.
+    #[inline(always)]
+    fn squared_from<S: Simd>(&self, simd: S, atom: &Atom, mut reach: u32) -> f32 {
+        let mut least = f32::INFINITY;
+        loop {
+            let point = atom.position;
+            let grid = &self.structure.atom_grid;
+            let runs = self.cells.runs(grid, point.into(), reach as i32);
+            for (at, lanes) in vectors_of(simd, runs) {
+                let [dx, dy, dz] = self.cells.differences(simd, at, lanes, point);
+                let d2 = dx * dx + dy * dy + dz * dz;
+                let farthest = self.farthest(least, self.radius_max);
+                let near = d2.simd_lt(farthest * farthest) & first_lanes(simd, lanes);
+                for lane in lanes_of(near.to_bitmask()) {
+                    let source = self.cells.source[at + lane] as usize;
+                    let to = [dx[lane], dy[lane], dz[lane]];
+                    let tags = [atom.tag, self.cells.tag[at + lane]];
+                    self.take(simd, tags, source, to, d2[lane], &mut least);
+                }
+            }
+            // Points that are nearer are of atoms within this.
+            let needed = self.farthest(least, self.radius_max);
+            if needed <= reach as f32 {
+                return least;
+            }
+            if reach == REACH {
+                break;
+            }
+            reach = match needed < REACH as f32 {
+                true => needed as u32 + 1,
+                false => (2 * reach).min(REACH),
+            };
+        }
+        // The points are farther than any search in cells: all atoms come.
+        let from = atom.position;
+        for source in self.structure.atoms() {
+            let other = &self.atoms[source];
+            if other.is_present() {
+                let [x, y, z] = [
+                    (other.position.x - from.x) as f32,
+                    (other.position.y - from.y) as f32,
+                    (other.position.z - from.z) as f32,
+                ];
+                let d2 = x * x + y * y + z * z;
+                let tags = [atom.tag, other.tag];
+                self.take(simd, tags, source, [x, y, z], d2, &mut least);
+            }
+        }
+        least
+    }
+
+    /// Atoms at this distance or farther have no point nearer than `least`, the square of a distance,
+    /// and one more than the rounding errors.
+    fn farthest(&self, least: f32, radius: u32) -> f32 {
+        least.sqrt() + radius as f32 + 1.0
+    }
+
+    /// Takes the points of an atom: the tags of both atoms, where it is relative to the first, and the
+    /// square of that.
+    #[inline(always)]
+    fn take<S: Simd>(
+        &self,
+        simd: S,
+        [own, tag]: [AtomTag; 2],
+        source: usize,
+        to: [f32; 3],
+        d2: f32,
+        least: &mut f32,
+    ) {
+        let points = self.points.of(source);
+        let farthest = self.farthest(*least, tag.radius_milli() + self.probe);
+        if points.is_empty()
+            || (self.own_chain && own.chain() != tag.chain())
+            || d2 >= farthest * farthest
+        {
+            return;
+        }
+        let mut nearest = S::f32s::splat(simd, f32::INFINITY);
+        for (at, lanes) in vectors(simd, points) {
+            let [x, y, z] = self.points.load(simd, at, lanes);
+            let (x, y, z) = (x + to[0], y + to[1], z + to[2]);
+            let squares = x * x + y * y + z * z;
+            let own = first_lanes(simd, lanes);
+            nearest = nearest.min(own.select(squares, S::f32s::splat(simd, f32::INFINITY)));
+        }
+        for lane in 0..S::f32s::LEN {
+            *least = least.min(nearest[lane]);
+        }
+    }
+}

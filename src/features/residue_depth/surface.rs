@@ -1,0 +1,286 @@
+//! The outer surface: connected components of exposed points.
+
+use super::super::cpu::simd;
+use super::super::cpu::simd::{first_lanes, lanes_of, load, vectors, vectors_of};
+use super::super::cpu::split::parts;
+use super::super::kernels::{Cells, Points, Twin, join_surface, outer_surface, surface_ends};
+use super::super::layout::{Atom, StructureSpan};
+use super::points::points_of;
+use fearless_simd::dispatch;
+use fearless_simd::prelude::*;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// The x of a point that is not of the outer surface. It is farther than any other.
+const NOT_OUTER: f32 = 1e15;
+
+/// Trees of the points or the atoms of one structure, whose first is node `start` of the batch.
+struct Forest<'a> {
+    parents: &'a mut [u32],
+    start: usize,
+}
+
+impl Forest<'_> {
+    /// The root of a node's tree; the nodes on the way skip their parents.
+    fn root(&mut self, node: usize) -> usize {
+        let mut node = node - self.start;
+        loop {
+            let parent = self.parents[node] as usize - self.start;
+            if parent == node {
+                return node + self.start;
+            }
+            self.parents[node] = self.parents[parent];
+            node = parent;
+        }
+    }
+
+    /// Joins the trees of two nodes. The root is the first node of both.
+    fn join(&mut self, a: usize, b: usize) {
+        if self.parents[a - self.start] == self.parents[b - self.start] {
+            return;
+        }
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b) - self.start] = a.min(b) as u32;
+    }
+}
+
+/// Joins the trees of points that are near each other, and those of atoms whose spheres overlap.
+impl Twin for join_surface::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let points = structures
+            .iter()
+            .map(|structure| points_of(structure, self.points.start, self.points.count));
+        let points: Vec<_> = points.collect();
+        let search = Search {
+            atoms: self.atoms,
+            cells: self.cells,
+            points: self.points,
+            probe: self.probe,
+            radius_max: self.radius_max,
+            apart: self.apart,
+            own_chain: self.own_chain != 0,
+        };
+        let bodies = parts(self.bodies, structures.iter().map(StructureSpan::atoms));
+        let parents = parts(self.parents, points.iter().cloned());
+        let work = structures.par_iter().zip(&points).zip(bodies).zip(parents);
+        work.for_each(|(((structure, points), bodies), parents)| {
+            let mut bodies = Forest {
+                parents: bodies,
+                start: structure.atom_start as usize,
+            };
+            let mut surface = Forest {
+                parents,
+                start: points.start,
+            };
+            dispatch!(simd::level(), simd => {
+                for own in structure.atoms() {
+                    search.join(simd, structure, own, &mut bodies, &mut surface);
+                }
+            });
+        });
+    }
+}
+
+/// The search for atoms whose spheres overlap, and for their points that are near.
+struct Search<'a> {
+    atoms: &'a [Atom],
+    cells: Cells<'a>,
+    points: Points<'a>,
+    probe: u32,
+    radius_max: u32,
+    /// Points that are closer are joined.
+    apart: u32,
+    own_chain: bool,
+}
+
+impl Search<'_> {
+    /// Joins an atom and its points with those of earlier atoms, and its points with each other.
+    #[inline(always)]
+    fn join<S: Simd>(
+        &self,
+        simd: S,
+        structure: &StructureSpan,
+        own: usize,
+        bodies: &mut Forest<'_>,
+        surface: &mut Forest<'_>,
+    ) {
+        let Atom { position, tag } = self.atoms[own];
+        if !tag.is_atom() {
+            return;
+        }
+        let mine = self.points.of(own);
+        for point in mine.clone() {
+            self.join_near::<S, true>(simd, point, [0.0; 3], mine.start..point, surface);
+        }
+
+        let radius = tag.radius_milli() + self.probe;
+        let reach = radius + self.radius_max + self.apart;
+        let runs = self
+            .cells
+            .runs(&structure.atom_grid, position.into(), reach as i32);
+        let sources: &[i32] = bytemuck::cast_slice(self.cells.source);
+        for (at, lanes) in vectors_of(simd, runs) {
+            let [dx, dy, dz] = self.cells.differences(simd, at, lanes, position);
+            let d2 = dx * dx + dy * dy + dz * dz;
+            let earlier = load(simd, sources, at, lanes).simd_lt(own as i32);
+            let mut wanted =
+                d2.simd_lt((reach as f32) * (reach as f32)) & earlier & first_lanes(simd, lanes);
+            if self.own_chain {
+                wanted &= simd::of_chain(simd, self.cells.tag, at, lanes, tag);
+            }
+            for lane in lanes_of(wanted.to_bitmask()) {
+                let (other, d2) = (self.cells.source[at + lane] as usize, d2[lane]);
+                let others = self.cells.tag[at + lane].radius_milli() + self.probe;
+                let both = (radius + others) as f32;
+                if d2 < both * both {
+                    bodies.join(own, other);
+                }
+                let near = (radius + others + self.apart) as f32;
+                let theirs = self.points.of(other);
+                if mine.is_empty() || theirs.is_empty() || d2 >= near * near {
+                    continue;
+                }
+                let to = [dx[lane], dy[lane], dz[lane]];
+                let near = (others + self.apart) as f32;
+                self.join_points(simd, mine.clone(), theirs, to, near, surface);
+            }
+        }
+    }
+
+    /// Joins the points of an atom with those of another at `to` from it, if they are within `near`
+    /// of that one.
+    #[inline(always)]
+    fn join_points<S: Simd>(
+        &self,
+        simd: S,
+        mine: Range<usize>,
+        theirs: Range<usize>,
+        to: [f32; 3],
+        near: f32,
+        surface: &mut Forest<'_>,
+    ) {
+        for (at, lanes) in vectors(simd, mine) {
+            let [x, y, z] = self.points.load(simd, at, lanes);
+            let (x, y, z) = (x - to[0], y - to[1], z - to[2]);
+            let is_near = (x * x + y * y + z * z).simd_lt(near * near) & first_lanes(simd, lanes);
+            for lane in lanes_of(is_near.to_bitmask()) {
+                self.join_near::<S, false>(simd, at + lane, to, theirs.clone(), surface);
+            }
+        }
+    }
+
+    /// Joins a point with those of `others` that are near it. Their atom is at `to` from the point's;
+    /// or it is the same if ONE_ATOM. Points of two atoms are joined only if the line from one to the
+    /// other leaves both spheres at once: on the two sides of a thin wall it does not.
+    #[inline(always)]
+    fn join_near<S: Simd, const ONE_ATOM: bool>(
+        &self,
+        simd: S,
+        point: usize,
+        to: [f32; 3],
+        others: Range<usize>,
+        surface: &mut Forest<'_>,
+    ) {
+        let apart = self.apart as f32;
+        let from = [self.points.x, self.points.y, self.points.z].map(|axis| axis[point]);
+        for (at, lanes) in vectors(simd, others) {
+            let [to_x, to_y, to_z] = self.points.load(simd, at, lanes);
+            let x = to_x - (from[0] - to[0]);
+            let y = to_y - (from[1] - to[1]);
+            let z = to_z - (from[2] - to[2]);
+            let mut wanted =
+                (x * x + y * y + z * z).simd_lt(apart * apart) & first_lanes(simd, lanes);
+            if !ONE_ATOM {
+                let from_first = x * from[0] + y * from[1] + z * from[2];
+                let from_second = x * to_x + y * to_y + z * to_z;
+                wanted &= from_first.simd_ge(0.0) & from_second.simd_le(0.0);
+            }
+            for lane in lanes_of(wanted.to_bitmask()) {
+                surface.join(point, at + lane);
+            }
+        }
+    }
+}
+
+/// Finds the point of each body with the largest x, and of those the first.
+impl Twin for surface_ends::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let bodies = parts(self.bodies, structures.iter().map(StructureSpan::atoms));
+        let ends: &mut [[u32; 2]] = bytemuck::cast_slice_mut(self.ends);
+        let ends = parts(ends, structures.iter().map(StructureSpan::atoms));
+        let work = structures.par_iter().zip(bodies).zip(ends);
+        work.for_each(|((structure, bodies), ends)| {
+            let start = structure.atom_start as usize;
+            let mut bodies = Forest {
+                parents: bodies,
+                start,
+            };
+            for own in structure.atoms() {
+                let points = self.points.of(own);
+                if !self.atoms[own].is_present() || points.is_empty() {
+                    continue;
+                }
+                let x = self.atoms[own].position.x - structure.atom_grid.origin[0];
+                // No point is so far from its atom.
+                let corner = x + (1 << 16);
+                let key = |at: usize| [!(at as u32), (corner + self.points.x[at] as i32) as u32];
+                let end = &mut ends[bodies.root(own) - start];
+                for key in points.map(key) {
+                    if (key[1], key[0]) > (end[1], end[0]) {
+                        *end = key;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Marks the points that are not of the outer surface of their body.
+impl Twin for outer_surface::Views<'_> {
+    fn run(self) {
+        let structures = StructureSpan::live(self.header, self.structures);
+        let atoms = || structures.iter().map(StructureSpan::atoms);
+        let points: Vec<_> = structures
+            .iter()
+            .map(|structure| points_of(structure, self.starts, self.counts))
+            .collect();
+        let counts = parts(self.counts, atoms()).zip(parts(self.bodies, atoms()));
+        let x = parts(self.x, points.iter().cloned());
+        let parents = parts(self.parents, points.iter().cloned());
+        let work = structures.par_iter().zip(&points).zip(counts);
+        let work = work.zip(x.zip(parents));
+        let ends: &[[u32; 2]] = bytemuck::cast_slice(self.ends);
+        work.for_each(|(((structure, points), (counts, bodies)), (x, parents))| {
+            let start = structure.atom_start as usize;
+            let mut bodies = Forest {
+                parents: bodies,
+                start,
+            };
+            let mut surface = Forest {
+                parents,
+                start: points.start,
+            };
+            for (own, count) in structure.atoms().zip(counts) {
+                if !self.atoms[own].is_present() || *count == 0 {
+                    continue;
+                }
+                let last = !ends[bodies.root(own)][0] as usize;
+                let outer = surface.root(last);
+                let mine = self.starts[own] as usize..(self.starts[own] + *count) as usize;
+                let mut any = false;
+                for at in mine {
+                    let is_outer = surface.root(at) == outer;
+                    any |= is_outer;
+                    if !is_outer {
+                        x[at - points.start] = NOT_OUTER;
+                    }
+                }
+                if !any {
+                    *count = 0;
+                }
+            }
+        });
+    }
+}

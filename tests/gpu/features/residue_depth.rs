@@ -1,0 +1,50 @@
+//! Residue depth, on the GPU and on the CPU.
+
+use super::*;
+use crate::made_up::spread;
+use tapeloop::features::{DepthChains, ResidueDepth};
+
+pub(super) const OF_MODEL: ResidueDepth = ResidueDepth {
+    chains: DepthChains::All,
+};
+
+/// Depths alone, and with the areas whose test points they share; at the ends of the settings.
+fn configs() -> [FeatureConfig; 5] {
+    let alone = vec![FeatureName::ResidueDepth];
+    let shared = vec![
+        FeatureName::ResidueDepth,
+        FeatureName::Sasa,
+        FeatureName::Iface,
+    ];
+    [
+        (&alone, DepthChains::All, 256, 1.4),
+        (&shared, DepthChains::Own, 100, 1.4),
+        (&shared, DepthChains::All, 1024, 1.4),
+        (&alone, DepthChains::Own, 33, 16.0),
+        (&alone, DepthChains::All, 20, 0.001),
+    ]
+    .map(|(features, chains, points, probe)| {
+        let mut config = FeatureConfig {
+            features: features.clone(),
+            residue_depth: ResidueDepth { chains },
+            ..FeatureConfig::default()
+        };
+        config.sasa.points = points;
+        config.sasa.probe = Cutoff::from_angstrom(probe).unwrap();
+        config
+    })
+}
+
+/// Some have bodies apart from each other, and some outgrow the room for their points.
+#[test]
+fn depths_agree() {
+    let pool = pool();
+    let Some(gpu) = gpu() else { return };
+    let mut structures: Vec<_> = (0..40).map(|n| structure(n * 7 % 130, n as u64)).collect();
+    structures.extend([structure(0, 1), crowded(2), spread(structure(100, 3))]);
+    for features in configs() {
+        assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        assert_agree_fused_or_not(&features, &gpu, &pool, &read_all(&samples));
+    }
+}
