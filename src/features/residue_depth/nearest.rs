@@ -151,7 +151,8 @@ impl NearestPoint<'_> {
             let own = first_lanes(simd, lanes);
             nearest = nearest.min(own.select(squares, S::f32s::splat(simd, f32::INFINITY)));
         }
-        for lane in 0..S::f32s::LEN {
+        let nearer = nearest.simd_lt(*least);
+        for lane in lanes_of(nearer.to_bitmask()) {
             *least = least.min(nearest[lane]);
         }
     }

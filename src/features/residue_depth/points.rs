@@ -44,8 +44,12 @@ impl Points<'_> {
     /// defined.
     #[inline(always)]
     pub(super) fn load<S: Simd>(&self, simd: S, at: usize, lanes: usize) -> [S::f32s; 3] {
-        [self.x, self.y, self.z]
-            .map(|axis| simd::load(simd, bytemuck::cast_slice(axis), at, lanes).bitcast())
+        // A map of the array is not inlined, and takes a third of the time.
+        [
+            simd::load(simd, bytemuck::cast_slice(self.x), at, lanes).bitcast(),
+            simd::load(simd, bytemuck::cast_slice(self.y), at, lanes).bitcast(),
+            simd::load(simd, bytemuck::cast_slice(self.z), at, lanes).bitcast(),
+        ]
     }
 }
 

@@ -183,7 +183,11 @@ impl Search<'_> {
         surface: &mut Forest<'_>,
     ) {
         let apart = self.apart as f32;
-        let from = [self.points.x, self.points.y, self.points.z].map(|axis| axis[point]);
+        let from = [
+            self.points.x[point],
+            self.points.y[point],
+            self.points.z[point],
+        ];
         for (at, lanes) in vectors(simd, others) {
             let [to_x, to_y, to_z] = self.points.load(simd, at, lanes);
             let x = to_x - (from[0] - to[0]);
