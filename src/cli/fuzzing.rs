@@ -268,8 +268,11 @@ pub fn condition(bytes: &[u8]) {
     });
 }
 
+/// Takes bytes, and panics only if the program would.
+pub type Target = fn(&[u8]);
+
 /// All targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 8] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("annotations", annotations),
     ("condition", condition),
     ("config", config),

@@ -42,8 +42,7 @@ pub(super) fn start<W: Workload>(
     let (devices, submitted): (Vec<_>, Vec<_>) =
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
     let workers = workers(shared.pool.current_num_threads(), shared.engine)?;
-    let backends = slots.iter().map(Slot::backend);
-    let can_be_helped = backends.map(|it| it.computes_when_asked()).all(|it| it);
+    let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let (helper, helped) = match can_be_helped {
             true => (Some(this.clone() as Weak<dyn Helper>), submitted.clone()),

@@ -222,7 +222,7 @@ fn assert_near(name: &str, found: &[[f32; 2]], expected: &[[f64; 2]], exceptions
         let mut wrong = pairs.map(|(found, expected)| {
             let found = f64::from(*found);
             let near = (found - expected).abs() <= 1e-5 * expected.abs();
-            !near && !(found.is_nan() && expected.is_nan())
+            !(near || found.is_nan() && expected.is_nan())
         });
         wrong.any(|wrong| wrong)
     });
@@ -287,7 +287,6 @@ fn a_closed_cavity_does_not_count() {
     assert!(found[250..].iter().all(|[depth, _]| *depth == RADIUS));
 
     // An atom in the cavity that touches no wall is a body, and has an outer surface of its own.
-    let mut positions = positions;
     positions.push([0.0; 3]);
     let with_body = depths_of(&of_atoms(&positions, 1), config(DepthChains::All, 100, 1.4));
     assert_eq!(with_body.last(), Some(&[RADIUS; 2]));
