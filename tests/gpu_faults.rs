@@ -8,6 +8,8 @@
 mod gpu;
 #[path = "gpu_faults/loops.rs"]
 mod loops;
+#[path = "support/sevenfold.rs"]
+mod sevenfold;
 
 use gpu::say;
 use parking_lot::Mutex;

@@ -1,6 +1,7 @@
 //! Clusters of selected residues.
 
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use super::cpu::forest::Forest;
 use super::cpu::simd;
 use super::cpu::split::parts;
 use super::cutoff::Cutoff;
@@ -203,27 +204,26 @@ fn join_near<S: Simd>(
     (radius, own_chain): (u32, bool),
 ) {
     let start = structure.residues().start;
+    let mut trees = Forest { parents, start };
     for own in structure.residues() {
-        if parents[own - start] == NO_TREE {
+        if trees.parents[own - start] == NO_TREE {
             continue;
         }
         let atom = &atoms[own];
         let runs = cells.runs(&structure.residue_grid, atom.position.into(), radius as i32);
         cells.each_within(simd, runs, atom, radius, own_chain, |other| {
             let other = other as usize;
-            if other < own && parents[other - start] != NO_TREE {
-                let roots = [own, other].map(|residue| root_of(parents, start, residue));
-                let [a, b] = roots;
-                parents[a.max(b) - start] = a.min(b) as u32;
+            if other < own && trees.parents[other - start] != NO_TREE {
+                trees.join(own, other);
             }
         });
     }
 }
 
-/// The root of a residue's tree. `parents[0]` is the parent of residue `start`.
-pub(super) fn root_of(parents: &[u32], start: usize, mut residue: usize) -> usize {
+/// The root of a residue's tree.
+fn root_of(parents: &[u32], mut residue: usize) -> usize {
     loop {
-        let parent = parents[residue - start] as usize;
+        let parent = parents[residue] as usize;
         if parent == residue {
             return residue;
         }
@@ -259,14 +259,14 @@ impl Twin for cluster_number::Views<'_> {
                         numbers[own] as i32
                     }
                     // A root is the first residue of its tree.
-                    parent => numbers[root_of(parents, 0, parent as usize)] as i32,
+                    parent => numbers[root_of(parents, parent as usize)] as i32,
                 };
             }
             let first = structure.chain_start;
             for chain in first..first + structure.chain_count {
                 let own = chains[chain as usize].members(members).iter();
                 let trees = own.filter(|&&residue| parents[residue as usize] != NO_TREE);
-                let roots = trees.map(|&residue| root_of(parents, 0, residue as usize));
+                let roots = trees.map(|&residue| root_of(parents, residue as usize));
                 // A chain counts a tree once, and stamps its root.
                 let is_new =
                     |root: usize| std::mem::replace(&mut stamps[root], chain + 1) != chain + 1;

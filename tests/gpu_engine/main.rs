@@ -22,6 +22,9 @@ mod primary_context;
 mod random;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;
+#[cfg(feature = "cuda")]
+#[path = "../support/sevenfold.rs"]
+mod sevenfold;
 
 #[cfg(feature = "cuda")]
 mod auto;

@@ -3,6 +3,7 @@
 
 use super::mix::{Item, Mix, UNIFORMS};
 use super::primary_context::{check, with_primary};
+use super::sevenfold::sevenfold;
 use super::steady::Rounds;
 use super::target::{Target, card, say};
 use cudarc::driver::sys;
@@ -14,8 +15,7 @@ use std::time::{Duration, Instant};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{AllocationView, DeviceSlot, Residency, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder};
-use tapeloop::replay::{Bindings, Buckets, Executor, Mode, Policy, Rung};
+use tapeloop::replay::{Bindings, Executor, Mode, Policy, Rung};
 use tapeloop::workload::Extent;
 
 fn config() -> EngineConfig {
@@ -69,24 +69,7 @@ fn a_loop_without_work_ends_and_the_next_batch_launches_it() {
 /// Batches of `len` words, each with other words at both ends, which are checked as soon as the
 /// batch is done. Returns the time for a batch.
 fn ends_of_batches(target: &Target, len: u32, slots: usize, batches: u32) -> Duration {
-    let mut recorder = Recorder::new(&[len]);
-    let x: Buffer<u32> = recorder.upload_buffer("x", 0, 1);
-    let y: Buffer<u32> = recorder.download_buffer("y", 0, 1);
-    recorder.upload(x);
-    let text = "extern \"C\" __global__ void seven(const unsigned* x, unsigned* y, unsigned n) {
-        const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) y[i] = 7 * x[i];
-    }";
-    let kernel = Kernel::new("seven")
-        .reads::<u32>("x")
-        .writes::<u32>("y")
-        .scalar::<u32>("n");
-    // SAFETY: it accesses `n` words of both buffers, which is what they have.
-    let kernel = unsafe { kernel.code(&Image::cuda("seven.cu", text)) };
-    let args = [x.into(), y.into(), len.into()];
-    recorder.launch(&kernel, len.div_ceil(128), &args);
-    recorder.download(y);
-    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let (x, y, buckets) = sevenfold(len);
     let policy = Policy::of(Mode::Resident);
     let mut ring: Ring<u32> =
         Ring::new(&target.backend, &buckets, slots, &policy, Wait::Spin).unwrap();

@@ -1,5 +1,6 @@
 //! Loops on the device of a worker process: this process rings them, so batches cost no message.
 
+use super::sevenfold::sevenfold;
 use super::{CARD, Fated, pool, say, worker};
 use std::process::Command;
 use std::sync::Arc;
@@ -8,8 +9,7 @@ use tapeloop::Result;
 use tapeloop::backend::worker::WorkerBackend;
 use tapeloop::backend::{Backend, host_ns};
 use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
-use tapeloop::record::{Buffer, Image, Kernel, Recorder};
-use tapeloop::replay::{Buckets, Mode, Policy};
+use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent};
 
 /// What batches cost.
@@ -54,24 +54,7 @@ impl Cost {
 /// Batches of `len` words, each with other words at both ends, which are checked as soon as the
 /// batch is done, as are its times.
 fn ends_of_batches(worker: &Arc<WorkerBackend>, len: u32, slots: usize, batches: u32) {
-    let mut recorder = Recorder::new(&[len]);
-    let x: Buffer<u32> = recorder.upload_buffer("x", 0, 1);
-    let y: Buffer<u32> = recorder.download_buffer("y", 0, 1);
-    recorder.upload(x);
-    let text = "extern \"C\" __global__ void seven(const unsigned* x, unsigned* y, unsigned n) {
-        const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-        if (i < n) y[i] = 7 * x[i];
-    }";
-    let kernel = Kernel::new("seven")
-        .reads::<u32>("x")
-        .writes::<u32>("y")
-        .scalar::<u32>("n");
-    // SAFETY: it accesses `n` words of both buffers, which is what they have.
-    let kernel = unsafe { kernel.code(&Image::cuda("seven.cu", text)) };
-    let args = [x.into(), y.into(), len.into()];
-    recorder.launch(&kernel, len.div_ceil(128), &args);
-    recorder.download(y);
-    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let (x, y, buckets) = sevenfold(len);
     let policy = Policy::of(Mode::Resident);
     let backend: Arc<dyn Backend> = worker.clone();
     let mut ring: Ring<(u32, u64)> =

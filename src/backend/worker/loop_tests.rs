@@ -322,20 +322,21 @@ fn a_deadline_ends_a_worker_that_does_not_answer() {
     }
 }
 
+/// Kills the worker, and restarts it once `slot` has reported the loss. Slots without a batch in
+/// flight have nothing to report.
+fn kill_and_revive(worker: &WorkerBackend, slot: &mut Slot, round: u32) {
+    signal(worker, Signal::KILL);
+    while slot.give(round).and_then(|()| slot.slot.wait()).is_ok() {}
+    assert!(worker.revive().unwrap());
+}
+
 #[test]
 fn idle_loops_of_a_lost_worker_do_not_hold_up_those_of_the_next() {
     let worker = open();
     let mut slots = slots(&worker, 3, LONG);
     for round in 1..4 {
         slots.iter_mut().for_each(|it| it.run(round));
-        signal(&worker, Signal::KILL);
-        // The others were not in flight, and have nothing to report.
-        while slots[0]
-            .give(round)
-            .and_then(|()| slots[0].slot.wait())
-            .is_ok()
-        {}
-        assert!(worker.revive().unwrap());
+        kill_and_revive(&worker, &mut slots[0], round);
         let (requests, launches) = counted(&worker, || {
             slots.iter_mut().for_each(|it| it.run(10 + round));
         });
@@ -413,13 +414,7 @@ fn more_loops_than_the_device_runs_are_refused_also_after_a_restart() {
         last.slot.drop_graph(last.graph);
         last.graph = resident(&mut last.slot, LONG);
         slots.iter_mut().for_each(|it| it.run(round));
-        signal(&worker, Signal::KILL);
-        while slots[0]
-            .give(round)
-            .and_then(|()| slots[0].slot.wait())
-            .is_ok()
-        {}
-        assert!(worker.revive().unwrap());
+        kill_and_revive(&worker, &mut slots[0], round);
     }
 }
 

@@ -1,6 +1,8 @@
-//! Code that the CPU twins share: SIMD vectors, geometry, and the division of work among threads.
+//! Code that the CPU twins share: SIMD vectors, geometry, trees of connected nodes, and the division
+//! of work among threads.
 
 pub(super) mod angles;
+pub(super) mod forest;
 pub(super) mod rows;
 pub(super) mod simd;
 pub(super) mod split;

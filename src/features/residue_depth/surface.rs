@@ -1,5 +1,6 @@
 //! The outer surface: connected components of exposed points.
 
+use super::super::cpu::forest::Forest;
 use super::super::cpu::simd;
 use super::super::cpu::simd::{first_lanes, lanes_of, load, vectors, vectors_of};
 use super::super::cpu::split::parts;
@@ -13,36 +14,6 @@ use std::ops::Range;
 
 /// The x of a point that is not of the outer surface. It is farther than any other.
 const NOT_OUTER: f32 = 1e15;
-
-/// Trees of the points or the atoms of one structure, whose first is node `start` of the batch.
-struct Forest<'a> {
-    parents: &'a mut [u32],
-    start: usize,
-}
-
-impl Forest<'_> {
-    /// The root of a node's tree; the nodes on the way skip their parents.
-    fn root(&mut self, node: usize) -> usize {
-        let mut node = node - self.start;
-        loop {
-            let parent = self.parents[node] as usize - self.start;
-            if parent == node {
-                return node + self.start;
-            }
-            self.parents[node] = self.parents[parent];
-            node = parent;
-        }
-    }
-
-    /// Joins the trees of two nodes. The root is the first node of both.
-    fn join(&mut self, a: usize, b: usize) {
-        if self.parents[a - self.start] == self.parents[b - self.start] {
-            return;
-        }
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b) - self.start] = a.min(b) as u32;
-    }
-}
 
 /// Joins the trees of points that are near each other, and those of atoms whose spheres overlap.
 impl Twin for join_surface::Views<'_> {

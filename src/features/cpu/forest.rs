@@ -1,0 +1,32 @@
+//! Connected components as trees, as kernels/forest.cuh has them: a node's parent is before it, and
+//! a root is its own parent.
+
+/// Trees of some nodes of one structure, whose first is node `start` of the batch.
+pub(in super::super) struct Forest<'a> {
+    pub(in super::super) parents: &'a mut [u32],
+    pub(in super::super) start: usize,
+}
+
+impl Forest<'_> {
+    /// The root of a node's tree; the nodes on the way skip their parents.
+    pub(in super::super) fn root(&mut self, node: usize) -> usize {
+        let mut node = node - self.start;
+        loop {
+            let parent = self.parents[node] as usize - self.start;
+            if parent == node {
+                return node + self.start;
+            }
+            self.parents[node] = self.parents[parent];
+            node = parent;
+        }
+    }
+
+    /// Joins the trees of two nodes. The root is the first node of both.
+    pub(in super::super) fn join(&mut self, a: usize, b: usize) {
+        if self.parents[a - self.start] == self.parents[b - self.start] {
+            return;
+        }
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b) - self.start] = a.min(b) as u32;
+    }
+}
