@@ -13,6 +13,7 @@ mod loaded;
 mod loader;
 mod matches;
 mod parquet;
+mod parquet_headers;
 mod records;
 mod row_store;
 mod rows;

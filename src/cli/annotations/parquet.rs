@@ -1,6 +1,7 @@
 //! Tables in Parquet: a run's own table of residues, or any other.
 
 use super::loader::Loader;
+use super::parquet_headers::{check_footer, check_pages};
 use super::values::{Cell, Type};
 use crate::error::{Context, Error, Result};
 use arrow_array::temporal_conversions::{
@@ -35,9 +36,22 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         Error::config(error.to_string())
             .fix("write it as Parquet, unpacked or packed with snappy, lz4 or zstd")
     };
-    let file = File::open(path)
-        .map_err(|error| Error::config(error.to_string()).fix("give a table that can be read"))?;
+    let unread = |error: std::io::Error| {
+        Error::config(error.to_string()).fix("write the table anew, and give one that can be read")
+    };
+    let mut file = File::open(path).map_err(unread)?;
+    check_footer(&mut file).map_err(unread)?;
+    let pages = file.try_clone().map_err(unread)?;
     let reader = SerializedFileReader::new(file).map_err(unreadable)?;
+    for column in reader
+        .metadata()
+        .row_groups()
+        .iter()
+        .flat_map(|group| group.columns())
+    {
+        let (start, bytes) = column.byte_range();
+        check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
+    }
     let metadata = reader.metadata().file_metadata();
     let schema = metadata.schema();
     let arrow = parquet_to_arrow_schema(metadata.schema_descr(), None).map_err(unreadable)?;
