@@ -7,7 +7,8 @@ use crate::record::{BufferDecl, View};
 /// that kernels may read vectors and coalesce from a buffer's first element.
 pub const ALIGN_BYTES: usize = 256;
 
-/// The size and the offsets of one buffer in its slot's shares of the arenas, in bytes.
+/// The size and the offsets of one buffer in its slot's shares of the arenas, in bytes. A resident
+/// buffer takes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRange {
     /// The size.
@@ -38,7 +39,10 @@ impl Layout {
             host_bytes: 0,
         };
         for buffer in buffers {
-            let bytes = buffer.len.checked_mul(buffer.dtype.size_bytes())?;
+            let bytes = match buffer.view {
+                View::Resident => 0,
+                _ => buffer.len.checked_mul(buffer.dtype.size_bytes())?,
+            };
             let take = |end: &mut usize| {
                 let start = *end;
                 *end = start
@@ -48,7 +52,7 @@ impl Layout {
             };
             let device = take(&mut layout.device_bytes)?;
             let host = match buffer.view {
-                View::Device => None,
+                View::Device | View::Resident => None,
                 View::Upload | View::Download => Some(take(&mut layout.host_bytes)?),
             };
             layout.buffers.push(BufferRange {

@@ -9,6 +9,7 @@ use super::plan::MemoryPlan;
 use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
+use super::resident::ResidentContents;
 use super::slot::{Free, Slot, open_slots};
 use super::stages::Shared;
 use super::sync::Mutex;
@@ -105,9 +106,9 @@ pub(super) fn build<W: Workload>(
         let buckets = Arc::new(buckets);
         let buffers = buckets.largest().recording.buffers();
         let slots = size.slots * backends.len();
-        let memory = MemoryPlan::new(buffers, slots, device.shares_host_memory);
+        let memory = MemoryPlan::new(buffers, slots, backends.len(), device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
-        let error = match open(backends, &buckets, size.slots, config) {
+        let error = match open(&workload, &handles, backends, &buckets, size.slots, config) {
             Ok((slots, choices)) => {
                 let shared = Shared {
                     engine,
@@ -156,15 +157,26 @@ pub(super) fn build<W: Workload>(
     }
 }
 
-fn open(
+fn open<W: Workload>(
+    workload: &W,
+    handles: &W::Buffers,
     backends: &[Arc<dyn Backend>],
     buckets: &Arc<Buckets>,
     count: usize,
     config: &EngineConfig,
 ) -> Result<(Vec<Slot<Free>>, Vec<Choices>)> {
+    let mut contents = ResidentContents::new(&buckets.largest().recording, count * backends.len())?;
+    if let Some(contents) = &mut contents {
+        contents.fill(workload, handles)?;
+    }
     let mut slots = Vec::with_capacity(count * backends.len());
-    let open =
-        |(device, backend)| open_slots(backend, buckets, count, &config.policy, device, &mut slots);
+    let open = |(device, backend): (usize, &Arc<dyn Backend>)| {
+        let buckets = match &contents {
+            None => Arc::clone(buckets),
+            Some(contents) => Arc::new(contents.upload(&**backend, (**buckets).clone())?),
+        };
+        open_slots(backend, &buckets, count, &config.policy, device, &mut slots)
+    };
     let choices = backends.iter().enumerate().map(open);
     let choices = choices.collect::<Result<_>>()?;
     Ok((slots, choices))

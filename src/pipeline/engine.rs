@@ -59,6 +59,7 @@ impl<W: Workload> Engine<W> {
         Ok(MemoryPlan::new(
             buckets.largest().recording.buffers(),
             config.slots,
+            1,
             device.shares_host_memory,
         ))
     }

@@ -38,6 +38,7 @@ mod queue;
 mod recorded;
 mod recover;
 mod reentrancy;
+mod resident;
 mod ring;
 mod run_results;
 mod slot;

@@ -19,21 +19,28 @@ pub struct MemoryLine {
 /// The memory of all slots, exact to the byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// A line for each buffer, then one for the alignment.
+    /// A line for each buffer of a slot, then one for the alignment.
     pub lines: Vec<MemoryLine>,
     /// Slots of all devices.
     pub slots: usize,
     /// Whether host and device share their memory, as on the CPU backend.
     pub shared: bool,
+    /// Resident buffers of one device, each with its name and size in bytes.
+    pub resident: Vec<(String, u64)>,
+    /// Devices, each with its own copy of the resident buffers.
+    pub devices: usize,
 }
 
 impl MemoryPlan {
     /// What [`Backend::open_slots`](crate::backend::Backend::open_slots) allocates for `slots`
-    /// slots with these buffers.
-    pub(crate) fn new(buffers: &[BufferDecl], slots: usize, shared: bool) -> Self {
-        let line = |decl: &BufferDecl| {
+    /// slots of all devices with these buffers, and the resident buffers of each device.
+    pub(crate) fn new(buffers: &[BufferDecl], slots: usize, devices: usize, shared: bool) -> Self {
+        let bytes_of = |decl: &BufferDecl| {
             let element_bytes = decl.dtype.size_bytes() as u64;
-            let bytes = (decl.len as u64).saturating_mul(element_bytes);
+            (decl.len as u64).saturating_mul(element_bytes)
+        };
+        let line = |decl: &BufferDecl| {
+            let bytes = bytes_of(decl);
             let on_host = decl.view != View::Device && !shared;
             MemoryLine {
                 name: decl.name.clone(),
@@ -41,10 +48,20 @@ impl MemoryPlan {
                 slot_host_bytes: if on_host { bytes } else { 0 },
             }
         };
+        let is_resident = |decl: &&BufferDecl| decl.view == View::Resident;
+        let resident = buffers.iter().filter(is_resident);
         let mut plan = MemoryPlan {
-            lines: buffers.iter().map(line).collect(),
+            lines: buffers
+                .iter()
+                .filter(|decl| !is_resident(decl))
+                .map(line)
+                .collect(),
             slots,
             shared,
+            resident: resident
+                .map(|decl| (decl.name.clone(), bytes_of(decl)))
+                .collect(),
+            devices,
         };
         // Buffers without a layout exceed the address space.
         let (device, host) = Layout::new(buffers).map_or((u64::MAX, u64::MAX), |layout| {
@@ -61,7 +78,10 @@ impl MemoryPlan {
 
     /// Device memory of all slots, in bytes; on the CPU backend, host memory.
     pub fn device_bytes(&self) -> u64 {
-        self.slot_sum(DEVICE).saturating_mul(self.slots as u64)
+        let resident = self.resident.iter().map(|(_, bytes)| *bytes);
+        let resident = resident.fold(0, u64::saturating_add);
+        let slots = self.slot_sum(DEVICE).saturating_mul(self.slots as u64);
+        slots.saturating_add(resident.saturating_mul(self.devices as u64))
     }
 
     /// Pinned host memory of all slots, in bytes; 0 on the CPU backend.
@@ -103,6 +123,13 @@ impl fmt::Display for MemoryPlan {
                 )?,
             }
         }
+        for (name, bytes) in &self.resident {
+            writeln!(
+                f,
+                "  {name:<24} {bytes:>14} B on each of {} devices",
+                self.devices
+            )?;
+        }
         match self.shared {
             true => write!(f, "  {slots} slots: {device} B of memory"),
             false => write!(
@@ -138,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_the_layout_of_every_slot() {
-        let plan = MemoryPlan::new(&buffers(), 3, false);
+        let plan = MemoryPlan::new(&buffers(), 3, 1, false);
         let layout = Layout::new(&buffers()).unwrap();
         assert_eq!(plan.device_bytes(), 3 * layout.device_bytes as u64);
         assert_eq!(plan.host_bytes(), 3 * layout.host_bytes as u64);
@@ -157,8 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn resident_buffers_are_counted_once_a_device() {
+        let mut all = buffers().to_vec();
+        let without = MemoryPlan::new(&all, 6, 2, false);
+        all.insert(1, decl("weights", 1000, View::Resident));
+        let plan = MemoryPlan::new(&all, 6, 2, false);
+        assert_eq!(plan.device_bytes(), without.device_bytes() + 2 * 4000);
+        assert_eq!(plan.host_bytes(), without.host_bytes());
+        assert!(plan.to_string().contains("4000 B on each of 2 devices"));
+    }
+
+    #[test]
     fn one_memory_is_counted_once() {
-        let plan = MemoryPlan::new(&buffers(), 3, true);
+        let plan = MemoryPlan::new(&buffers(), 3, 1, true);
         assert_eq!((plan.device_bytes(), plan.host_bytes()), (3 * 1280, 0));
         assert!(plan.to_string().ends_with("3 slots: 3840 B of memory"));
     }
@@ -167,7 +205,7 @@ mod tests {
     fn a_sum_beyond_the_address_space_is_beyond_every_budget() {
         let huge = usize::MAX / 8;
         let buffers = [decl("a", huge, View::Device), decl("b", huge, View::Device)];
-        let plan = MemoryPlan::new(&buffers, 2, false);
+        let plan = MemoryPlan::new(&buffers, 2, 1, false);
         assert_eq!(plan.device_bytes(), u64::MAX);
         assert!(plan.within_budget(Some(1 << 60)).is_err());
         assert!(plan.within_budget(None).is_ok());

@@ -6,6 +6,7 @@
 
 mod in_flight;
 
+use super::resident::check_one_slot;
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, HostViews, Timestamps};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
@@ -104,6 +105,7 @@ pub(crate) fn open_slots(
     device: usize,
     slots: &mut Vec<Slot<Free>>,
 ) -> Result<Choices> {
+    check_one_slot(&buckets.largest().recording, count)?;
     let choices = Choices::default();
     let buffers = buckets.largest().recording.buffers();
     let device_slots = {

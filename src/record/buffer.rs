@@ -297,6 +297,9 @@ pub enum View {
     Download,
     /// It stays on the device.
     Device,
+    /// It stays on the device and belongs to no slot: see
+    /// [`Recorder::resident_buffer`](super::Recorder::resident_buffer).
+    Resident,
 }
 
 /// A buffer as the recording declares it.

@@ -85,7 +85,7 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
         let is_header = recording.header == Some(id) && !matches!(command, Command::Upload(_));
         let message = if writes && is_header {
             "the engine fills the header, and kernels only read it"
-        } else if reads && !before.written {
+        } else if reads && !before.written && decl(id).view != View::Resident {
             "it is read before anything wrote it"
         } else if matches!(command, Command::Upload(_)) && before.written {
             "it is uploaded after it was written"
@@ -239,7 +239,7 @@ pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
 fn check_host_views(recording: &Recording) -> Result<()> {
     for (id, buffer) in recording.buffers_by_id() {
         let (copied, verb) = match buffer.view {
-            View::Device => continue,
+            View::Device | View::Resident => continue,
             View::Upload => (
                 has(
                     recording,

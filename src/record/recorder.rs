@@ -162,6 +162,17 @@ impl Recorder {
         self.declare(name, unit, View::Device)
     }
 
+    /// Declares a buffer of `elements` elements that belongs to no slot: all batches of a device use
+    /// the same memory, such as a model's weights or a table. Kernels may read it before they write
+    /// it. An engine gets its contents from
+    /// [`Workload::fill_resident`](crate::Workload::fill_resident), and a ring or an executor its
+    /// memory from [`Buckets::with_resident`](crate::replay::Buckets::with_resident).
+    ///
+    /// If a command writes it, the order of batches matters, so the device must have a single slot.
+    pub fn resident_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
+        self.declare(name, Unit::PerBatch { elements }, View::Resident)
+    }
+
     /// The header, which the engine fills: the batch's total along axis `a` at index `a`, the
     /// number of items at [`HEADER_ITEMS`], and after [`HEADER_LEN`] elements the uniforms. Kernels
     /// read from it how much of the capacity the batch uses.
@@ -386,6 +397,26 @@ impl Recording {
             true => self.buffers.get(id.index()),
             false => None,
         }
+    }
+
+    /// Its resident buffers.
+    pub(crate) fn resident(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
+        let mut all = self.buffers_by_id();
+        std::iter::from_fn(move || all.find(|(_, decl)| decl.view == View::Resident))
+    }
+
+    /// The first resident buffer that a command writes, so that a batch depends on those before.
+    pub(crate) fn updated_resident(&self) -> Option<&BufferDecl> {
+        let mut updated = None;
+        for command in &self.commands {
+            command.visit_buffers(|id, _, writes| {
+                let decl = &self.buffers[id.index()];
+                if writes && decl.view == View::Resident {
+                    updated = updated.or(Some(decl));
+                }
+            });
+        }
+        updated
     }
 
     /// Whether an engine recorded a workload. Then only that workload writes the batches.

@@ -62,18 +62,21 @@ impl Bindings {
         policy: &Policy,
     ) -> Result<Self> {
         refuse_workload(recording)?;
-        Bindings::over(recording, backend, slot, policy)
+        Bindings::over(recording, &[], backend, slot, policy)
     }
 
-    /// [`Bindings::new`] that also takes the recordings of workloads.
+    /// [`Bindings::new`] that also takes the recordings of workloads, and the memory of resident
+    /// buffers.
     pub(super) fn over(
         recording: &Arc<Recording>,
+        resident: &[(BufferId, AllocationView)],
         backend: &dyn Backend,
         slot: &dyn DeviceSlot,
         policy: &Policy,
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
-            id.index() < slot.buffer_count() && slot.addresses(id).bytes >= decl.size_bytes()
+            id.index() < slot.buffer_count()
+                && (decl.view == View::Resident || slot.addresses(id).bytes >= decl.size_bytes())
         };
         if !recording.buffers_by_id().all(fits) {
             return Err(
@@ -96,12 +99,23 @@ impl Bindings {
             let place = || format!("kernel {}", launch.kernel.name());
             BoundLaunch::new(launch, backend).within(place)
         });
-        Ok(Bindings {
+        let mut bindings = Bindings {
             recording: Arc::clone(recording),
             slot: slot.id().clone(),
             buffers: recording.buffers_by_id().map(place).collect(),
             launches: launches.collect::<Result<_>>()?,
-        })
+        };
+        for (id, view) in resident {
+            bindings.check_view(*id, view, Space::Device)?;
+            bindings.buffers[id.index()].device = Some(view.clone());
+        }
+        let is_unbound = |(id, _): &(BufferId, _)| bindings.buffers[id.index()].device.is_none();
+        match recording.resident().find(is_unbound) {
+            None => Ok(bindings),
+            Some((_, decl)) => Err(Error::usage("it is resident, and bound to no memory")
+                .fix("give its memory with Buckets::with_resident")
+                .within(buffer_place(&decl.name))),
+        }
     }
 
     /// The recording.
@@ -140,7 +154,7 @@ impl Bindings {
     pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: AllocationView) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
-        if decl.view == View::Device {
+        if let View::Device | View::Resident = decl.view {
             return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
         }
         self.check_view(buffer.id(), &view, Space::Pinned)?;
@@ -444,7 +458,7 @@ fn is_mappable(recording: &Recording, id: BufferId) -> bool {
     let wanted = match recording.buffers()[id.index()].view {
         View::Upload => Access::Read,
         View::Download => Access::Write,
-        View::Device => return false,
+        View::Device | View::Resident => return false,
     };
     let mut launches = 0;
     let mut fits = true;

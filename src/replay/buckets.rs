@@ -1,7 +1,8 @@
 //! The capacities that batches are recorded for.
 
+use crate::backend::AllocationView;
 use crate::error::{Context, Error, Result};
-use crate::record::{AXES_MAX, Command, Recording};
+use crate::record::{AXES_MAX, Buffer, BufferDecl, BufferId, Command, Element, Recording, View};
 use crate::workload::Extent;
 use std::sync::Arc;
 
@@ -16,7 +17,10 @@ pub struct Bucket {
 
 /// Buckets, smallest first. A batch runs in the first bucket that holds it.
 #[derive(Clone, Debug)]
-pub struct Buckets(Vec<Bucket>);
+pub struct Buckets {
+    buckets: Vec<Bucket>,
+    resident: Vec<(BufferId, AllocationView)>,
+}
 
 impl Buckets {
     /// A ladder of buckets.
@@ -37,7 +41,42 @@ impl Buckets {
                 return Err(Error::usage(message).within(place()));
             }
         }
-        Ok(Buckets(buckets))
+        Ok(Buckets {
+            buckets,
+            resident: Vec::new(),
+        })
+    }
+
+    /// Binds a resident buffer of all buckets to device memory, in place of an earlier binding. The
+    /// memory has to be of the device that the buckets run on, and large enough.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a buffer that is not resident, or of
+    /// another recording. What is wrong with the memory is found where the buckets are bound.
+    pub fn with_resident<T: Element>(
+        self,
+        buffer: Buffer<T>,
+        memory: AllocationView,
+    ) -> Result<Self> {
+        let decl = self.largest().recording.buffer(buffer.id());
+        let fits = |decl: &BufferDecl| (decl.view, decl.dtype) == (View::Resident, T::DTYPE);
+        match decl.is_some_and(fits) {
+            true => Ok(self.with_resident_id(buffer.id(), memory)),
+            false => Err(Error::usage("the recording has no such resident buffer")
+                .fix("declare it with Recorder::resident_buffer")),
+        }
+    }
+
+    /// [`Self::with_resident`] for a handle that is known to be of a resident buffer.
+    pub(crate) fn with_resident_id(mut self, buffer: BufferId, memory: AllocationView) -> Self {
+        self.resident.retain(|(id, _)| *id != buffer);
+        self.resident.push((buffer, memory));
+        self
+    }
+
+    /// The memory of resident buffers.
+    pub(crate) fn resident(&self) -> &[(BufferId, AllocationView)] {
+        &self.resident
     }
 
     /// Refuses buckets that need other memory than these, which determined the size of the slots.
@@ -55,26 +94,30 @@ impl Buckets {
 
     /// A single recording, for batches of its own capacity.
     pub fn single(recording: Recording) -> Self {
-        Buckets(vec![Bucket {
+        let bucket = Bucket {
             capacity: capacity_of(&recording),
             recording: Arc::new(recording),
-        }])
+        };
+        Buckets {
+            buckets: vec![bucket],
+            resident: Vec::new(),
+        }
     }
 
     /// All buckets.
     pub fn as_slice(&self) -> &[Bucket] {
-        &self.0
+        &self.buckets
     }
 
     /// The largest bucket, which determines the size of memory.
     pub fn largest(&self) -> &Bucket {
-        self.0.last().expect("at least one bucket")
+        self.buckets.last().expect("at least one bucket")
     }
 
     /// The index of the smallest bucket that holds a batch.
     pub fn find(&self, total: Extent) -> Option<usize> {
         let fits = |bucket: &Bucket| total.fits(bucket.capacity);
-        self.0.iter().position(fits)
+        self.buckets.iter().position(fits)
     }
 }
 

@@ -74,6 +74,7 @@ impl Executor {
             policy: *policy,
             slot: slot.id().clone(),
             buckets: Arc::clone(buckets),
+            resident: buckets.resident().to_vec(),
             choices: choices.clone(),
             states: Vec::new(),
             declared: DeclaredMemory::default(),

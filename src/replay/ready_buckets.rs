@@ -10,6 +10,7 @@ use super::submit::drop_released;
 use super::{Bindings, Buckets, Fallback, Mode, Policy, Replay, Way};
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId};
 use crate::error::{Context, Error, Result};
+use crate::record::BufferId;
 use crate::workload::Extent;
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,8 @@ pub(super) struct ReadyBuckets {
     pub(super) policy: Policy,
     pub(super) slot: DeviceSlotId,
     pub(super) buckets: Arc<Buckets>,
+    /// The memory of resident buffers, which later buckets share.
+    pub(super) resident: Vec<(BufferId, AllocationView)>,
     pub(super) choices: Choices,
     /// By bucket.
     pub(super) states: Vec<BucketState>,
@@ -107,8 +110,19 @@ impl ReadyBuckets {
             Some(bindings) => bindings,
             None => {
                 let recording = &self.buckets.as_slice()[bucket].recording;
-                Bindings::over(recording, &*self.backend, slot, &self.policy)
-                    .within(|| format!("bucket {bucket}"))?
+                let place = || format!("bucket {bucket}");
+                let bindings = Bindings::over(
+                    recording,
+                    &self.resident,
+                    &*self.backend,
+                    slot,
+                    &self.policy,
+                );
+                let bindings = bindings.within(place)?;
+                for allocation in bindings.allocations() {
+                    slot.adopt(allocation).within(place)?;
+                }
+                bindings
             }
         };
         Ok(self.states[bucket].bindings.insert(bindings))

@@ -14,12 +14,14 @@ use crate::record::{BufferId, Command, DType, Recording, View};
 use crate::workload::Extent;
 
 /// Whether a batch over these bindings can run only once, because its inputs cannot be restored:
-/// its kernels may write memory of the embedder, or change an input that is uploaded in part.
+/// its commands may write memory of the embedder or a resident buffer, or change an input that is
+/// uploaded in part.
 pub(super) fn runs_once(bindings: &Bindings) -> bool {
     let recording = bindings.recording();
     let mut commands = recording.commands().iter();
     let size = |id: &BufferId| recording.buffers()[id.index()].size_bytes();
     commands.any(|command| command.writes_declared() == Some(true))
+        || recording.updated_resident().is_some()
         || changed_inputs(recording)
             .iter()
             .any(|id| bindings.bytes(*id) < size(id))
@@ -118,7 +120,7 @@ fn reset(
 ) -> Result<()> {
     restore(slot, inputs);
     let recording = bindings.recording();
-    let made = |view: View| view != View::Upload;
+    let made = |view: View| matches!(view, View::Download | View::Device);
     for (id, decl) in recording
         .buffers_by_id()
         .filter(|(_, decl)| made(decl.view))

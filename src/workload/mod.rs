@@ -12,7 +12,7 @@ use crate::record::{DeviceInfo, Recorder};
 use rayon::ThreadPool;
 
 pub use extent::Extent;
-pub use views::{ReadViews, WriteViews};
+pub use views::{ReadViews, ResidentViews, WriteViews};
 pub(crate) use views::{ViewLayout, WriteParts};
 
 /// A computation over a stream of items.
@@ -40,6 +40,30 @@ pub trait Workload: Send + Sync + 'static {
     /// # Errors
     /// An error fails the build of the engine.
     fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers>;
+
+    /// Writes what the resident buffers hold at first, which are zeros otherwise. The engine calls
+    /// it when it is built, after [`Workload::record`], and copies the contents to each device.
+    ///
+    /// ```
+    /// # use tapeloop::*;
+    /// # use tapeloop::workload::ResidentViews;
+    /// # struct Model { weights: Vec<f32> }
+    /// # impl Model {
+    /// fn fill_resident(&self, weights: &Buffer<f32>, views: &mut ResidentViews<'_>) -> Result<()> {
+    ///     views.take(*weights).copy_from_slice(&self.weights);
+    ///     Ok(())
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// A supervised device has no resident buffers.
+    ///
+    /// # Errors
+    /// An error or a panic fails the build of the engine.
+    fn fill_resident(&self, buffers: &Self::Buffers, views: &mut ResidentViews<'_>) -> Result<()> {
+        let _ = (buffers, views);
+        Ok(())
+    }
 
     /// Writes one item into its part of a batch. `at` is the start of that part along each axis, so
     /// that the item can store offsets for kernels.

@@ -124,6 +124,32 @@ impl<'v, 'a> WriteParts<'v, 'a> {
     }
 }
 
+/// The resident buffers of a workload, before they are copied to a device.
+pub struct ResidentViews<'a> {
+    // `None` after it was taken.
+    buffers: Vec<(BufferId, Option<&'a mut [u8]>)>,
+}
+
+impl<'a> ResidentViews<'a> {
+    pub(crate) fn new(buffers: impl Iterator<Item = (BufferId, &'a mut [u8])>) -> Self {
+        let buffers = buffers.map(|(id, bytes)| (id, Some(bytes)));
+        ResidentViews {
+            buffers: buffers.collect(),
+        }
+    }
+
+    /// The elements of `buffer`, which are zeros. Each buffer can be taken once.
+    ///
+    /// # Panics
+    /// If it was taken before, or is not a resident buffer of the recording.
+    pub fn take<T: Element>(&mut self, buffer: Buffer<T>) -> &'a mut [T] {
+        let mut buffers = self.buffers.iter_mut();
+        let found = buffers.find(|(id, _)| *id == buffer.id());
+        let (_, bytes) = found.expect("a resident buffer of the recording");
+        bytemuck::cast_slice_mut(bytes.take().expect("the buffer was taken before"))
+    }
+}
+
 /// Mutable parts of the upload buffers, of one item.
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,

@@ -38,6 +38,7 @@ mod live;
 mod memory;
 #[cfg(feature = "cuda")]
 mod resident;
+mod resident_buffers;
 mod sampled;
 mod steady;
 mod target;
@@ -90,6 +91,10 @@ on_every_device! {
     sampled::every_sampled_batch_is_right_and_in_its_time,
     live::uniforms_and_buckets_change_under_a_running_engine,
     live::a_batch_has_the_uniforms_that_were_set_when_it_was_filled,
+    resident_buffers::every_batch_reads_the_same_weights,
+    resident_buffers::batches_of_one_slot_update_a_sum_in_order,
+    resident_buffers::a_ring_reads_weights_of_a_pool,
+    resident_buffers::an_engine_without_its_weights_is_not_built,
     memory::a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do,
     memory::a_pool_copies_in_every_direction,
     memory::a_pool_keeps_count_and_gives_memory_back,

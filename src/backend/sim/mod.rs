@@ -320,6 +320,16 @@ impl Device {
     fn fill_slot(&mut self, slot: u32, buffers: &[BufferDecl]) -> Result<Views> {
         let mut views = Views::default();
         for decl in buffers {
+            if decl.view == View::Resident {
+                let addresses = Addresses {
+                    device: 0,
+                    host: None,
+                    bytes: 0,
+                };
+                self.slot(slot).buffers.push(addresses);
+                views.push(None);
+                continue;
+            }
             let bytes = decl.size_bytes();
             let take = |memory: &mut Memory, space| {
                 let name = |_| violation::memory_name(&decl.name, slot, space);
@@ -329,7 +339,7 @@ impl Device {
             let whole = matches!(decl.unit, Unit::PerBatch { .. });
             self.memory.at_mut(device).kernels_expect = whole || decl.view != View::Upload;
             let host = match decl.view {
-                View::Device => None,
+                View::Device | View::Resident => None,
                 View::Upload | View::Download => {
                     let host = take(&mut self.memory, Space::Pinned)?;
                     Some((host, self.memory.fresh(bytes)?))

@@ -1,0 +1,83 @@
+//! The resident buffers of an engine: one copy on each device.
+
+use super::recorded::guarded;
+use crate::backend::{AllocationView, Backend, Space};
+use crate::error::{Context, Error, Result};
+use crate::record::{BufferId, Recording};
+use crate::replay::Buckets;
+use crate::workload::{ResidentViews, Workload};
+
+/// What the resident buffers of a workload hold at first.
+pub(super) struct ResidentContents {
+    buffers: Vec<(BufferId, String, Vec<u128>)>,
+    bytes: Vec<usize>,
+}
+
+impl ResidentContents {
+    /// Zeros for each resident buffer of a recording; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a buffer that batches update, with more
+    /// than one slot.
+    pub(super) fn new(recording: &Recording, slots: usize) -> Result<Option<Self>> {
+        check_one_slot(recording, slots)?;
+        let bytes: Vec<usize> = recording
+            .resident()
+            .map(|(_, decl)| decl.size_bytes())
+            .collect();
+        let buffers = recording.resident().zip(&bytes).map(|((id, decl), bytes)| {
+            // Aligned for every element.
+            let words = vec![0; bytes.div_ceil(size_of::<u128>())];
+            (id, decl.name.clone(), words)
+        });
+        let buffers: Vec<_> = buffers.collect();
+        Ok((!buffers.is_empty()).then_some(ResidentContents { buffers, bytes }))
+    }
+
+    /// Lets the workload write them.
+    ///
+    /// # Errors
+    /// Those of [`Workload::fill_resident`].
+    pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
+        let parts = self.buffers.iter_mut().zip(&self.bytes);
+        let parts = parts.map(|((id, _, words), bytes)| {
+            (
+                *id,
+                &mut bytemuck::cast_slice_mut::<u128, u8>(words)[..*bytes],
+            )
+        });
+        let mut views = ResidentViews::new(parts);
+        guarded(|| workload.fill_resident(handles, &mut views)).within(|| "resident buffers")
+    }
+
+    /// Copies them to a device, and binds `buckets` to them.
+    ///
+    /// # Errors
+    /// Those of [`Backend::allocate`] and [`Backend::write`].
+    pub(super) fn upload(&self, backend: &dyn Backend, mut buckets: Buckets) -> Result<Buckets> {
+        for ((id, name, words), bytes) in self.buffers.iter().zip(&self.bytes) {
+            let upload = || {
+                let memory = backend.allocate(Space::Device, *bytes)?;
+                backend.write(&bytemuck::cast_slice(words)[..*bytes], &memory, 0)?;
+                AllocationView::new(&memory, 0, *bytes)
+            };
+            let memory = upload().within(|| format!("buffer {name}"))?;
+            buckets = buckets.with_resident_id(*id, memory);
+        }
+        Ok(buckets)
+    }
+}
+
+/// Refuses several slots for a recording whose batches update a resident buffer: nothing would
+/// order them.
+pub(super) fn check_one_slot(recording: &Recording, slots: usize) -> Result<()> {
+    match recording.updated_resident() {
+        Some(decl) if slots > 1 => {
+            let (name, message) = (&decl.name, "each batch updates it, and there are");
+            Err(Error::config(format!("{message} {slots} slots"))
+                .fix("use one device with slots = 1, so that batches run in order")
+                .within(format!("buffer {name}")))
+        }
+        _ => Ok(()),
+    }
+}
