@@ -27,7 +27,7 @@ create_exception!(
 /// How long a stream waits before it looks for signals, such as Ctrl-C.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-fn raised(error: &tapeloop::Error) -> PyErr {
+pub(crate) fn raised(error: &tapeloop::Error) -> PyErr {
     match error.kind() {
         ErrorKind::Config => ConfigError::new_err(error.to_string()),
         _ => TapeloopError::new_err(error.to_string()),

@@ -2,9 +2,13 @@
 //! libraries take by Arrow's PyCapsule interface.
 
 mod atoms;
+mod dlpack;
 mod engine;
 mod kernels;
+mod launches;
+mod replay;
 mod table;
+mod typed;
 
 use pyo3::prelude::*;
 
@@ -16,6 +20,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConfigError", py.get_type::<engine::ConfigError>())?;
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::Stream>()?;
+    module.add_class::<replay::Replay>()?;
     module.add_class::<table::RecordBatch>()?;
     module.add_class::<table::Table>()?;
     module.add_function(wrap_pyfunction!(atoms::mmcif_of_atoms, module)?)?;

@@ -8,19 +8,30 @@
 ``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
 calls. Settings are the keys of the config file, such as ``backend="cpu"`` or
 ``sasa={"points": 256}``; docs/CONFIG.md lists them with their units and defaults.
+
+``Replay`` runs CUDA kernels of your own: recorded once as a graph, and replayed for each batch of
+arrays.
 """
 
 from ._features import Features, RejectedWarning, features, stream, tables
 from ._inputs import Atoms
 from ._native import ConfigError, RecordBatch, Table, TapeloopError, __version__
 from ._program import run
+from ._replay import Constant, Input, Job, Launch, Output, Replay, Scratch
 
 __all__ = [
     "Atoms",
     "ConfigError",
+    "Constant",
     "Features",
+    "Input",
+    "Job",
+    "Launch",
+    "Output",
     "RecordBatch",
     "RejectedWarning",
+    "Replay",
+    "Scratch",
     "Table",
     "TapeloopError",
     "__version__",

@@ -84,6 +84,35 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
     def _first_rejected(self) -> str | None: ...
 
+class Replay:
+    def __new__(
+        cls,
+        source: str,
+        options: Sequence[str],
+        launches: Sequence[
+            tuple[
+                str,
+                Sequence[int],
+                Sequence[int] | None,
+                int,
+                Sequence[str | int | float],
+                Callable[[list[Any]], None] | None,
+            ]
+        ],
+        buffers: Sequence[tuple[str, str, int, str, Any]],
+        device: str | int,
+        mode: str,
+        slots: int,
+        verify: bool,
+    ) -> Replay: ...
+    @property
+    def device(self) -> str: ...
+    def submit(self, arrays: Sequence[tuple[str, Any]]) -> int: ...
+    def is_done(self, id: int) -> bool: ...
+    def result(self, id: int, timeout: float | None) -> list[bytearray] | None: ...
+    def forget(self, id: int) -> None: ...
+    def close(self) -> None: ...
+
 class Engine:
     def __new__(cls, settings: str) -> Engine: ...
     def stream_paths(

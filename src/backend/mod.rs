@@ -94,6 +94,7 @@ pub use ids::{BackendId, DeviceSlotId, FunctionId, GraphId};
 pub use layout::{ALIGN_BYTES, BufferRange, Layout};
 pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, devices, select, select_with};
+use std::any::Any;
 use std::time::{Duration, Instant};
 pub(crate) use timestamp::of_whole_batch;
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
@@ -267,6 +268,27 @@ pub unsafe trait Backend: Send + Sync {
     /// [`ErrorKind::OutOfMemory`]; [`ErrorKind::Unavailable`] for a supervised device.
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation>;
 
+    /// Lends slots device memory that other code allocated, such as an array of another library.
+    /// `owner` is dropped with the last handle of the allocation.
+    ///
+    /// # Safety
+    /// Until `owner` is dropped, `bytes` bytes at `address` are memory of this device that kernels
+    /// in its primary context can access. While work of a slot uses them, other code does not, but
+    /// to read what that work only reads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for a device that is no GPU, and for a supervised one.
+    unsafe fn borrow(
+        &self,
+        address: u64,
+        bytes: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<Allocation> {
+        let _ = (address, bytes, owner);
+        let error = Error::new(ErrorKind::Unavailable, "the device has no memory to borrow");
+        Err(error.fix("use a GPU in this process, without supervision"))
+    }
+
     /// Copies from the host's own memory into an allocation, and returns when the copy is done.
     ///
     /// # Errors
@@ -353,6 +375,14 @@ pub unsafe trait DeviceSlot: Send {
     /// The streams of its queues; `None` if it runs all work in the order in which it was given,
     /// whatever the queue.
     fn streams(&self) -> Option<Streams>;
+
+    /// The driver's handle of the CUDA stream that has all work of the slot, so that other libraries
+    /// can order their work before it. `None` for a device that is no GPU, for a supervised one,
+    /// and with [`Streams::PerStage`]. Batches of a loop ([`DeviceSlot::make_resident`]) are not in
+    /// it.
+    fn stream(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether the host has seen all work done. It makes no call to the device.
     fn is_quiet(&self) -> bool;

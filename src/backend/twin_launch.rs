@@ -39,8 +39,8 @@ impl Functions {
 
 /// Whether two declarations run the same code on the same parameters.
 fn is_same_twin(a: &Kernel, b: &Kernel) -> bool {
-    let same_code = match (a.twin, b.twin) {
-        (Some(a), Some(b)) => std::ptr::fn_addr_eq(a, b),
+    let same_code = match (&a.twin, &b.twin) {
+        (Some(a), Some(b)) => a.is(b),
         _ => false,
     };
     same_code && a.name == b.name && a.params == b.params
@@ -166,8 +166,8 @@ impl<'a> Launch<'a> {
         let args = self.args.into_iter();
         let args = args.map(|arg| arg.expect("memory was added for every buffer"));
         let mut launch = TwinLaunch::new(self.grid, args.collect());
-        let twin = self.kernel.twin.expect("checked by load");
-        let outcome = catch(|| twin(&mut launch));
+        let twin = self.kernel.twin.as_ref().expect("checked by load");
+        let outcome = catch(|| twin.run(&mut launch));
         outcome.map_err(|panic| {
             let name = &self.kernel.name;
             let message = format!("the twin of kernel {name} panicked: {panic}");

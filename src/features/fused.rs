@@ -261,8 +261,11 @@ fn run(launch: &mut TwinLaunch<'_>) {
                 (_, kind) => reborrow(value.take().expect("a step takes a buffer once"), kind),
             }
         });
-        let twin = step.twin.expect("every built-in kernel has a twin");
-        twin(&mut TwinLaunch::new(launch.grid, args.collect()));
+        let twin = step
+            .twin
+            .as_ref()
+            .expect("every built-in kernel has a twin");
+        twin.run(&mut TwinLaunch::new(launch.grid, args.collect()));
     }
 }
 

@@ -147,8 +147,11 @@ impl Features {
 pub fn twins() -> Vec<(String, Twin)> {
     let kernels = kernels::ALL.iter().map(|kernel| kernel());
     let all = kernels.chain([fused::declaration()]);
-    all.filter_map(|kernel| Some((kernel.name, kernel.twin?)))
-        .collect()
+    all.filter_map(|kernel| {
+        let twin = kernel.cpu_twin()?;
+        Some((kernel.name, twin))
+    })
+    .collect()
 }
 
 /// Attaches the code of a built-in kernel for `recorder`.

@@ -20,7 +20,12 @@ impl ResidentContents {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a buffer that batches update, with more
     /// than one slot.
     pub(super) fn new(recording: &Recording, slots: usize) -> Result<Option<Self>> {
-        check_one_slot(recording, slots)?;
+        if let (Some(decl), true) = (recording.updated_resident(), slots > 1) {
+            let message = format!("each batch updates it, and there are {slots} slots");
+            return Err(Error::config(message)
+                .fix("use one device with slots = 1, so that batches run in order")
+                .within(format!("buffer {}", decl.name)));
+        }
         let bytes: Vec<usize> = recording
             .resident()
             .map(|(_, decl)| decl.size_bytes())
@@ -65,19 +70,5 @@ impl ResidentContents {
             buckets = buckets.with_resident_id(*id, memory);
         }
         Ok(buckets)
-    }
-}
-
-/// Refuses several slots for a recording whose batches update a resident buffer: nothing would
-/// order them.
-pub(super) fn check_one_slot(recording: &Recording, slots: usize) -> Result<()> {
-    match recording.updated_resident() {
-        Some(decl) if slots > 1 => {
-            let (name, message) = (&decl.name, "each batch updates it, and there are");
-            Err(Error::config(format!("{message} {slots} slots"))
-                .fix("use one device with slots = 1, so that batches run in order")
-                .within(format!("buffer {name}")))
-        }
-        _ => Ok(()),
     }
 }

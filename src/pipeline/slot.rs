@@ -6,7 +6,6 @@
 
 mod in_flight;
 
-use super::resident::check_one_slot;
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, HostViews, Timestamps};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
@@ -105,7 +104,6 @@ pub(crate) fn open_slots(
     device: usize,
     slots: &mut Vec<Slot<Free>>,
 ) -> Result<Choices> {
-    check_one_slot(&buckets.largest().recording, count)?;
     let choices = Choices::default();
     let buffers = buckets.largest().recording.buffers();
     let device_slots = {
@@ -323,6 +321,11 @@ impl Slot<Filling> {
         let _span = debug_span!("rebind", slot = core.index, bucket).entered();
         core.executor
             .update(&mut *core.device_slot, bucket, bindings)
+    }
+
+    /// Calls [`DeviceSlot::stream`] for this slot.
+    pub fn stream(&self) -> Option<u64> {
+        self.core.device_slot.stream()
     }
 
     /// Calls [`Executor::declare`] for this slot.

@@ -117,6 +117,42 @@ pub enum ParamKind {
 /// It runs inside the CPU backend's thread pool, and may use `rayon` freely.
 pub type Twin = fn(&mut TwinLaunch<'_>);
 
+/// What runs as a twin.
+#[derive(Clone)]
+pub(crate) enum TwinCode {
+    Function(Twin),
+    Closure(Arc<dyn Fn(&mut TwinLaunch<'_>) + Send + Sync>),
+}
+
+impl TwinCode {
+    pub(crate) fn run(&self, launch: &mut TwinLaunch<'_>) {
+        match self {
+            TwinCode::Function(function) => function(launch),
+            TwinCode::Closure(closure) => closure(launch),
+        }
+    }
+
+    /// Whether both run the same code.
+    pub(crate) fn is(&self, other: &TwinCode) -> bool {
+        match (self, other) {
+            (TwinCode::Function(one), TwinCode::Function(other)) => {
+                std::ptr::fn_addr_eq(*one, *other)
+            }
+            (TwinCode::Closure(one), TwinCode::Closure(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for TwinCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TwinCode::Function(_) => "Function",
+            TwinCode::Closure(_) => "Closure",
+        })
+    }
+}
+
 /// A kernel: its declaration, its CPU twin, and its device code.
 ///
 /// [`Kernel::new`] and the methods after it declare what the kernel is called and what it takes. A
@@ -165,7 +201,7 @@ pub struct Kernel {
     pub(crate) revisits: bool,
     /// Whether it follows pointers that it reads from device memory, where no check sees them.
     pub(crate) follows_device_pointers: bool,
-    pub(crate) twin: Option<Twin>,
+    pub(crate) twin: Option<TwinCode>,
     /// The device code. Set by [`Kernel::code`], and in a worker process from what the parent
     /// process sends.
     pub(crate) image: Option<Arc<Image>>,
@@ -358,7 +394,19 @@ impl Kernel {
     /// its last handle: the engine waits for the twin, which would be a deadlock.
     #[must_use]
     pub fn twin(mut self, twin: Twin) -> Self {
-        self.twin = Some(twin);
+        self.twin = Some(TwinCode::Function(twin));
+        self
+    }
+
+    /// [`Kernel::twin`] with a closure, which may hold what it needs. The kernel and its clones
+    /// share it; two closures are two twins, even of the same text. A worker process has functions
+    /// only.
+    #[must_use]
+    pub fn twin_closure(
+        mut self,
+        twin: impl Fn(&mut TwinLaunch<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.twin = Some(TwinCode::Closure(Arc::new(twin)));
         self
     }
 
@@ -377,9 +425,12 @@ impl Kernel {
         self.block
     }
 
-    /// Its CPU twin. Without one the kernel needs a GPU.
+    /// Its CPU twin, if that is a function. Without a twin the kernel needs a GPU.
     pub fn cpu_twin(&self) -> Option<Twin> {
-        self.twin
+        match self.twin {
+            Some(TwinCode::Function(twin)) => Some(twin),
+            _ => None,
+        }
     }
 
     /// Whether [`Kernel::code`] attached device code. Without it only the twin can run.

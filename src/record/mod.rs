@@ -23,6 +23,8 @@ pub use buffer::{
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use device_info::DeviceInfo;
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+pub(crate) use kernel::TwinCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};

@@ -168,7 +168,8 @@ impl Recorder {
     /// [`Workload::fill_resident`](crate::Workload::fill_resident), and a ring or an executor its
     /// memory from [`Buckets::with_resident`](crate::replay::Buckets::with_resident).
     ///
-    /// If a command writes it, the order of batches matters, so the device must have a single slot.
+    /// If a command writes it, the order of batches matters, so an engine must have a single slot. In
+    /// a ring, a batch that would use it beside one that writes it is refused.
     pub fn resident_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
         self.declare(name, Unit::PerBatch { elements }, View::Resident)
     }

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::record::Access;
 use cudarc::driver::sys;
 use parking_lot::Mutex;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Size of the staging memory in bytes.
@@ -69,6 +70,24 @@ impl Copier {
             bytes,
             region,
         ))
+    }
+
+    /// An allocation of memory that `owner` keeps. [`Backend::borrow`](crate::backend::Backend::borrow)
+    /// has the contract.
+    pub(super) fn borrow(
+        &self,
+        address: u64,
+        bytes: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Allocation {
+        let key = self.context.allocation_key;
+        Allocation::new(
+            key,
+            Space::Device,
+            address,
+            bytes,
+            Box::new(Borrowed(owner)),
+        )
     }
 
     fn zero(&self, memory: DeviceMemory) -> Result<DeviceMemory> {
@@ -224,6 +243,19 @@ impl InUse {
     fn give_back(self, staging: &mut Option<Pinned>) -> Lease {
         *staging = Some(self.staging);
         self.lease
+    }
+}
+
+/// Device memory of other code, which the value keeps.
+struct Borrowed(#[expect(dead_code, reason = "it is only dropped")] Box<dyn Any + Send + Sync>);
+
+impl Region for Borrowed {
+    fn bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        None
     }
 }
 

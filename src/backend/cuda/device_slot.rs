@@ -226,6 +226,10 @@ unsafe impl DeviceSlot for CudaSlot {
         })
     }
 
+    fn stream(&self) -> Option<u64> {
+        (!self.queues.are_shared()).then(|| self.queues.stream(Queue::Compute).handle())
+    }
+
     fn is_quiet(&self) -> bool {
         self.queues.are_quiet() && self.ringing.is_none()
     }

@@ -71,6 +71,7 @@ pub use nvtx::NvtxLayer;
 use queues::stream_set;
 pub use result_codes::Code;
 use slot_memory::SlotMemory;
+use std::any::Any;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
 
@@ -228,6 +229,15 @@ unsafe impl Backend for CudaBackend {
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         let _outer = self.context.enter();
         self.copier.allocate(space, bytes)
+    }
+
+    unsafe fn borrow(
+        &self,
+        address: u64,
+        bytes: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<Allocation> {
+        Ok(self.copier.borrow(address, bytes, owner))
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {

@@ -46,6 +46,11 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
+    /// The driver's handle.
+    pub(super) fn handle(&self) -> u64 {
+        self.raw as u64
+    }
+
     pub(super) fn new(context: &Arc<Context>) -> Result<Stream> {
         let driver = context.bind()?;
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;

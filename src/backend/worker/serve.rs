@@ -12,7 +12,7 @@ use crate::backend::{
     Op, Residency, Streams, crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BufferDecl, Image, Kernel, Twin};
+use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
 use crossbeam_channel::{Sender, unbounded};
 use rayon::ThreadPool;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -241,7 +241,11 @@ impl Worker<'_> {
             None => None,
         };
         let mut kernel = decl.kernel();
-        kernel.twin = self.twins.get(kernel.name()).copied();
+        kernel.twin = self
+            .twins
+            .get(kernel.name())
+            .copied()
+            .map(TwinCode::Function);
         if let Some(image) = image {
             // SAFETY: the process that started this one has the kernel with this code,
             // so code there vouched for it; only the launches that were recorded there

@@ -1,0 +1,151 @@
+//! Launches as Python gives them, and twins that are Python functions.
+
+use crate::engine::{TapeloopError, raised};
+use crate::typed::{Role, Typed, name_of, number, scalar};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyList};
+use std::sync::Arc;
+use tapeloop::record::{Arg, DType, Image, Kernel, ParamKind, Recorder, TwinArg, TwinLaunch};
+
+/// A buffer of a recording.
+pub(crate) struct Declared {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    pub(crate) len: usize,
+    pub(crate) role: Role,
+    pub(crate) handle: Typed,
+}
+
+impl Declared {
+    pub(crate) fn bytes(&self) -> usize {
+        self.len * self.dtype.size_bytes()
+    }
+}
+
+/// A launch as Python gives it: kernel, grid, block or none, dynamic shared memory in bytes,
+/// arguments (names of buffers, or numbers) and the twin.
+pub(crate) type Launch<'py> = (
+    String,
+    [u32; 3],
+    Option<[u32; 3]>,
+    u32,
+    Vec<Bound<'py, PyAny>>,
+    Option<Py<PyAny>>,
+);
+
+/// Records a launch, and notes in `written` which buffers it writes.
+pub(crate) fn record_launch(
+    recorder: &mut Recorder,
+    source: &str,
+    image: &Arc<Image>,
+    (name, grid, block, shared_bytes, args, twin): Launch<'_>,
+    buffers: &[Declared],
+    written: &mut [bool],
+    is_gpu: bool,
+) -> PyResult<()> {
+    let mut kernel = Kernel::declared_in(source, &name).map_err(|error| raised(&error))?;
+    if let Some(block) = block {
+        kernel = kernel.block_shape(block);
+    }
+    kernel = kernel.shared_bytes(shared_bytes);
+    match twin {
+        Some(twin) => kernel = kernel.twin_closure(move |launch| run_twin(&twin, launch)),
+        None if !is_gpu => {
+            let message = format!(
+                "kernel {name} has no twin, and there is no GPU (fix: pass \
+                 twins={{{name:?}: function}}, or run where a GPU is)"
+            );
+            return Err(TapeloopError::new_err(message));
+        }
+        None => {}
+    }
+    if args.len() != kernel.params().len() {
+        let message = format!(
+            "kernel {name} takes {} arguments, and got {}",
+            kernel.params().len(),
+            args.len()
+        );
+        return Err(PyValueError::new_err(message));
+    }
+    let mut recorded = Vec::with_capacity(args.len());
+    for (param, arg) in kernel.params().iter().zip(&args) {
+        let place = || format!("kernel {name}, parameter {}", param.name);
+        let value = match &param.kind {
+            ParamKind::Buffer { access, .. } => {
+                let Ok(of) = arg.extract::<String>() else {
+                    let message = format!("{}: give the name of a buffer", place());
+                    return Err(PyTypeError::new_err(message));
+                };
+                let found = buffers.iter().position(|buffer| buffer.name == of);
+                let Some(found) = found else {
+                    let message = format!("{}: there is no buffer {of:?}", place());
+                    return Err(PyValueError::new_err(message));
+                };
+                if buffers[found].role == Role::Constant && access.writes() {
+                    let message = format!("{}: buffer {of:?} is constant", place());
+                    return Err(PyValueError::new_err(message));
+                }
+                written[found] |= access.writes();
+                buffers[found].handle.arg()
+            }
+            ParamKind::Scalar { dtype } => {
+                let value = scalar(*dtype, arg);
+                let value = value.map_err(|error| {
+                    PyTypeError::new_err(format!("{}: {}", place(), error.value(arg.py())))
+                })?;
+                Arg::Scalar(value)
+            }
+            ParamKind::Struct { .. } => {
+                let message = format!("{}: Python passes no structs", place());
+                return Err(PyTypeError::new_err(message));
+            }
+        };
+        recorded.push(value);
+    }
+    // SAFETY: the caller of `tapeloop.Replay` vouches for the code, as its documentation says: it
+    // is native code of theirs, which Python can run in other ways too.
+    let kernel = unsafe { kernel.code(image) };
+    recorder.launch_grid(&kernel, grid, &recorded);
+    Ok(())
+}
+
+/// Calls a Python function with the arguments of a launch: buffers as (type, bytes), which it may
+/// change where the kernel writes, and numbers.
+fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
+    let outcome = Python::attach(|py| -> PyResult<()> {
+        let args = PyList::empty(py);
+        let mut outputs = Vec::new();
+        let array = |dtype: DType, bytes: &[u8]| -> PyResult<_> {
+            let name = name_of(dtype).ok_or_else(|| PyTypeError::new_err("a buffer of structs"))?;
+            Ok((name, PyByteArray::new(py, bytes)))
+        };
+        for arg in launch.rest() {
+            match arg {
+                TwinArg::Read(dtype, bytes) => args.append(array(dtype, bytes)?)?,
+                TwinArg::Write(dtype, bytes) => {
+                    let (name, copy) = array(dtype, bytes)?;
+                    args.append((name, copy.clone()))?;
+                    outputs.push((copy, bytes));
+                }
+                TwinArg::Scalar(scalar) => args.append(number(py, scalar)?)?,
+                TwinArg::Struct(_) => return Err(PyTypeError::new_err("a struct")),
+            }
+        }
+        twin.call1(py, (args,))?;
+        for (copy, bytes) in outputs {
+            let changed = copy.to_vec();
+            if changed.len() != bytes.len() {
+                return Err(PyValueError::new_err(
+                    "a twin changed the length of a buffer",
+                ));
+            }
+            bytes.copy_from_slice(&changed);
+        }
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        // The backend turns it into the batch's error.
+        panic!("{error}");
+    }
+}

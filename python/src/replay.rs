@@ -1,0 +1,538 @@
+//! [`Replay`]: kernels of the caller's own, recorded once and replayed.
+
+use crate::dlpack::{self, Array, Place};
+use crate::engine::{TapeloopError, raised};
+use crate::launches::{Declared, Launch, record_launch};
+use crate::typed::{Role, Typed, dtype_of};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tapeloop::backend::{
+    AllocationView, Backend, Choice, CudaOptions, DeviceChoice, Space, select_with,
+};
+use tapeloop::pipeline::{Filling, Ring, Slot, Wait};
+use tapeloop::record::{CudaSource, Image, Recorder};
+use tapeloop::replay::{Buckets, Mode, Policy, Verify};
+use tapeloop::workload::Extent;
+
+/// How long a caller polls without a pause.
+const SPIN: Duration = Duration::from_micros(50);
+/// The longest pause between two polls.
+const PAUSE_MAX: Duration = Duration::from_millis(1);
+
+/// The arrays on the device that a batch in flight uses, as ranges of addresses.
+type Ranges = Vec<(u64, u64, bool)>;
+
+type Outcome = Result<Vec<Vec<u8>>, tapeloop::Error>;
+
+struct State {
+    ring: Ring<u64>,
+    /// Slots that were taken for a batch which was then refused.
+    spare: Vec<Slot<Filling>>,
+    done: HashMap<u64, Outcome>,
+    in_flight: HashMap<u64, Ranges>,
+    /// Slots that callers fill at the moment.
+    filling: usize,
+    /// Batches in flight whose results nobody takes.
+    unwanted: HashSet<u64>,
+    next: u64,
+}
+
+/// Kernels of the caller's own over named buffers.
+#[pyclass(module = "tapeloop._native", frozen)]
+pub(crate) struct Replay {
+    /// `None` once it is closed.
+    state: Mutex<Option<State>>,
+    /// Batches whose results nobody takes any more.
+    dropped: Mutex<Vec<u64>>,
+    buffers: Vec<Declared>,
+    /// By buffer: whether a launch writes it.
+    written: Vec<bool>,
+    backend: Arc<dyn Backend>,
+    ordinal: Option<i32>,
+    process: u32,
+}
+
+/// A buffer as Python gives it: name, type, number of elements, role, and the contents of a constant.
+type GivenBuffer<'py> = (String, String, usize, String, Option<Bound<'py, PyAny>>);
+
+#[pymethods]
+impl Replay {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "Python's layer names them")]
+    fn new(
+        py: Python<'_>,
+        source: String,
+        options: Vec<String>,
+        launches: Vec<Launch<'_>>,
+        buffers: Vec<GivenBuffer<'_>>,
+        device: &Bound<'_, PyAny>,
+        mode: &str,
+        slots: usize,
+        verify: bool,
+    ) -> PyResult<Self> {
+        let (choice, ordinal) = device_of(device)?;
+        let mode = match mode {
+            "graph" => Mode::Graph,
+            "stream" => Mode::Stream,
+            "resident" => Mode::Resident,
+            other => {
+                let message = format!("mode is {other:?}; take graph, stream or resident");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        if !(1..=64).contains(&slots) {
+            let message = format!("slots is {slots}; take 1 to 64");
+            return Err(PyValueError::new_err(message));
+        }
+        let options_of_device = CudaOptions {
+            device: DeviceChoice::Ordinal(ordinal.unwrap_or(0) as usize),
+            ..CudaOptions::default()
+        };
+        let backend = py.detach(|| {
+            let pool = rayon::ThreadPoolBuilder::new().build();
+            let pool = pool.map_err(|error| {
+                tapeloop::Error::new(tapeloop::ErrorKind::Io, error.to_string())
+            })?;
+            let selected = select_with(choice, &Arc::new(pool), &options_of_device)?;
+            Ok(selected.backend)
+        });
+        let backend = backend.map_err(|error: tapeloop::Error| raised(&error))?;
+        let is_gpu = backend.device().backend == "cuda";
+        let image = Arc::new(Image {
+            name: "replay.cu".to_owned(),
+            binary: None,
+            source: Some(CudaSource {
+                file: "replay.cu".to_owned(),
+                text: source.clone(),
+                headers: Vec::new(),
+                options,
+            }),
+        });
+
+        let mut recorder = Recorder::new(&[1]);
+        let mut declared = Vec::with_capacity(buffers.len());
+        let mut constants = Vec::new();
+        for (name, dtype, len, role, contents) in buffers {
+            let dtype = dtype_of(&dtype)?;
+            let role = match role.as_str() {
+                "input" => Role::Input,
+                "output" => Role::Output,
+                "scratch" => Role::Scratch,
+                "constant" => Role::Constant,
+                _ => Role::OnDevice,
+            };
+            if role == Role::OnDevice && !is_gpu {
+                let message = format!("buffer {name}: the CPU has no arrays on a device");
+                return Err(PyValueError::new_err(message));
+            }
+            if role == Role::OnDevice && mode == Mode::Resident {
+                let message = format!(
+                    "buffer {name}: with mode=\"resident\" the arrays of a batch cannot change; \
+                     take mode=\"graph\""
+                );
+                return Err(PyValueError::new_err(message));
+            }
+            if let Some(contents) = contents {
+                constants.push((declared.len(), dlpack::take(&contents, None)?));
+            }
+            let handle = Typed::declare(&mut recorder, dtype, role, &name, len);
+            declared.push(Declared {
+                name,
+                dtype,
+                len,
+                role,
+                handle,
+            });
+        }
+        for buffer in declared.iter().filter(|buffer| buffer.role == Role::Input) {
+            buffer.handle.upload(&mut recorder);
+        }
+        let mut written = vec![false; declared.len()];
+        for launch in launches {
+            record_launch(
+                &mut recorder,
+                &source,
+                &image,
+                launch,
+                &declared,
+                &mut written,
+                is_gpu,
+            )?;
+        }
+        for buffer in declared.iter().filter(|buffer| buffer.role == Role::Output) {
+            buffer.handle.download(&mut recorder);
+        }
+
+        let ring = py.detach(|| {
+            let mut buckets = Buckets::single(recorder.finish()?);
+            for (place, buffer) in declared.iter().enumerate() {
+                if !matches!(buffer.role, Role::Constant | Role::OnDevice) {
+                    continue;
+                }
+                let memory = backend.allocate(Space::Device, buffer.bytes())?;
+                if let Some((_, contents)) = constants.iter().find(|(of, _)| *of == place) {
+                    backend.write(contents.host_bytes(), &memory, 0)?;
+                }
+                let view = AllocationView::new(&memory, 0, buffer.bytes())?;
+                buckets = buffer.handle.make_resident(buckets, view)?;
+            }
+            let policy = Policy {
+                verify: if verify { Verify::Auto } else { Verify::Off },
+                ..Policy::of(mode)
+            };
+            Ring::new(&backend, &Arc::new(buckets), slots, &policy, Wait::Spin)
+        });
+        drop(constants);
+        dlpack::release_dropped(py);
+        let ring = ring.map_err(|error: tapeloop::Error| raised(&error))?;
+        Ok(Replay {
+            state: Mutex::new(Some(State {
+                ring,
+                spare: Vec::new(),
+                filling: 0,
+                done: HashMap::new(),
+                in_flight: HashMap::new(),
+                unwanted: HashSet::new(),
+                next: 0,
+            })),
+            dropped: Mutex::default(),
+            buffers: declared,
+            written,
+            ordinal: is_gpu.then(|| ordinal.unwrap_or(0)),
+            backend,
+            process: std::process::id(),
+        })
+    }
+
+    /// The name of the device.
+    #[getter]
+    fn device(&self) -> String {
+        self.backend.device().name.clone()
+    }
+
+    /// Submits a batch: the arrays of inputs, and of buffers on the device. Waits for a free slot.
+    fn submit(&self, py: Python<'_>, arrays: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<u64> {
+        self.check_process()?;
+        dlpack::release_dropped(py);
+        let mut given: Vec<Option<Bound<'_, PyAny>>> = vec![None; self.buffers.len()];
+        for (name, array) in arrays {
+            let place = self.buffers.iter().position(|buffer| buffer.name == name);
+            let place = place.ok_or_else(|| PyValueError::new_err(format!("no buffer {name}")))?;
+            given[place] = Some(array);
+        }
+        let mut slot = self.acquire(py)?;
+        match self.fill(py, &mut slot, &given) {
+            Ok(ranges) => {
+                let submitted = py.detach(|| self.give(slot, ranges));
+                dlpack::release_dropped(py);
+                submitted
+            }
+            Err(error) => {
+                py.detach(|| {
+                    if let Some(state) = &mut *self.lock() {
+                        state.filling -= 1;
+                        state.spare.push(slot);
+                    }
+                });
+                dlpack::release_dropped(py);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether a batch has finished.
+    fn is_done(&self, py: Python<'_>, id: u64) -> PyResult<bool> {
+        self.check_process()?;
+        let is_done = py.detach(|| {
+            let mut state = self.lock();
+            let state = state.as_mut()?;
+            self.pump(state);
+            Some(!state.in_flight.contains_key(&id))
+        });
+        dlpack::release_dropped(py);
+        is_done.ok_or_else(closed)
+    }
+
+    /// Waits for a batch, at most `timeout` seconds, and returns the bytes of the outputs in order;
+    /// `None` after the timeout. The results of a batch can be taken once.
+    fn result<'py>(
+        &self,
+        py: Python<'py>,
+        id: u64,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
+        self.check_process()?;
+        let start = Instant::now();
+        loop {
+            let outcome = py.detach(|| {
+                let mut state = self.lock();
+                let Some(state) = &mut *state else {
+                    return Err(closed());
+                };
+                self.pump(state);
+                match state.done.remove(&id) {
+                    Some(outcome) => Ok(Some(outcome)),
+                    None if state.in_flight.contains_key(&id) => Ok(None),
+                    None => Err(PyValueError::new_err("the results were taken before")),
+                }
+            });
+            dlpack::release_dropped(py);
+            if let Some(outcome) = outcome? {
+                let outputs = outcome.map_err(|error| raised(&error))?;
+                let arrays = outputs.iter().map(|bytes| PyByteArray::new(py, bytes));
+                return Ok(Some(arrays.collect()));
+            }
+            if timeout.is_some_and(|timeout| start.elapsed().as_secs_f64() >= timeout) {
+                return Ok(None);
+            }
+            pause(py, start)?;
+        }
+    }
+
+    /// Says that nobody takes the results of a batch. Takes no lock that is held for long.
+    fn forget(&self, id: u64) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        dropped.push(id);
+    }
+
+    /// Waits for what is in flight, and frees everything.
+    fn close(&self, py: Python<'_>) {
+        if self.process != std::process::id() {
+            return;
+        }
+        py.detach(|| drop(self.lock().take()));
+        dlpack::release_dropped(py);
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = state.take();
+        if self.process != std::process::id() {
+            // The device belongs to the process before the fork.
+            std::mem::forget(state);
+        } else if state.is_some() {
+            Python::attach(|py| {
+                py.detach(|| drop(state));
+                dlpack::release_dropped(py);
+            });
+        }
+    }
+}
+
+fn closed() -> PyErr {
+    TapeloopError::new_err("the replay was closed")
+}
+
+fn pause(py: Python<'_>, start: Instant) -> PyResult<()> {
+    py.check_signals()?;
+    let waited = start.elapsed();
+    if waited > SPIN {
+        py.detach(|| std::thread::sleep((waited / 10).min(PAUSE_MAX)));
+    }
+    Ok(())
+}
+
+/// The choice of a device, and its ordinal, of `"auto"`, `"cpu"` or an ordinal.
+fn device_of(device: &Bound<'_, PyAny>) -> PyResult<(Choice, Option<i32>)> {
+    if let Ok(ordinal) = device.extract::<i32>()
+        && ordinal >= 0
+    {
+        return Ok((Choice::Cuda, Some(ordinal)));
+    }
+    match device.extract::<String>().as_deref() {
+        Ok("auto") => Ok((Choice::Auto, None)),
+        Ok("cpu") => Ok((Choice::Cpu, None)),
+        _ => Err(PyValueError::new_err(format!(
+            "device is {}; take \"auto\", \"cpu\" or the number of a GPU",
+            device.repr()?
+        ))),
+    }
+}
+
+impl Replay {
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_process(&self) -> PyResult<()> {
+        match self.process == std::process::id() {
+            true => Ok(()),
+            false => Err(TapeloopError::new_err(
+                "the replay was made before a fork, and its device belongs to that process (fix: \
+                 make it in the child, or start processes with spawn)",
+            )),
+        }
+    }
+
+    /// Takes the results of batches that have finished. Python's lock must not be held: a twin
+    /// takes it.
+    fn pump(&self, state: &mut State) {
+        let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in dropped.drain(..) {
+            if state.done.remove(&id).is_none() && state.in_flight.contains_key(&id) {
+                state.unwanted.insert(id);
+            }
+        }
+        drop(dropped);
+        while let Some(finished) = state.ring.poll() {
+            let outputs = finished.as_ref().ok().map(|slot| {
+                let outputs = self.buffers.iter();
+                let outputs = outputs.filter(|buffer| buffer.role == Role::Output);
+                let outputs = outputs.map(|buffer| buffer.handle.read(slot).to_vec());
+                outputs.collect::<Vec<_>>()
+            });
+            let (id, error) = state.ring.release(finished);
+            state.in_flight.remove(&id);
+            if !state.unwanted.remove(&id) {
+                let outcome = match error {
+                    Some(error) => Err(error),
+                    None => Ok(outputs.unwrap_or_default()),
+                };
+                state.done.insert(id, outcome);
+            }
+        }
+    }
+
+    fn acquire(&self, py: Python<'_>) -> PyResult<Slot<Filling>> {
+        let start = Instant::now();
+        loop {
+            let slot = py.detach(|| {
+                let mut state = self.lock();
+                let state = state.as_mut().ok_or_else(closed)?;
+                self.pump(state);
+                let slot = state.spare.pop().or_else(|| state.ring.acquire());
+                let is_lost = slot.is_none() && state.filling + state.ring.in_flight() == 0;
+                state.filling += usize::from(slot.is_some());
+                match is_lost {
+                    true => Err(TapeloopError::new_err("the device is lost")),
+                    false => Ok(slot),
+                }
+            });
+            dlpack::release_dropped(py);
+            if let Some(slot) = slot? {
+                return Ok(slot);
+            }
+            pause(py, start)?;
+        }
+    }
+
+    /// Writes the inputs into a slot, and binds it to arrays on the device. Returns their ranges.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        slot: &mut Slot<Filling>,
+        given: &[Option<Bound<'_, PyAny>>],
+    ) -> PyResult<Ranges> {
+        let mut ranges = Ranges::new();
+        let mut bound: Vec<(Typed, Array)> = Vec::new();
+        for ((buffer, array), written) in self.buffers.iter().zip(given).zip(&self.written) {
+            let wrong = |what: String| PyValueError::new_err(format!("{}: {what}", buffer.name));
+            let is_taken = matches!(buffer.role, Role::Input | Role::OnDevice);
+            let array = match (array, is_taken) {
+                (Some(array), true) => array,
+                (None, false) => continue,
+                (None, true) => return Err(wrong("it is missing".to_owned())),
+                (Some(_), false) => return Err(wrong("it is no input".to_owned())),
+            };
+            let place = dlpack::place_of(array)?;
+            let place = place.ok_or_else(|| wrong("it is no array".to_owned()))?;
+            let stream = match (buffer.role, place) {
+                (Role::OnDevice, Place::Host) => {
+                    return Err(wrong("it takes an array on the GPU".to_owned()));
+                }
+                (_, Place::Host) => None,
+                (Role::OnDevice, Place::Cuda(ordinal)) if Some(ordinal) == self.ordinal => {
+                    slot.stream()
+                }
+                (Role::OnDevice, Place::Cuda(ordinal)) => {
+                    let own = self.ordinal.unwrap_or_default();
+                    let what = format!("the array is on GPU {ordinal}, and the kernels on {own}");
+                    return Err(wrong(what));
+                }
+                (_, Place::Cuda(_)) => {
+                    let what = "the array is on a GPU; declare the buffer with on_device=True";
+                    return Err(wrong(what.to_owned()));
+                }
+            };
+            let array =
+                dlpack::take(array, stream).map_err(|error| wrong(error.value(py).to_string()))?;
+            if array.bytes != buffer.bytes() {
+                let (got, takes) = (array.bytes, buffer.bytes());
+                return Err(wrong(format!("it takes {takes} bytes, and got {got}")));
+            }
+            match buffer.role {
+                Role::Input => buffer
+                    .handle
+                    .write(slot)
+                    .copy_from_slice(array.host_bytes()),
+                _ => {
+                    let end = array.address + array.bytes as u64;
+                    let meets = |other: &&(u64, u64, bool)| {
+                        let (start, stop, writes) = **other;
+                        array.address < stop && start < end && (writes || *written)
+                    };
+                    if ranges.iter().find(meets).is_some() {
+                        let what = "it shares memory with another array, and one is written";
+                        return Err(wrong(what.to_owned()));
+                    }
+                    ranges.push((array.address, end, *written));
+                    bound.push((buffer.handle, array));
+                }
+            }
+        }
+        if !bound.is_empty() {
+            let rebound = py.detach(|| {
+                let mut bindings = slot.bindings(0)?;
+                for (handle, array) in bound {
+                    let (address, bytes) = (array.address, array.bytes);
+                    // SAFETY: DLPack gives memory of this device, which the array keeps. The
+                    // caller answers for other code that uses it meanwhile, as documented.
+                    let memory = unsafe { self.backend.borrow(address, bytes, Box::new(array)) };
+                    let view = AllocationView::new(&memory?, 0, bytes)?;
+                    handle.bind(&mut bindings, view)?;
+                }
+                slot.rebind(0, bindings)
+            });
+            rebound.map_err(|error: tapeloop::Error| raised(&error))?;
+        }
+        Ok(ranges)
+    }
+
+    /// Gives a filled slot to the device, once no batch in flight writes what it uses.
+    fn give(&self, slot: Slot<Filling>, ranges: Ranges) -> PyResult<u64> {
+        let mut state = self.lock();
+        let state = state.as_mut().ok_or_else(closed)?;
+        state.filling -= 1;
+        self.pump(state);
+        let meets = |(start, end, writes): &(u64, u64, bool)| {
+            let mut others = state.in_flight.values().flatten();
+            others.any(|(from, to, also)| start < to && from < end && (*writes || *also))
+        };
+        if ranges.iter().any(meets) {
+            state.spare.push(slot);
+            return Err(PyValueError::new_err(
+                "a batch in flight uses one of the arrays, and one of the two writes it (fix: \
+                 take its result first, or give each batch arrays of its own)",
+            ));
+        }
+        let id = state.next;
+        match state.ring.submit(slot, Extent::from([1]), id) {
+            Ok(_) => {
+                state.next += 1;
+                state.in_flight.insert(id, ranges);
+                Ok(id)
+            }
+            Err(failed) => {
+                let (_, error) = state.ring.release(Err(failed));
+                let error = error.expect("a failed batch has an error");
+                Err(raised(&error))
+            }
+        }
+    }
+}

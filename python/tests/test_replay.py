@@ -1,0 +1,269 @@
+"""Kernels of the caller's own, on the CPU by their twins."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import tapeloop
+from tapeloop import Constant, Input, Launch, Output, Replay, Scratch
+
+SOURCE = """
+extern "C" __global__ void scale(const float* x, float* mid, float a, unsigned n)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) mid[i] = a * x[i];
+}
+extern "C" __global__ void add(float* mid /* updated */, const float* w, const double* shift, float* out,
+                               unsigned* count, unsigned n)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        mid[i] += w[i % 4];
+        out[i] = mid[i] + float(shift[0]);
+    }
+    if (i == 0) count[0] = n;
+}
+"""
+N = 100
+
+
+def scale(x, mid, a, n):
+    mid[:n] = np.float32(a) * x[:n]
+
+
+def add(mid, w, shift, out, count, n):
+    mid[:n] += w[np.arange(n) % 4]
+    out[:n] = mid[:n] + np.float32(shift[0])
+    count[0] = n
+
+
+TWINS = {"scale": scale, "add": add}
+WEIGHTS = np.array([1, 2, 3, 4], np.float32)
+LAUNCHES = [
+    Launch("scale", ["x", "mid", 2.0, N], grid=1),
+    Launch("add", ["mid", "w", "shift", "out", "count", N], grid=(1, 1), block=128),
+]
+
+
+def buffers():
+    return {
+        "x": Input((20, 5)),
+        "mid": Scratch(N),
+        "w": Constant(WEIGHTS),
+        "shift": Input(1, "float64"),
+        "out": Output([20, 5]),
+        "count": Output(1, "uint32"),
+    }
+
+
+def made(**options):
+    return Replay(SOURCE, LAUNCHES, buffers(), **{"twins": TWINS, "device": "cpu", **options})
+
+
+def arrays(number):
+    x = np.arange(N, dtype=np.float32).reshape(20, 5) + number
+    return {"x": x, "shift": np.array([number / 2], np.float64)}
+
+
+def expected(number):
+    x = arrays(number)["x"]
+    w = WEIGHTS[np.arange(N) % 4].reshape(20, 5)
+    return np.float32(2) * x + w + np.float32(number / 2)
+
+
+@pytest.mark.parametrize("mode", ["graph", "stream", "resident"])
+def test_batches_are_computed_in_any_order_of_taking(mode):
+    with made(mode=mode) as replay:
+        assert replay.device
+        jobs = [replay.submit(**arrays(number)) for number in range(40)]
+        for number, job in reversed(list(enumerate(jobs))):
+            results = job.result()
+            assert list(results) == ["out", "count"]
+            np.testing.assert_array_equal(results["out"], expected(number))
+            assert results["out"].dtype == np.float32
+            assert results["count"] == [N]
+            assert job.done()
+            assert job.result() is results
+            results["out"][0] = 1
+        np.testing.assert_array_equal(replay(**arrays(7))["out"], expected(7))
+
+
+def test_a_job_can_be_awaited():
+    async def all_of(replay):
+        jobs = [replay.submit(**arrays(number)) for number in range(3)]
+        return await asyncio.gather(*(wait(job) for job in jobs))
+
+    async def wait(job):
+        return (await job)["out"]
+
+    outs = asyncio.run(all_of(made()))
+    for number, out in enumerate(outs):
+        np.testing.assert_array_equal(out, expected(number))
+
+
+def test_several_threads_submit_and_take_at_once():
+    replay = made(slots=2)
+    wrong = []
+
+    def work(start):
+        for number in range(start, start + 50):
+            if not np.array_equal(replay(**arrays(number))["out"], expected(number)):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_results_that_nobody_takes_are_dropped():
+    replay = made(slots=1)
+    for number in range(20):
+        replay.submit(**arrays(number))
+    gc.collect()
+    np.testing.assert_array_equal(replay(**arrays(3))["out"], expected(3))
+
+
+def test_arrays_of_any_layout_are_taken_as_they_are():
+    replay = made()
+    turned = np.asfortranarray(arrays(5)["x"])
+    fixed = arrays(5)["shift"]
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(replay(x=turned, shift=fixed)["out"], expected(5))
+    spaced = np.zeros((20, 10), np.float32)
+    spaced[:, ::2] = arrays(5)["x"]
+    np.testing.assert_array_equal(replay(x=spaced[:, ::2], shift=fixed)["out"], expected(5))
+
+
+def test_what_is_no_batch_is_refused_and_the_next_one_runs():
+    replay = made(slots=1)
+    good = arrays(1)
+    for error, wrong in [
+        (ValueError, {**good, "x": good["x"].ravel()}),
+        (TypeError, {**good, "x": good["x"].astype(np.float64)}),
+        (ValueError, {"x": good["x"]}),
+        (ValueError, {**good, "mid": good["x"]}),
+        (ValueError, {**good, "y": good["x"]}),
+    ]:
+        with pytest.raises(error):
+            replay.submit(**wrong)
+    with pytest.raises(ValueError, match="shift: it is missing"):
+        replay.submit(x=good["x"])
+    np.testing.assert_array_equal(replay(**good)["out"], expected(1))
+
+
+def test_what_cannot_be_recorded_is_refused():
+    def refused(error, match, launches=LAUNCHES, changes=None, **options):
+        options = {"twins": TWINS, "device": "cpu", **options}
+        with pytest.raises(error, match=match):
+            Replay(SOURCE, launches, {**buffers(), **(changes or {})}, **options)
+
+    refused(tapeloop.TapeloopError, "no kernel named square", [Launch("square", ["x"])], twins={})
+    refused(tapeloop.TapeloopError, "kernel scale has no twin, and there is no GPU", twins={})
+    refused(ValueError, "not launched: square", twins={**TWINS, "square": scale})
+    refused(ValueError, "takes 4 arguments, and got 1", [Launch("scale", ["x"])], twins={"scale": scale})
+    only = {"twins": {"scale": scale}}
+    refused(ValueError, 'no buffer "z"', [Launch("scale", ["z", "mid", 2.0, N])], **only)
+    refused(TypeError, "name of a buffer", [Launch("scale", [1, "mid", 2.0, N])], **only)
+    refused(TypeError, "parameter n", [Launch("scale", ["x", "mid", 2.0, -1])], **only)
+    refused(ValueError, 'buffer "w" is constant', [Launch("scale", ["x", "w", 2.0, N])], **only)
+    refused(tapeloop.TapeloopError, "read before anything wrote", LAUNCHES[1:], twins={"add": add})
+    refused(ValueError, "has no elements", changes={"mid": Scratch(0)})
+    refused(TypeError, "take Input", changes={"mid": np.zeros(3)})
+    refused(TypeError, "complex64", changes={"mid": Scratch(N, "complex64")})
+    refused(ValueError, "no arrays on a device", changes={"x": Input(N, on_device=True)})
+    refused(ValueError, 'mode is "fast"', mode="fast")
+    refused(ValueError, "slots is 0", slots=0)
+    refused(ValueError, "grid is", [Launch("scale", ["x", "mid", 2.0, N], grid=0)], **only)
+    refused(ValueError, "device is 'gpu'", device="gpu")
+
+
+def test_an_error_of_a_twin_is_that_of_its_batch():
+    def failing(x, mid, a, n):
+        if x[0] == 3:
+            raise ArithmeticError("three, as told")
+        scale(x, mid, a, n)
+
+    with Replay(
+        SOURCE, LAUNCHES, buffers(), twins={**TWINS, "scale": failing}, device="cpu"
+    ) as replay:
+        jobs = [replay.submit(**arrays(number)) for number in range(6)]
+        for number, job in enumerate(jobs):
+            if number == 3:
+                with pytest.raises(tapeloop.TapeloopError, match="ArithmeticError: three, as told"):
+                    job.result()
+            else:
+                np.testing.assert_array_equal(job.result()["out"], expected(number))
+
+
+def test_a_wait_has_a_limit():
+    gate = threading.Event()
+
+    def slow(x, mid, a, n):
+        gate.wait()
+        scale(x, mid, a, n)
+
+    # Batches of this size are computed by a thread of the pool.
+    n = 1 << 16
+    source = SOURCE.partition('extern "C" __global__ void add')[0]
+    replay = Replay(
+        source,
+        [Launch("scale", ["x", "y", 2.0, n], grid=n // 128)],
+        {"x": Input(n), "y": Output(n)},
+        twins={"scale": slow},
+        device="cpu",
+    )
+    job = replay.submit(x=np.ones(n, np.float32))
+    with pytest.raises(TimeoutError):
+        job.result(timeout=0.05)
+    assert not job.done()
+    gate.set()
+    assert (job.result()["y"] == 2).all()
+
+
+def test_a_closed_replay_says_so():
+    replay = made()
+    job = replay.submit(**arrays(1))
+    replay.close()
+    replay.close()
+    for call in (job.result, job.done, lambda: replay.submit(**arrays(1))):
+        with pytest.raises(tapeloop.TapeloopError, match="closed"):
+            call()
+
+
+def test_a_fork_is_refused():
+    replay = made()
+    job = replay.submit(**arrays(1))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            replay.submit(**arrays(1))
+        except tapeloop.TapeloopError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.close(writer)
+    assert os.waitpid(child, 0)[1] == 0
+    assert b"made before a fork" in os.read(reader, 1000)
+    np.testing.assert_array_equal(job.result()["out"], expected(1))
+
+
+def test_the_interpreter_ends_with_batches_in_flight(tmp_path):
+    text = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_replay import *
+replay = made()
+jobs = [replay.submit(**arrays(number)) for number in range(3)]
+print("end")
+"""
+    # Another folder than the sources', which have no native module.
+    options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", text], **options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
