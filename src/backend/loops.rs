@@ -8,7 +8,8 @@
 //!
 //! The backend gives the time, in nanoseconds of any clock, and launches a loop.
 
-use super::Residency;
+#[cfg(doc)]
+use super::DeviceSlot;
 use super::doorbell::{Doorbell, Words};
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 use super::{host_ns, loop_clock::BatchTimes, loop_words::LoopMemory};
@@ -17,6 +18,32 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+/// When a loop on the device ends ([`DeviceSlot::make_resident`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub struct Residency {
+    /// A loop ends after this time without a batch.
+    pub idle: Duration,
+    /// All loops of a device end so long after the first launch, and are launched again. Calls
+    /// that wait for the whole context return then. Batches should take much less.
+    pub busy: Duration,
+}
+
+impl Residency {
+    /// The longest of both times: 1 s.
+    pub const MAX: Duration = Duration::from_secs(1);
+}
+
+impl Default for Residency {
+    /// 1 ms and 10 ms.
+    fn default() -> Self {
+        Residency {
+            idle: Duration::from_millis(1),
+            busy: Duration::from_millis(10),
+        }
+    }
+}
 
 /// The most loops on a device. A device runs at most 128 grids at once, of which each loop takes
 /// one, or one for each branch. With 127 loops other work of the process went on as usual (H200);

@@ -92,6 +92,7 @@ pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub use devices::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
 pub use ids::{BackendId, DeviceSlotId, FunctionId, GraphId};
 pub use layout::{ALIGN_BYTES, BufferRange, Layout};
+pub use loops::Residency;
 pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, devices, select, select_with};
 use std::any::Any;
@@ -147,32 +148,6 @@ pub enum Built {
         /// The device's reason, with the node that differs.
         reason: String,
     },
-}
-
-/// When a loop on the device ends ([`DeviceSlot::make_resident`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub struct Residency {
-    /// A loop ends after this time without a batch.
-    pub idle: Duration,
-    /// All loops of a device end so long after the first launch, and are launched again. Calls
-    /// that wait for the whole context return then. Batches should take much less.
-    pub busy: Duration,
-}
-
-impl Residency {
-    /// The longest of both times: 1 s.
-    pub const MAX: Duration = Duration::from_secs(1);
-}
-
-impl Default for Residency {
-    /// 1 ms and 10 ms.
-    fn default() -> Self {
-        Residency {
-            idle: Duration::from_millis(1),
-            busy: Duration::from_millis(10),
-        }
-    }
 }
 
 /// The block size with which a kernel fills a device best.

@@ -71,6 +71,9 @@ pub(super) enum Command {
     Doctor(DoctorArgs),
     /// List the GPUs that a run can use.
     Devices(DevicesArgs),
+    /// Kernels of your own, which compute further columns: see "Own kernels" in docs/CONFIG.md.
+    #[command(subcommand)]
+    Kernel(KernelCommand),
     /// Print a script that completes commands and options in a shell.
     Completions {
         /// The shell.
@@ -85,6 +88,16 @@ pub(super) enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Worker,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KernelCommand {
+    /// Write a kernel that works, and a config file that runs it, to start from.
+    New {
+        /// The name of the kernel: NAME.cu and NAME.toml are written.
+        #[arg(value_name = "NAME")]
+        path: PathBuf,
+    },
 }
 
 /// `tapeloop FILE`: `tapeloop run FILE -o - --format table`.

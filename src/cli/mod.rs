@@ -31,6 +31,7 @@ mod interrupt;
 mod log;
 mod memory;
 mod misuse;
+mod new_kernel;
 mod output;
 mod oversized;
 mod pack;
@@ -55,7 +56,7 @@ mod trusted_code;
 mod validate;
 
 use crate::error::Result;
-use args::{Cli, Command, FeaturesArgs, GraphArgs};
+use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
 use exit_codes::GOOD;
 pub use feature_engine::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};
 use std::io::Write;
@@ -106,6 +107,7 @@ fn command(cli: Cli) -> Result<u8> {
             let as_json = args.json;
             doctor::doctor(&args.resolve()?, as_json)
         }
+        Command::Kernel(KernelCommand::New { path }) => new_kernel::new_kernel(&path),
         Command::Devices(args) => devices::devices(args.json),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { folder } => generate::manual(&folder),

@@ -22,6 +22,18 @@ pub(super) fn complete(
     if !is_too_large || item.structure.is_err() {
         return (Completion { item, result }, false);
     }
+    if let Some(kernel) = plan.config.features.own_kernels.first() {
+        // It has no CPU twin.
+        let result = result.map_err(|error| {
+            let message = format!(
+                "{}, and {} runs on the GPU alone",
+                error.message(),
+                kernel.name()
+            );
+            Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max")
+        });
+        return (Completion { item, result }, false);
+    }
     let mut pipeline = match pipeline_for(plan, &item) {
         Ok(pipeline) => pipeline,
         Err(error) => {

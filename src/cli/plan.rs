@@ -12,7 +12,9 @@ use super::trusted_code;
 use crate::backend::{CudaOptions, Selected, select_with};
 use crate::bench::format;
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::features::{B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, PLDDT, TableName};
+use crate::features::{
+    B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
+};
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
 use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -79,6 +81,7 @@ impl Plan {
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
         let device = selected.backend.device();
+        check_own_kernels(&config, &selected)?;
         let batch_pool = match device.backend {
             "cpu" => Arc::clone(&pool),
             _ => thread_pool(pool.current_num_threads().min(BATCH_THREADS_MAX))?,
@@ -179,6 +182,15 @@ impl Plan {
                 self.config.features.reals.name().to_owned(),
             ),
         ];
+        let own = &self.config.features.own_kernels;
+        if !own.is_empty() {
+            let texts = own
+                .iter()
+                .map(|kernel| hex(kernel.settings().text.as_bytes()));
+            let kernels = setting_json_of(&self.config.settings, "kernel");
+            let texts: Vec<String> = texts.collect();
+            all.push(("tapeloop.own_kernels", json!([kernels, texts]).to_string()));
+        }
         if !self.config.reductions.is_empty() {
             let names = self.config.reductions.iter().map(Reduction::name);
             all.push((
@@ -239,11 +251,22 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
         .read_topology(path)
         .within(|| format!("topology {}", shown(path)))?;
     // A pipe can be read only once.
-    let digest = Sha256::digest(reader.last_bytes());
-    let digest = digest.iter().map(|byte| format!("{byte:02x}"));
+    let digest = hex(reader.last_bytes());
     let range = config.frames.unwrap_or(FrameRange::ALL);
     let trajectories = Trajectories::Read(Arc::new(topology), range);
-    Ok((trajectories, Some(digest.collect())))
+    Ok((trajectories, Some(digest)))
+}
+
+/// The SHA-256 digest in hexadecimal.
+fn hex(bytes: impl AsRef<[u8]>) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The resolved value of a key.
+fn setting_json_of(settings: &[(&'static str, Json)], key: &str) -> Json {
+    let found = settings.iter().find(|(known, _)| *known == key);
+    found.map_or(Json::Null, |(_, value)| value.clone())
 }
 
 /// How archives are read. Their members wait in memory until they are parsed.
@@ -266,10 +289,31 @@ fn smooths(config: &Config) -> bool {
 /// files have.
 pub(super) fn channels_of(config: &Config) -> Vec<String> {
     let channels = config.features.smooth.channels.iter();
-    let of_tables = channels.filter(|name| ![B_CA, PLDDT].contains(&name.as_str()));
-    match smooths(config) {
-        true => of_tables.cloned().collect(),
-        false => Vec::new(),
+    let smoothed = channels.filter(|_| smooths(config)).map(String::as_str);
+    let own = config.features.own_kernels.iter();
+    let own = own.flat_map(OwnKernel::channels);
+    let mut names: Vec<String> = Vec::new();
+    for name in smoothed
+        .chain(own)
+        .filter(|name| ![B_CA, PLDDT].contains(name))
+    {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Refuses kernels of the user's own where there is no GPU.
+fn check_own_kernels(config: &Config, selected: &Selected) -> Result<()> {
+    match config.features.own_kernels.first() {
+        Some(kernel) if selected.backend.device().backend != "cuda" => {
+            let (kernel, reason) = (kernel.name(), &selected.reason);
+            let message =
+                format!("`kernel`: {kernel} needs a GPU, and the run is on the CPU: {reason}");
+            Err(Error::config(message).fix("run where a GPU is, or leave the kernel out"))
+        }
+        _ => Ok(()),
     }
 }
 

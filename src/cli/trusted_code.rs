@@ -4,8 +4,8 @@
 #[cfg(target_os = "linux")]
 use crate::backend::worker::WorkerProgram;
 use crate::backend::{KernelCache, NvrtcLibrary};
-#[cfg(target_os = "linux")]
 use crate::error::Result;
+use crate::features::{OwnKernel, OwnKernelSettings};
 #[cfg(target_os = "linux")]
 use crate::record::Twin;
 use std::path::Path;
@@ -20,6 +20,16 @@ pub(super) fn nvrtc(path: &Path) -> NvrtcLibrary {
 pub(super) fn kernel_cache(path: &Path) -> KernelCache {
     // SAFETY: the user who runs this program names the folder as the program's.
     unsafe { KernelCache::at(path) }
+}
+
+/// A kernel that the config gives.
+///
+/// # Errors
+/// Those of [`OwnKernel::new`].
+pub(super) fn own_kernel(settings: OwnKernelSettings) -> Result<OwnKernel> {
+    // SAFETY: the user who runs this program vouches for the kernel that the config names: it is
+    // code of theirs, which stays within its buffers or may do anything, as a program may.
+    unsafe { OwnKernel::new(settings) }
 }
 
 /// The worker program that the config names.

@@ -4,6 +4,7 @@ use super::columns::{ColumnDecl, TableName};
 use super::feature::{About, Feature, Setting};
 use super::fused::Fusion;
 use super::kernels::WithCode;
+use super::own_kernels::OwnKernel;
 use super::reals::Reals;
 use super::recorder::{FeatureBuffers, FeatureRecorder};
 use crate::error::{Error, Result};
@@ -48,6 +49,9 @@ macro_rules! features {
             pub fusion: Fusion,
             /// The type that real columns of residues are downloaded as.
             pub reals: Reals,
+            /// Kernels of the user's own, whose columns follow those of the features. They need a
+            /// GPU.
+            pub own_kernels: Vec<OwnKernel>,
             $($(#[$doc])* pub $field: settings::$settings,)*
         }
 
@@ -58,6 +62,7 @@ macro_rules! features {
                     features: FeatureName::ALL.to_vec(),
                     fusion: Fusion::default(),
                     reals: Reals::default(),
+                    own_kernels: Vec::new(),
                     $($field: settings::$settings::default(),)*
                 }
             }
@@ -286,6 +291,8 @@ impl FeatureConfig {
     /// The columns of a table, in order.
     pub fn columns(&self, table: TableName) -> Vec<ColumnDecl> {
         let all = self.chosen().flat_map(|feature| self.declared(feature));
+        let own = self.own_kernels.iter().flat_map(OwnKernel::columns);
+        let all = all.chain(own.map(|column| self.reals.stored(column)));
         all.filter(|column| column.table == table).collect()
     }
 
@@ -308,6 +315,9 @@ impl FeatureConfig {
             let recorded = recorder.column_count() - before;
             let declared = feature.columns().len();
             assert_eq!(recorded, declared, "a result for each column");
+        }
+        for kernel in &self.own_kernels {
+            kernel.record(&mut recorder);
         }
         recorder.finish(self.fusion, device, with_code)
     }

@@ -224,7 +224,7 @@ pub(super) fn record(
         fused = fused.param(&name, kind);
         args.push(arg);
     }
-    let fused = with_code(fused, recorder);
+    let fused = with_code(fused, None, recorder);
     recorder.launch(&fused, recorder.capacity(STRUCTURES), &args);
 }
 

@@ -8,7 +8,8 @@
 use super::layout::{
     Atom, AtomTag, Backbone, Bridges, ChainSpan, ResidueSpan, SideChain, StructureSpan, Tile,
 };
-use crate::record::{Arg, Buffer, DType, Element, Kernel, Recorder, TwinLaunch};
+use crate::record::{Arg, Buffer, DType, Element, Image, Kernel, Recorder, TwinLaunch};
+use std::sync::Arc;
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
@@ -29,8 +30,9 @@ pub(super) trait Twin {
     fn run(self);
 }
 
-/// Attaches the code of a built-in kernel, where the recorder may have it.
-pub(super) type WithCode = fn(Kernel, &Recorder) -> Kernel;
+/// Attaches the code of a kernel, where the recorder may have it: the given code of a kernel of the
+/// user's own, or that of a built-in one.
+pub(super) type WithCode = fn(Kernel, Option<&Arc<Image>>, &Recorder) -> Kernel;
 
 macro_rules! structs {
     ($($name:ident),*) => {

@@ -31,6 +31,7 @@ mod interfaces;
 mod kernels;
 mod layout;
 mod ligands;
+mod own_kernels;
 mod pack;
 mod pairs;
 mod protrusion;
@@ -50,7 +51,7 @@ mod torsions;
 mod weighted_contact_number;
 
 use crate::error::{Error, Result};
-use crate::record::{DeviceInfo, Kernel, Recorder, Twin};
+use crate::record::{DeviceInfo, Image, Kernel, Recorder, Twin};
 use crate::structure::Structure;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
@@ -70,6 +71,7 @@ pub use feature::{About, Setting};
 pub use fused::Fusion;
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
 pub use inputs::{B_CA, PLDDT};
+pub use own_kernels::{OWN_KERNEL_HEADER, OwnColumn, OwnKernel, OwnKernelSettings, Threads};
 pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
@@ -154,14 +156,19 @@ pub fn twins() -> Vec<(String, Twin)> {
     .collect()
 }
 
-/// Attaches the code of a built-in kernel for `recorder`.
+/// Attaches the code of a kernel for `recorder`: `own`, or that of the built-in kernels.
 ///
 /// The kernels rely on the header and on the descriptors that [`pack`] writes. Only a recorder that
 /// an engine made for [`Features`] guarantees both. Any other gets the kernel without its code, so
 /// that only the twin can run.
-fn with_code(kernel: Kernel, recorder: &Recorder) -> Kernel {
+fn with_code(kernel: Kernel, own: Option<&Arc<Image>>, recorder: &Recorder) -> Kernel {
     if !recorder.is_for::<Features>() {
         return kernel;
+    }
+    if let Some(own) = own {
+        // SAFETY: the caller of `OwnKernel::new` promised that the code keeps to its parameters over
+        // the inputs of an engine's batches, and the recorder is an engine's (checked above).
+        return unsafe { kernel.code(own) };
     }
     // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
     // from the same text, so it names a function there with the parameters that it has. A kernel

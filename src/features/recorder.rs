@@ -13,15 +13,16 @@ use super::layout::{
 use super::pairs::PairTable;
 use super::reals::Reals;
 use super::residue_depth::PointTotals;
-use super::results::{ResultBuffer, ResultColumn};
+use super::results::{ResultBuffer, ResultColumn, ResultNumber};
 use super::table::{SharedColumns, SizedRows};
 use crate::error::Result;
 use crate::record::DeviceInfo;
-use crate::record::{Arg, Buffer, Element, Kernel, Number, Recorder, Unit};
+use crate::record::{Arg, Buffer, Element, Image, Kernel, Number, Recorder, Unit};
 use crate::workload::{Extent, ReadViews};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::any::Any;
+use std::sync::Arc;
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
@@ -90,6 +91,16 @@ struct Launch {
     args: Vec<Arg>,
 }
 
+/// A launch of a kernel of the user's own.
+pub(super) struct OwnLaunch {
+    /// Without its code.
+    pub(super) kernel: Kernel,
+    pub(super) image: Arc<Image>,
+    /// There is a thread for each unit of the axis.
+    pub(super) axis: usize,
+    pub(super) args: Vec<Arg>,
+}
+
 /// The index of a launch of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchIndex(usize);
@@ -116,6 +127,10 @@ pub(super) struct FeatureRecorder<'a> {
     /// Buffers that are zeroed at the start of each batch.
     zeroed: Vec<Buffer<u32>>,
     launches: Vec<Launch>,
+    /// Launches of the user's own kernels. They follow the built-in ones, and are never fused.
+    own: Vec<OwnLaunch>,
+    /// Results that are null where no kernel writes them: all bits of both types are set then.
+    nulls: Vec<ResultBuffer>,
     /// Launches that round results to 16 bits. They follow all others, and are never fused.
     narrowing: Vec<Launch>,
     pub(super) downloads: Vec<ResultBuffer>,
@@ -141,6 +156,8 @@ impl<'a> FeatureRecorder<'a> {
             buffers: FeatureBuffers::default(),
             zeroed: Vec::new(),
             launches: Vec::new(),
+            own: Vec::new(),
+            nulls: Vec::new(),
             narrowing: Vec::new(),
             downloads: Vec::new(),
             shared: Vec::new(),
@@ -162,6 +179,13 @@ impl<'a> FeatureRecorder<'a> {
         for &buffer in &self.zeroed {
             self.recorder.memset(buffer, 0);
         }
+        for buffer in &self.nulls {
+            match *buffer {
+                ResultBuffer::Count(buffer) => self.recorder.memset(buffer, 0xff),
+                ResultBuffer::Real(buffer) => self.recorder.memset(buffer, 0xff),
+                ResultBuffer::F16(_) | ResultBuffer::Bf16(_) => unreachable!("kernels write f32"),
+            }
+        }
         let launches = self.launches.iter();
         let program = Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
         // All buckets have the same launches, so the largest one decides for all.
@@ -173,8 +197,20 @@ impl<'a> FeatureRecorder<'a> {
         } else {
             self.launches
         };
-        for launch in launches.iter().chain(&self.narrowing) {
-            let kernel = with_code(launch.kernel.clone(), self.recorder);
+        for launch in launches {
+            let kernel = with_code(launch.kernel, None, self.recorder);
+            self.recorder.launch(&kernel, launch.blocks, &launch.args);
+        }
+        for launch in self.own {
+            let blocks = self
+                .recorder
+                .capacity(launch.axis)
+                .div_ceil(launch.kernel.block[0]);
+            let kernel = with_code(launch.kernel, Some(&launch.image), self.recorder);
+            self.recorder.launch(&kernel, blocks, &launch.args);
+        }
+        for launch in self.narrowing {
+            let kernel = with_code(launch.kernel, None, self.recorder);
             self.recorder.launch(&kernel, launch.blocks, &launch.args);
         }
         for buffer in self.downloads {
@@ -257,6 +293,23 @@ impl<'a> FeatureRecorder<'a> {
     pub(super) fn narrow<A: BuiltIn>(&mut self, axis: usize, args: A) {
         let launch = self.launch_of(axis, args, BlockTakes::ThreadEach);
         self.narrowing.push(launch);
+    }
+
+    /// Launches a kernel of the user's own after the built-in ones.
+    pub(super) fn launch_own(&mut self, launch: OwnLaunch) {
+        self.own.push(launch);
+    }
+
+    /// A column of one value a row, which is null where no kernel writes it.
+    pub(super) fn null_results<T: ResultNumber>(
+        &mut self,
+        table: TableName,
+        name: &str,
+    ) -> Buffer<T> {
+        let results = self.results::<T>(table, name, 1);
+        self.nulls.push(T::result(results.buffer));
+        self.column(results, 0);
+        results.buffer
     }
 
     fn launch<A: BuiltIn>(&mut self, axis: usize, args: A, takes: BlockTakes) -> LaunchIndex {
@@ -425,6 +478,16 @@ impl<'a> FeatureRecorder<'a> {
     /// The room of each structure, `[structures, 2]`: the first unit, and the number of units.
     pub(super) fn rooms(&mut self) -> Buffer<u32> {
         self.input(|inputs| &mut inputs.rooms, "rooms", STRUCTURES, 2)
+    }
+
+    /// [`Self::channel`] for a kernel of the user's own: several may read the same one.
+    pub(super) fn own_channel(&mut self, name: &str) -> Buffer<f32> {
+        let known = self.buffers.inputs.channels.iter();
+        let mut known = known.filter(|(known, _)| known == name);
+        known
+            .next()
+            .map(|(_, buffer)| *buffer)
+            .unwrap_or_else(|| self.channel(name))
     }
 
     /// An annotation of the residues, `[residues]`; NaN for a missing value.

@@ -28,6 +28,10 @@ pub(crate) use kernel::TwinCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};
+#[cfg(feature = "features")]
+pub(crate) use signature::{
+    CudaType, Declarations, Number as CudaNumber, Parameter, PointerAccess,
+};
 pub(crate) use struct_arg::check_struct;
 pub use struct_arg::{
     Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,

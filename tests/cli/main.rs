@@ -36,6 +36,7 @@ mod methods;
 mod mistakes;
 mod output;
 mod oversized;
+mod own_kernels;
 mod packed;
 mod paint;
 mod printing;

@@ -5,6 +5,7 @@
 
 mod contacts;
 mod interfaces;
+mod own_kernel;
 mod residue_depth;
 
 use crate::gpu::{self, device as gpu};

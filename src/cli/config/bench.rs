@@ -3,9 +3,8 @@
 use super::features::resolve_features;
 use super::raw::RawConfig;
 use super::resolver::Resolver;
-use super::{
-    BACKENDS, named, resolve_code_path, resolve_device, resolve_input, resolve_threads, to_toml,
-};
+use super::toml_text::to_toml;
+use super::{BACKENDS, named, resolve_code_path, resolve_device, resolve_input, resolve_threads};
 use crate::backend::{Choice, CudaOptions};
 use crate::bench::measure::Settings;
 use crate::bench::point::{Axis, Front, Point, Space, Work};

@@ -8,11 +8,13 @@ mod bench;
 mod condition;
 mod coordinates;
 mod features;
+mod kernels;
 mod raw;
 mod reduction;
 mod resolver;
 mod suggest;
 mod tables;
+mod toml_text;
 
 use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
@@ -24,12 +26,14 @@ use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Tran
 use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
 use coordinates::resolve_coordinates;
 use features::resolve_features;
+use kernels::resolve_kernels;
 use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
 use toml::Value;
+use toml_text::to_toml;
 
 pub(super) use bench::BenchConfig;
 pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
@@ -193,7 +197,8 @@ impl Config {
             1..=i64::MAX,
         ) as u64;
         let annotations = resolve_annotations(&mut keys);
-        let features = resolve_features(&mut keys);
+        let mut features = resolve_features(&mut keys);
+        features.own_kernels = resolve_kernels(&mut keys);
         reading.ligands =
             features.ligands.keep && features.features.contains(&FeatureName::Ligands);
         reading.agents = reading.ligands && features.ligands.keep_agents;
@@ -262,16 +267,6 @@ impl Config {
     pub(super) fn to_toml(&self) -> String {
         to_toml(&self.settings)
     }
-}
-
-/// Settings as the lines of a config file.
-fn to_toml(settings: &[(&'static str, Json)]) -> String {
-    let line = |(key, value): &(&str, Json)| match value {
-        Json::Null => format!("# {key} is not set\n"),
-        // JSON's strings, numbers and lists are TOML's too.
-        value => format!("{key} = {value}\n"),
-    };
-    settings.iter().map(line).collect()
 }
 
 fn resolve_input(keys: &mut Resolver) -> Vec<String> {

@@ -182,7 +182,7 @@ impl Resolver {
     /// downloaded, so the file may name such a path only if the user trusts the file.
     pub(super) fn code_path(&mut self, key: &'static str) -> Option<(String, Origin)> {
         let (path, origin) = self.text(key)?;
-        if matches!(origin, Origin::Line(..)) && !self.raw.trusts_file {
+        if !self.is_trusted(&origin) {
             let text = format!(
                 "names code to run, and the config file is not trusted (fix: give \
                  --trust-config if you trust the file, or --set {key}={path:?})"
@@ -191,6 +191,11 @@ impl Resolver {
             return None;
         }
         Some((path, origin))
+    }
+
+    /// Whether what is set there may name code to run.
+    pub(super) fn is_trusted(&self, origin: &Origin) -> bool {
+        matches!(origin, Origin::Option(_)) || self.raw.trusts_file
     }
 
     /// A string or a list of strings, none of them empty, if the key is set, and where it is

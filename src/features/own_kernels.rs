@@ -1,0 +1,545 @@
+//! Kernels of the user's own, which compute further columns.
+
+use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::layout::{ATOMS, CHAINS, RESIDUES, STRUCTURES};
+use super::recorder::{FeatureRecorder, OwnLaunch};
+use crate::error::{Context, Error, Result};
+use crate::record::{
+    Access, Arg, CudaNumber as Number, CudaSource, CudaType, DType, Declarations, Image, Kernel,
+    ParamKind, Parameter, PointerAccess, Scalar,
+};
+use half::{bf16, f16};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The name of the header with the structs of the inputs, which the text may include.
+pub const OWN_KERNEL_HEADER: &str = "tapeloop.cuh";
+
+/// Its text.
+const HEADER_TEXT: &str = include_str!("../../kernels/layout.cuh");
+
+/// What the name of a parameter begins with that takes an annotation of the residues.
+const CHANNEL: &str = "channel_";
+
+/// What a kernel has a thread for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Threads {
+    /// Each residue.
+    #[default]
+    Residue,
+    /// Each chain.
+    Chain,
+    /// Each structure.
+    Structure,
+    /// Each atom.
+    Atom,
+}
+
+impl Threads {
+    /// All of them with their names in a config.
+    pub const NAMES: [(&'static str, Threads); 4] = [
+        ("residue", Threads::Residue),
+        ("chain", Threads::Chain),
+        ("structure", Threads::Structure),
+        ("atom", Threads::Atom),
+    ];
+
+    fn axis(self) -> usize {
+        match self {
+            Threads::Residue => RESIDUES,
+            Threads::Chain => CHAINS,
+            Threads::Structure => STRUCTURES,
+            Threads::Atom => ATOMS,
+        }
+    }
+}
+
+/// A column that a kernel writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnColumn {
+    /// The table: residues, chains or structures.
+    pub table: TableName,
+    /// The unit; empty if it has none.
+    pub unit: String,
+    /// A description.
+    pub about: String,
+}
+
+/// Where the text of a kernel is, and what its parameters stand for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnKernelSettings {
+    /// The path, which messages name.
+    pub file: String,
+    /// The text of the file.
+    pub text: Arc<str>,
+    /// The name of the `extern "C" __global__` function.
+    pub entry: String,
+    /// What there is a thread for.
+    pub threads: Threads,
+    /// The values of parameters that are numbers.
+    pub values: BTreeMap<String, f64>,
+    /// Columns by the name of their parameter. One that is not here has a row for each thread.
+    pub columns: BTreeMap<String, OwnColumn>,
+}
+
+/// A kernel of the user's own.
+///
+/// It runs on a GPU alone, behind the built-in kernels, and computes columns. Its parameters say by
+/// their names what they take:
+///
+/// - `const` pointers named as an input ([`OwnKernel::INPUTS`]): `header` (`unsigned`), `structures`
+///   (`StructureSpan`), `residues` (`ResidueSpan`), `chains` (`ChainSpan`), `members` (`unsigned`),
+///   `atoms`, `ca` and `cb` (`Atom`), `backbone` (`Backbone`), `side_chains` (`SideChain`), `b` and
+///   `atom_b` (`float`, in A^2), `sequence` and `row_numbers` (`int`). [`OWN_KERNEL_HEADER`] has the
+///   structs.
+/// - `const float* channel_NAME`: the annotation NAME of each residue, NaN where there is none.
+/// - `float*` and `int*`: a column of that name, which is null where the kernel writes nothing, NaN
+///   or -1.
+/// - Numbers: [`OwnKernelSettings::values`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnKernel {
+    settings: OwnKernelSettings,
+    block_threads: u32,
+    params: Vec<(String, OwnParam)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum OwnParam {
+    /// An index into [`INPUTS`].
+    Input(usize),
+    Channel(String),
+    Reals,
+    Counts,
+    Value(Scalar),
+}
+
+/// An input by the name of its parameter.
+struct InputBuffer {
+    name: &'static str,
+    arg: fn(&mut FeatureRecorder<'_>) -> Arg,
+    dtype: DType,
+}
+
+macro_rules! inputs {
+    ($($name:ident: $element:ty;)*) => {
+        const INPUTS: &[InputBuffer] = &[$(InputBuffer {
+            name: stringify!($name),
+            arg: |recorder| recorder.$name().into(),
+            dtype: <$element as crate::record::Element>::DTYPE,
+        }),*];
+
+        impl OwnKernel {
+            /// The names of the inputs.
+            pub const INPUTS: &'static [&'static str] = &[$(stringify!($name)),*];
+        }
+    };
+}
+inputs! {
+    header: u32;
+    structures: super::layout::StructureSpan;
+    residues: super::layout::ResidueSpan;
+    chains: super::layout::ChainSpan;
+    members: u32;
+    atoms: super::layout::Atom;
+    ca: super::layout::Atom;
+    cb: super::layout::Atom;
+    backbone: super::layout::Backbone;
+    side_chains: super::layout::SideChain;
+    b: f32;
+    atom_b: f32;
+    sequence: i32;
+    row_numbers: i32;
+}
+
+impl OwnKernel {
+    /// Reads the parameters of a kernel.
+    ///
+    /// # Safety
+    /// The kernel reads and writes only memory behind its parameters: of an input, the elements below
+    /// the header's total along its axis; of a column, those of the rows. Spans in the inputs lie
+    /// within the inputs. It has a thread for each unit of [`OwnKernelSettings::threads`], and some
+    /// more. A batch's part of a structure that was rejected is zeros.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a text without such a kernel, for a
+    /// parameter that stands for nothing or is of another type, and for a value or a column that is
+    /// of no parameter. The message names the file.
+    pub unsafe fn new(settings: OwnKernelSettings) -> Result<Self> {
+        let read = read_kernel(&settings).within(|| settings.file.clone());
+        let (block_threads, params) = read?;
+        Ok(OwnKernel {
+            settings,
+            block_threads,
+            params,
+        })
+    }
+
+    /// The name of its function, and of its file.
+    pub fn name(&self) -> String {
+        format!("{} of {}", self.settings.entry, self.settings.file)
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &OwnKernelSettings {
+        &self.settings
+    }
+
+    /// The annotations that it reads.
+    pub fn channels(&self) -> impl Iterator<Item = &str> {
+        self.params.iter().filter_map(|(_, param)| match param {
+            OwnParam::Channel(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The column of a parameter.
+    fn column(&self, name: &str) -> OwnColumn {
+        let known = self.settings.columns.get(name).cloned();
+        known.unwrap_or_else(|| OwnColumn {
+            table: table_of(self.settings.threads),
+            unit: String::new(),
+            about: String::new(),
+        })
+    }
+
+    pub(super) fn columns(&self) -> impl Iterator<Item = ColumnDecl> {
+        let outputs = self.params.iter().filter_map(|(name, param)| match param {
+            OwnParam::Reals => Some((name, ColumnKind::Real)),
+            OwnParam::Counts => Some((name, ColumnKind::Count)),
+            _ => None,
+        });
+        outputs.map(|(name, kind)| {
+            let OwnColumn { table, unit, about } = self.column(name);
+            let about = match about.is_empty() {
+                true => format!("Computed by the kernel {}.", self.name()),
+                false => about,
+            };
+            ColumnDecl::residue(name, kind, interned(&unit), about).of(table)
+        })
+    }
+
+    pub(super) fn record(&self, r: &mut FeatureRecorder<'_>) {
+        let mut kernel = Kernel::new(&*self.settings.entry).block(self.block_threads);
+        let mut args = Vec::with_capacity(self.params.len());
+        for (name, param) in &self.params {
+            let buffer = |dtype, access| ParamKind::Buffer { dtype, access };
+            let table = self.column(name).table;
+            let (kind, arg) = match param {
+                OwnParam::Input(input) => {
+                    let InputBuffer { arg, dtype, .. } = INPUTS[*input];
+                    (buffer(dtype, Access::Read), arg(r))
+                }
+                OwnParam::Channel(channel) => (
+                    buffer(DType::F32, Access::Read),
+                    r.own_channel(channel).into(),
+                ),
+                OwnParam::Reals => {
+                    let results = r.null_results::<f32>(table, name);
+                    (buffer(DType::F32, Access::ReadWrite), results.into())
+                }
+                OwnParam::Counts => {
+                    let results = r.null_results::<i32>(table, name);
+                    (buffer(DType::I32, Access::ReadWrite), results.into())
+                }
+                OwnParam::Value(scalar) => {
+                    let dtype = scalar.dtype;
+                    (ParamKind::Scalar { dtype }, Arg::Scalar(*scalar))
+                }
+            };
+            kernel = kernel.param(name, kind);
+            args.push(arg);
+        }
+        r.launch_own(OwnLaunch {
+            kernel,
+            image: self.image(),
+            axis: self.settings.threads.axis(),
+            args,
+        });
+    }
+
+    fn image(&self) -> Arc<Image> {
+        let OwnKernelSettings { file, text, .. } = &self.settings;
+        Arc::new(Image {
+            name: file.clone(),
+            binary: None,
+            source: Some(CudaSource {
+                file: file.clone(),
+                text: text.to_string(),
+                headers: vec![(OWN_KERNEL_HEADER.to_owned(), HEADER_TEXT.to_owned())],
+                options: vec!["--std=c++17".to_owned()],
+            }),
+        })
+    }
+}
+
+fn table_of(threads: Threads) -> TableName {
+    match threads {
+        Threads::Residue | Threads::Atom => TableName::Residues,
+        Threads::Chain => TableName::Chains,
+        Threads::Structure => TableName::Structures,
+    }
+}
+
+/// A unit as a static text. Runs have few kernels, so few texts are kept.
+fn interned(text: &str) -> &'static str {
+    static KNOWN: parking_lot::Mutex<Vec<&'static str>> = parking_lot::Mutex::new(Vec::new());
+    let mut known = KNOWN.lock();
+    if let Some(same) = known.iter().find(|known| **known == text) {
+        return same;
+    }
+    let kept: &'static str = text.to_owned().leak();
+    known.push(kept);
+    kept
+}
+
+/// The threads of a block, and what the parameters stand for.
+fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(String, OwnParam)>)> {
+    let OwnKernelSettings {
+        text,
+        entry,
+        values,
+        columns,
+        ..
+    } = settings;
+    let kernels = Declarations::of(text).kernels();
+    let kernels = kernels.map_err(|error| Error::config(error.to_string()))?;
+    let Some(kernel) = kernels.iter().find(|kernel| kernel.name == *entry) else {
+        let error = Error::config(format!("it has no kernel named {entry}"));
+        let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
+        return Err(match names.is_empty() {
+            true => error.fix("declare it as extern \"C\" __global__ void"),
+            false => error.fix(format!("its kernels are {}", names.join(", "))),
+        });
+    };
+    let mut params = Vec::with_capacity(kernel.parameters.len());
+    for parameter in &kernel.parameters {
+        let place = || format!("kernel {entry}, parameter {}", parameter.name);
+        let param = read_param(parameter, values).within(place)?;
+        params.push((parameter.name.clone(), param));
+    }
+    let is = |name: &str, wanted: fn(&OwnParam) -> bool| {
+        params
+            .iter()
+            .any(|(own, param)| own == name && wanted(param))
+    };
+    let is_column = |param: &OwnParam| matches!(param, OwnParam::Reals | OwnParam::Counts);
+    if let Some(name) = values
+        .keys()
+        .find(|name| !is(name, |it| matches!(it, OwnParam::Value(_))))
+    {
+        return Err(Error::config(format!(
+            "kernel {entry} has no number named {name}"
+        )));
+    }
+    if let Some(name) = columns.keys().find(|name| !is(name, is_column)) {
+        return Err(
+            Error::config(format!("kernel {entry} writes no column named {name}"))
+                .fix("name a parameter that is float* or int*"),
+        );
+    }
+    if !params.iter().any(|(_, param)| is_column(param)) {
+        return Err(Error::config(format!("kernel {entry} writes no column"))
+            .fix("give it a parameter that is float* or int*"));
+    }
+    Ok((kernel.block_threads.unwrap_or(128), params))
+}
+
+fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<OwnParam> {
+    let Parameter {
+        name,
+        element,
+        pointer,
+        ..
+    } = parameter;
+    match (pointer, element) {
+        (None, CudaType::Number(number)) => {
+            let Some(value) = values.get(name) else {
+                return Err(Error::config("it is a number without a value")
+                    .fix(format!("set values = {{ {name} = 1.0 }}")));
+            };
+            number_of(*number, *value).map(OwnParam::Value)
+        }
+        (None, CudaType::Struct(_)) => Err(Error::config("structs cannot be passed")),
+        (Some(PointerAccess::Read), element) => {
+            if let Some(channel) = name.strip_prefix(CHANNEL) {
+                return match element {
+                    CudaType::Number(Number::F32) => Ok(OwnParam::Channel(channel.to_owned())),
+                    _ => Err(Error::config("annotations are const float*")),
+                };
+            }
+            let input = INPUTS.iter().position(|input| input.name == name);
+            let Some(input) = input else {
+                let known = OwnKernel::INPUTS.join(", ");
+                let fix = format!("the inputs are {known}, and {CHANNEL}NAME for annotations");
+                return Err(Error::config("there is no such input").fix(fix));
+            };
+            let matches = match (element, INPUTS[input].dtype) {
+                (CudaType::Number(number), dtype) => DType::from(*number) == dtype,
+                (CudaType::Struct(name), DType::Struct(named)) => named.name() == *name,
+                (CudaType::Struct(_), _) => false,
+            };
+            match matches {
+                true => Ok(OwnParam::Input(input)),
+                false => {
+                    let takes = text_of(INPUTS[input].dtype);
+                    Err(Error::config(format!("the input is const {takes}*")))
+                }
+            }
+        }
+        (Some(_), CudaType::Number(Number::F32)) => Ok(OwnParam::Reals),
+        (Some(_), CudaType::Number(Number::I32)) => Ok(OwnParam::Counts),
+        (Some(_), _) => Err(Error::config("columns are float* or int*")),
+    }
+}
+
+fn text_of(dtype: DType) -> String {
+    match dtype {
+        DType::U32 => "unsigned".to_owned(),
+        DType::I32 => "int".to_owned(),
+        DType::F32 => "float".to_owned(),
+        DType::Struct(named) => named.name(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A number as a parameter of this type takes it.
+fn number_of(number: Number, value: f64) -> Result<Scalar> {
+    macro_rules! integer {
+        ($type:ty) => {{
+            let integer = value as $type;
+            if integer as f64 != value {
+                let name = stringify!($type);
+                return Err(Error::config(format!("{value} is no {name}")));
+            }
+            Scalar::from(integer)
+        }};
+    }
+    Ok(match number {
+        Number::U8 => integer!(u8),
+        Number::I8 => integer!(i8),
+        Number::U16 => integer!(u16),
+        Number::I16 => integer!(i16),
+        Number::U32 => integer!(u32),
+        Number::I32 => integer!(i32),
+        Number::U64 => integer!(u64),
+        Number::I64 => integer!(i64),
+        Number::F16 => Scalar::from(f16::from_f64(value)),
+        Number::BF16 => Scalar::from(bf16::from_f64(value)),
+        Number::F32 => Scalar::from(value as f32),
+        Number::F64 => Scalar::from(value),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(params: &str) -> OwnKernelSettings {
+        OwnKernelSettings {
+            file: "own.cu".to_owned(),
+            text: format!("extern \"C\" __global__ void own({params}) {{}}").into(),
+            entry: "own".to_owned(),
+            ..OwnKernelSettings::default()
+        }
+    }
+
+    fn made(settings: OwnKernelSettings) -> Result<OwnKernel> {
+        // SAFETY: it never runs.
+        unsafe { OwnKernel::new(settings) }
+    }
+
+    #[test]
+    fn parameters_say_by_their_names_what_they_take() {
+        let mut all = settings(
+            "const unsigned* header, const Atom* ca, const float* channel_score, float radius, \
+             float* moment, int* near",
+        );
+        all.values.insert("radius".to_owned(), 8.5);
+        let column = OwnColumn {
+            table: TableName::Chains,
+            unit: "A".to_owned(),
+            about: "A length.".to_owned(),
+        };
+        all.columns.insert("near".to_owned(), column);
+        let own = made(all).unwrap();
+        assert_eq!(own.channels().collect::<Vec<_>>(), ["score"]);
+        let columns: Vec<_> = own.columns().collect();
+        let facts = columns
+            .iter()
+            .map(|it| (&*it.name, it.table, it.kind, it.unit, &*it.about));
+        let expected = [
+            (
+                "moment",
+                TableName::Residues,
+                ColumnKind::Real,
+                "",
+                "Computed by the kernel own of own.cu.",
+            ),
+            (
+                "near",
+                TableName::Chains,
+                ColumnKind::Count,
+                "A",
+                "A length.",
+            ),
+        ];
+        assert_eq!(facts.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_refused() {
+        let refused = |params: &str, change: fn(&mut OwnKernelSettings)| {
+            let mut settings = settings(params);
+            change(&mut settings);
+            made(settings).unwrap_err().to_string()
+        };
+        let same = |_: &mut OwnKernelSettings| {};
+        for (params, expected) in [
+            (
+                "const float* water, float* y",
+                "parameter water: there is no such input",
+            ),
+            (
+                "const float* ca, float* y",
+                "parameter ca: the input is const Atom*",
+            ),
+            (
+                "const Atom* b, float* y",
+                "parameter b: the input is const float*",
+            ),
+            (
+                "const int* channel_x, float* y",
+                "annotations are const float*",
+            ),
+            ("double* y", "columns are float* or int*"),
+            ("float radius, float* y", "values = { radius = 1.0 }"),
+            ("const unsigned* header", "kernel own writes no column"),
+        ] {
+            let error = refused(params, same);
+            assert!(error.starts_with("own.cu: "), "{error}");
+            assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+        }
+        let error = refused("float* y", |it| it.entry = "other".to_owned());
+        assert!(
+            error.contains("no kernel named other (fix: its kernels are own)"),
+            "{error}"
+        );
+        let error = refused("float* y", |it| {
+            it.values.insert("n".to_owned(), 1.0);
+        });
+        assert!(error.contains("no number named n"), "{error}");
+        let error = refused("unsigned n, float* y", |it| {
+            it.values.insert("n".to_owned(), -1.0);
+        });
+        assert!(error.contains("-1 is no u32"), "{error}");
+        let error = refused("float* y", |it| {
+            let column = OwnColumn {
+                table: TableName::Residues,
+                unit: String::new(),
+                about: String::new(),
+            };
+            it.columns.insert("z".to_owned(), column);
+        });
+        assert!(error.contains("writes no column named z"), "{error}");
+    }
+}

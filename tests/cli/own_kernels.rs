@@ -1,0 +1,140 @@
+//! Kernels of the user's own: `[[kernel]]` and `tapeloop kernel new`.
+
+use super::*;
+
+fn new_in(folder: &Path) -> (PathBuf, PathBuf) {
+    let path = folder.join("near");
+    let made = tapeloop(["kernel", "new", str_of(&path)]).output().unwrap();
+    let text = text(&made.stdout);
+    assert!(
+        text.contains("near.cu") && text.contains("near.toml"),
+        "{text}"
+    );
+    (path.with_extension("cu"), path.with_extension("toml"))
+}
+
+fn fails(args: &[&str], parts: &[&str]) {
+    let output = tapeloop(args).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success(), "{args:?}");
+    for part in parts {
+        assert!(said.contains(part), "{said:?} lacks {part:?}");
+    }
+}
+
+#[test]
+fn what_kernel_new_writes_is_refused_without_a_gpu_or_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, config) = new_in(folder.path());
+    let again = folder.path().join("near");
+    fails(
+        &["kernel", "new", str_of(&again)],
+        &["near.cu", "exists", "give another name"],
+    );
+    let named = folder.path().join("8-near");
+    fails(
+        &["kernel", "new", str_of(&named)],
+        &["is no name of a function"],
+    );
+
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let out = folder.path().join("out");
+    let run = ["run", str_of(&config), &sample, "-o", str_of(&out)];
+    fails(
+        &run,
+        &["near.toml:4: `kernel`: names code to run", "--trust-config"],
+    );
+    let trusted = [&run[..], &["--trust-config", "--set", "backend=cpu"]].concat();
+    let reason = [
+        "`kernel`: near of ",
+        "near.cu needs a GPU, and the run is on the CPU",
+    ];
+    fails(&trusted, &reason);
+    assert!(!out.exists());
+
+    let dry = [&trusted[..], &["--dry-run"]].concat();
+    fails(&dry, &reason);
+    fs::write(
+        &text,
+        "extern \"C\" __global__ void near(const float* far, float* y) {}",
+    )
+    .unwrap();
+    fails(
+        &trusted,
+        &[
+            "near.cu",
+            "kernel near, parameter far: there is no such input",
+        ],
+    );
+    fs::remove_file(&text).unwrap();
+    fails(&trusted, &["near.cu", "No such file"]);
+}
+
+#[test]
+fn tables_of_kernels_with_mistakes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, _) = new_in(folder.path());
+    let config = folder.path().join("own.toml");
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let check = |table: &str, part: &str| {
+        fs::write(&config, format!("[[kernel]]\n{table}\n")).unwrap();
+        let out = folder.path().join("out");
+        let run = [
+            "run",
+            str_of(&config),
+            &sample,
+            "-o",
+            str_of(&out),
+            "--trust-config",
+        ];
+        fails(&run, &["own.toml:1: `kernel`: ", part]);
+    };
+    check("entry = \"near\"", "missing field `file`");
+    check(
+        "file = \"near.cu\"\nthread = \"atom\"",
+        "unknown field `thread`",
+    );
+    check(
+        "file = \"near.cu\"\nthreads = \"model\"",
+        "\"residue\", \"chain\"",
+    );
+    check(
+        "file = \"near.cu\"",
+        "parameter radius: it is a number without a value",
+    );
+    check(
+        "file = \"near.cu\"\nvalues = { radius = 1.5 }",
+        "1.5 is no i32",
+    );
+    check(
+        "file = \"near.cu\"\nentry = \"far\"",
+        "no kernel named far (fix: its kernels are near)",
+    );
+    let columns = "values = { radius = 1 }\ncolumns = { near = { per = \"atom\" } }";
+    check(&format!("file = \"near.cu\"\n{columns}"), "per is \"atom\"");
+    fs::write(&text, vec![b' '; (1 << 20) + 1]).unwrap();
+    check("file = \"near.cu\"", "over 1048576");
+}
+
+/// nvcc compiles what `tapeloop kernel new` writes. NVCC names it, as for the build.
+#[test]
+fn what_kernel_new_writes_compiles() {
+    let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "none".to_owned());
+    if nvcc == "none" {
+        eprintln!("skipped: NVCC names no compiler");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (kernel, _) = new_in(folder.path());
+    let header = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/layout.cuh");
+    fs::copy(header, folder.path().join("tapeloop.cuh")).unwrap();
+    let compiled = Command::new(nvcc)
+        .args(["-ptx", "-arch=sm_90", "--std=c++17", "-o", "near.ptx"])
+        .arg(kernel)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", text(&compiled.stderr));
+    let ptx = fs::read_to_string(folder.path().join("near.ptx")).unwrap();
+    assert!(ptx.contains(".entry near"), "the function of the config");
+}
