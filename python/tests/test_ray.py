@@ -2,6 +2,7 @@
 which start a cluster on this machine."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -178,6 +179,18 @@ def test_files_that_ray_reads_are_written_as_parquet(cluster, samples, tmp_path)
     rows.write_parquet(str(tmp_path))
     found = pyarrow.parquet.read_table(tmp_path)
     expected = of_files([str(samples / name) for name in SMALL])
+    assert ordered(found, expected).equals(expected)
+
+
+def test_the_guide_runs_as_it_stands(cluster, samples, tmp_path, monkeypatch):
+    guide = (Path(__file__).parents[2] / "docs/guides/cluster.md").read_text()
+    (code,) = re.findall("^```python ray\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "samples").symlink_to(samples)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    found = pyarrow.parquet.read_table("rows")
+    paths = sorted(map(str, samples.glob("*.pdb*")))
+    expected = ordered(tapeloop.features(paths, ["sasa", "dssp"], backend="cpu").to_arrow())
     assert ordered(found, expected).equals(expected)
 
 
