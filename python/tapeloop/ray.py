@@ -3,7 +3,11 @@
 >>> import ray, tapeloop
 >>> files = ray.data.from_items([{"path": path} for path in paths])
 >>> rows = files.map_batches(
-...     tapeloop.ray.Features, fn_constructor_kwargs={"features": ["sasa"]}, num_gpus=1, concurrency=8
+...     tapeloop.ray.Features,
+...     fn_constructor_kwargs={"features": ["sasa"]},
+...     num_gpus=1,
+...     concurrency=8,
+...     batch_size=1000,
 ... )
 
 Importing this module does not import Ray.
@@ -38,8 +42,8 @@ class Features:
         bytes_column: The column with the contents of the files, as ``ray.data.read_binary_files``
             makes it. In batches without it the files are read from their paths.
         settings: Keys of the config file, as ``tapeloop.Features`` takes them. ``threads`` is by
-            default the number of CPUs that Ray gives the actor (``num_cpus``), and all cores if it
-            gives none.
+            default the number of CPUs that Ray gives the actor (``num_cpus``). An actor with a GPU and
+            at most one CPU takes its share of the machine: a quarter of the CPUs with one GPU of four.
 
     Raises:
         ConfigError: A setting is wrong, there is no such table, or the settings leave it without rows.
@@ -55,9 +59,9 @@ class Features:
         bytes_column: str = "bytes",
         **settings: Any,
     ) -> None:
-        cpus = _cpus_of_actor()
-        if cpus >= 1:
-            settings.setdefault("threads", int(cpus))
+        threads = _threads_of_actor()
+        if threads is not None:
+            settings.setdefault("threads", threads)
         self._table = table
         self._path_column = path_column
         self._bytes_column = bytes_column
@@ -109,13 +113,23 @@ class Features:
         return _joined(tables[self._table].to_arrow(), rejected)
 
 
-def _cpus_of_actor() -> float:
-    """The CPUs that Ray gives this actor; 0 if it gives none, and outside of Ray."""
+def _threads_of_actor() -> int | None:
+    """The threads of this actor's engine; None if Ray gives it no CPU, and outside of actors."""
     ray: Any = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
-        return 0
+        return None
     context = ray.get_runtime_context()
-    return context.get_assigned_resources().get("CPU", 0) if context.get_actor_id() else 0
+    if context.get_actor_id() is None:
+        return None
+    own = context.get_assigned_resources()
+    cpus, gpus = own.get("CPU", 0), own.get("GPU", 0)
+    if gpus > 0 and cpus <= 1:
+        # Ray reserves a single CPU for an actor with a GPU, and one thread reads files slower than a
+        # GPU computes them.
+        here = context.get_node_id()
+        (machine,) = (node["Resources"] for node in ray.nodes() if node["NodeID"] == here)
+        cpus = machine.get("CPU", 0) * gpus / machine["GPU"]
+    return max(int(cpus), 1) if cpus > 0 else None
 
 
 def _column(batch: Any, name: str) -> list[Any] | None:
