@@ -46,7 +46,7 @@ def members(name: str, value: type) -> Iterator[tuple[str, str, str]]:
             yield node.name, shown, doc_of(f"{name}.{node.name}", getattr(value, node.name))
         return
     for member, function in vars(value).items():
-        if inspect.isfunction(function) and not member.startswith("_"):
+        if inspect.isfunction(function) and (member == "__call__" or not member.startswith("_")):
             yield member, signature(function), doc_of(f"{name}.{member}", function)
 
 
@@ -129,15 +129,15 @@ def entry(level: str, name: str, shown: str, doc: str) -> str:
 
 def page() -> str:
     parts = [HEAD]
-    functions = [name for name in tapeloop.__all__ if inspect.isfunction(getattr(tapeloop, name))]
-    classes = [name for name in tapeloop.__all__ if inspect.isclass(getattr(tapeloop, name))]
-    rest = [name for name in classes if issubclass(getattr(tapeloop, name), Exception)]
-    for name in functions:
-        value = getattr(tapeloop, name)
-        parts.append(entry("##", name, signature(value), doc_of(name, value)))
-    for name in classes:
-        value = getattr(tapeloop, name)
-        if name in rest:
+    public = {name: getattr(tapeloop, name) for name in tapeloop.__all__}
+    public["ray.Features"] = tapeloop.ray.Features
+    for name, value in public.items():
+        if inspect.isfunction(value):
+            parts.append(entry("##", name, signature(value), doc_of(name, value)))
+    for name, value in public.items():
+        if not inspect.isclass(value):
+            continue
+        if issubclass(value, Exception):
             bases = ", ".join(base.__name__ for base in value.__bases__)
             parts.append(entry("##", name, f"({bases})", doc_of(name, value)))
             continue

@@ -6,13 +6,15 @@
 
 ``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
 ``run`` writes files as the command ``tapeloop run`` does. ``Features`` keeps its engine for several
-calls. Settings are the keys of the config file, such as ``backend="cpu"`` or
-``sasa={"points": 256}``; docs/CONFIG.md lists them with their units and defaults.
+calls, and ``ray.Features`` does so in the actors of Ray Data. Settings are the keys of the config
+file, such as ``backend="cpu"`` or ``sasa={"points": 256}``; docs/CONFIG.md lists them with their
+units and defaults.
 
 ``Replay`` runs CUDA kernels of your own: recorded once as a graph, and replayed for each batch of
 arrays.
 """
 
+from . import ray
 from ._features import Features, RejectedWarning, features, stream, tables
 from ._inputs import Atoms
 from ._native import ConfigError, RecordBatch, Table, TapeloopError, __version__
@@ -36,6 +38,7 @@ __all__ = [
     "TapeloopError",
     "__version__",
     "features",
+    "ray",
     "run",
     "stream",
     "tables",
