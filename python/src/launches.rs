@@ -145,7 +145,7 @@ fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
         Ok(())
     });
     if let Err(error) = outcome {
-        // The backend turns it into the batch's error.
-        panic!("{error}");
+        // The backend turns it into the batch's error. No message is printed, unlike that of `panic!`.
+        std::panic::resume_unwind(Box::new(error.to_string()));
     }
 }

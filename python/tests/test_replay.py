@@ -185,7 +185,7 @@ def test_what_cannot_be_recorded_is_refused():
     refused(ValueError, "device is 'gpu'", device="gpu")
 
 
-def test_an_error_of_a_twin_is_that_of_its_batch():
+def test_an_error_of_a_twin_is_that_of_its_batch(capfd):
     def failing(x, mid, a, n):
         if x[0] == 3:
             raise ArithmeticError("three, as told")
@@ -201,6 +201,7 @@ def test_an_error_of_a_twin_is_that_of_its_batch():
                     job.result()
             else:
                 np.testing.assert_array_equal(job.result()["out"], expected(number))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_wait_has_a_limit():
