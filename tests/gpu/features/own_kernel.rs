@@ -2,7 +2,8 @@
 
 use super::*;
 use std::collections::BTreeMap;
-use tapeloop::features::{OwnColumn, OwnKernel, OwnKernelSettings, Threads};
+use tapeloop::features::{OwnKernel, OwnKernelSettings, Threads};
+use tapeloop::structure::Channel;
 
 /// The kernel that `tapeloop kernel new` writes.
 const TEMPLATE: &str = include_str!("../../../src/cli/new_kernel.cu");
@@ -41,12 +42,16 @@ fn kernel(text: &str, entry: &str, threads: Threads, values: &[(&str, f64)]) -> 
     unsafe { OwnKernel::new(settings) }.unwrap()
 }
 
+fn score(residue: usize) -> f32 {
+    (residue % 16) as f32 * 0.5
+}
+
 fn with_scores(n: u64) -> Structure {
     let mut structure = structure(1 + n as usize * 31 % 200, n);
-    let scores = (0..structure.residues.len()).map(|at| (at % 16) as f32 * 0.5);
-    structure
-        .channels
-        .insert("score".to_owned(), scores.collect());
+    structure.channels.push(Channel {
+        name: "score".to_owned(),
+        values: (0..structure.residues.len()).map(score).collect(),
+    });
     structure
 }
 
@@ -73,7 +78,7 @@ fn own_kernels_compute_columns_after_the_built_in_ones() {
         ],
         ..FeatureConfig::default()
     };
-    features.contact_number.ca = vec![Cutoff::of_angstrom(8)];
+    features.contact_number.ca = vec![Cutoff::from_angstrom(8.0).unwrap()];
     let place = |table: TableName, name: &str| {
         let columns = features.columns(table);
         columns
@@ -116,8 +121,8 @@ fn own_kernels_compute_columns_after_the_built_in_ones() {
                 panic!("a real and a count")
             };
             let mut expected = vec![(0.0, 0); structure.chains.len()];
-            for (residue, score) in structure.residues.iter().zip(&structure.channels["score"]) {
-                expected[residue.chain as usize].0 += 2.0 * score;
+            for (at, residue) in structure.residues.iter().enumerate() {
+                expected[residue.chain as usize].0 += 2.0 * score(at);
                 expected[residue.chain as usize].1 += 1;
             }
             for ((sum, long), (score, residues)) in sums.iter().zip(long).zip(expected) {
