@@ -1,16 +1,14 @@
 """Whole sequences, and residues that were not observed, as gemmi reads them from the files."""
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 
+from headers import NOT_READ, lines_of
 from ligands import is_read_by_gemmi
 from reference import EXACT, Values, oracle
 from summaries import chain_rows
 from tables import once
-
-NOT_READ = "a file that gemmi does not read"
 
 
 class Sequences:
@@ -73,9 +71,7 @@ def of_pdb(path, model):
             components = [gemmi.Entity.first_mon(item) for item in entity.full_sequence]
             found.components[entity.name] = components
             found.unobserved[entity.name] = []
-    content = path.read_bytes()
-    content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
-    for line in content.decode("latin1").splitlines():
+    for line in lines_of(path):
         number = line[21:26].strip()
         if line[:10] != "REMARK 465" or not number.lstrip("-").isdigit():
             continue
@@ -150,9 +146,11 @@ def unobserved(model, _settings):
     """Amino acids of the sequence without atoms: of `_entity_poly_seq` those that `_atom_site`
     lacks, numbered by `_pdbx_poly_seq_scheme`; in PDB files those of REMARK 465."""
     known, found = sequences(model), []
+    if known is None:
+        return {}
     for rows in chain_rows(model):
         name = model.chain_id[rows[0]]
-        for residue in known.unobserved.get(name, []) if known and name in known.components else []:
+        for residue in known.unobserved.get(name, []) if name in known.components else []:
             if is_amino(residue[1]):
                 found.append((name, *residue, place(model, rows, residue)))
     chain, position, component, number, ins, before = zip(*found, strict=True) if found else [[]] * 6
