@@ -27,14 +27,15 @@ struct Donor {
     }
 
     // Calls visit(is_bond, acceptor) for 32 candidates at a time, one per lane. The residue must have
-    // an amide hydrogen.
-    template <typename Visit> __device__ inline void each_acceptor(Visit visit) const
+    // an amide hydrogen. With OTHER_CHAINS, acceptors of the own chain are no bonds.
+    template <bool OTHER_CHAINS = false, typename Visit>
+    __device__ inline void each_acceptor(Visit visit) const
     {
         const Atom atom = ca[own];
         each_candidate(cells, grid, atom, BOND_REACH, places, [&](bool is_one, unsigned at) {
             unsigned acceptor = 0;
             bool is_bond = false;
-            if (is_one) {
+            if (is_one && !(OTHER_CHAINS && same_chain(cells.tag[at], atom.tag))) {
                 acceptor = cells.source[at];
                 is_bond = acceptor != own
                     && squared(cells.x[at] - atom.x, cells.y[at] - atom.y, cells.z[at] - atom.z)

@@ -111,10 +111,6 @@ def chain_order(rows, model):
 
 def place_rows(table, rows, model):
     """Bring a run's rows of a table in the model's order, None where they are others."""
-    if table == "residues":
-        # Residues that were not observed have no index.
-        observed = ~np.isnan(rows["res_index"])
-        rows = {name: values[observed] for name, values in rows.items()}
     count = len(next(iter(rows.values())))
     if table == "residues":
         order = np.argsort(rows["res_index"], kind="stable")
@@ -125,7 +121,7 @@ def place_rows(table, rows, model):
     elif table in PAIRS:
         order = np.arange(count)
         same = len(np.unique(pair_keys(table, rows))) == count
-    elif table == "interfaces":
+    elif table in KEYS:
         order, same = np.arange(count), True
     elif table == "ligands":
         order = np.argsort(rows["ligand_index"], kind="stable")
@@ -147,8 +143,8 @@ def columns_of(run, model, problems):
     found = {}
     for table in run.tables:
         rows = run.rows(table, model.key)
-        if rows is None and (table in PAIRS or table == "interfaces"):
-            # A model may have no pairs.
+        if rows is None and (table in PAIRS or table in KEYS):
+            # A model may have none.
             rows = {name: np.zeros(0) for name in run.columns(table)}
         if rows is None:
             if has_rows(table, model):
@@ -193,38 +189,55 @@ def place_pairs(table, reference, theirs):
     return {name: of_reference(values) for name, values in reference.items()}, theirs, in_order
 
 
-def place_interfaces(reference, theirs):
-    """Columns of pairs of chains by an oracle and by a run, of all pairs of either.
+def keys_of_interfaces(rows):
+    """The names of both chains, which a run has by mmCIF's own, or else by the author's."""
+    if "chain_i" in rows:
+        return list(zip(*(rows[f"chain_{side}"].tolist() for side in "ij"), strict=True))
+    sides = (chain_names(rows, f"_{side}") for side in "ij")
+    return list(zip(*sides, strict=True))
 
-    The run's chains have mmCIF's own names, or else the author's.
-    """
-    names = []
-    for side in "ij":
-        label, author = theirs[f"label_asym_id_{side}"], theirs[f"auth_asym_id_{side}"]
-        names.append([b if a is None or a != a else a for a, b in zip(label, author, strict=True)])
-    keys = [
-        list(zip(*(reference[f"chain_{side}"].values.tolist() for side in "ij"), strict=True)),
-        list(zip(*names, strict=True)),
+
+def keys_of_unobserved(rows):
+    """The chain's name and label_seq_id, or the author's number and insertion code without it."""
+    chains = rows["chain"].tolist() if "chain" in rows else chain_names(rows, "")
+    numbers = (rows[name].tolist() for name in ("label_seq_id", "auth_seq_id", "ins_code"))
+    return [
+        (chain, label) if label == label else (chain, author, ins)
+        for chain, label, author, ins in zip(chains, *numbers, strict=True)
     ]
-    columns = {name: values for name, values in reference.items() if name[:6] != "chain_"}
-    both = list(dict.fromkeys(keys[0] + keys[1]))
-    places = [[both.index(key) for key in own] for own in keys]
 
-    def placed(values, where, missing, kind):
-        out = np.full(len(both), missing, dtype=kind)
+
+def chain_names(rows, side):
+    label, author = rows[f"label_asym_id{side}"], rows[f"auth_asym_id{side}"]
+    return [b if a is None or a != a else a for a, b in zip(label, author, strict=True)]
+
+
+# Tables of which an oracle may have other rows than a run, with what identifies a row.
+KEYS = {"interfaces": keys_of_interfaces, "unobserved": keys_of_unobserved}
+
+
+def place_by_keys(table, reference, theirs):
+    """Columns by an oracle and by a run, of all rows of either; null where one lacks the row."""
+    own = {name: values.values for name, values in reference.items()}
+    keys = [KEYS[table](own), KEYS[table](theirs)]
+    columns = {name: values for name, values in reference.items() if name[:5] != "chain"}
+    both = list(dict.fromkeys(keys[0] + keys[1]))
+    index = {key: at for at, key in enumerate(both)}
+    places = [np.array([index[key] for key in side], dtype=int) for side in keys]
+
+    def placed(values, where):
+        missing = {"O": None, "b": False}.get(values.dtype.kind, np.nan)
+        out = np.full(len(both), missing, dtype=values.dtype)
         out[where] = values
         return out
 
-    own = {
-        name: Values(
-            placed(values.values, places[0], np.nan, float),
-            {why: placed(mask, places[0], False, bool) for why, mask in values.excluded.items()},
-        )
-        for name, values in columns.items()
-    }
-    return own, {
-        name: placed(theirs[name], places[1], np.nan, float) for name in columns if name in theirs
-    }
+    def of_reference(values):
+        excluded = values.excluded.items()
+        excluded = {why: placed(mask, places[0]) for why, mask in excluded}
+        return Values(placed(values.values, places[0]), excluded)
+
+    theirs = {name: placed(theirs[name], places[1]) for name in columns if name in theirs}
+    return {name: of_reference(values) for name, values in columns.items()}, theirs
 
 
 # ---- The table
@@ -253,8 +266,8 @@ class Report:
                 found, columns, in_order = place_pairs(oracle.table, found, columns)
                 if not in_order:
                     self.problems[f"{oracle.table}: {model.key} has its rows in another order"] += 1
-            elif oracle.table == "interfaces":
-                found, columns = place_interfaces(found, columns)
+            elif oracle.table in KEYS and found:
+                found, columns = place_by_keys(oracle.table, found, columns)
             for name, values in found.items():
                 if name in columns:
                     self.of(oracle, name).add(model.key, values, columns[name])

@@ -73,6 +73,14 @@ def weighted_contact_number(model, _settings):
     return {"wcn": Values(values)}
 
 
+@oracle(table="structures", rules={"wcn_coincident": EXACT}, golden=False)
+def coincident(model, _settings):
+    """Pairs of C-alphas in one place."""
+    places = model.xyz["ca"][model.has["ca"]]
+    counts = np.unique(places, axis=0, return_counts=True)[1]
+    return {"wcn_coincident": Values(np.array([(counts * (counts - 1) / 2).sum()]))}
+
+
 @oracle(rules=dict.fromkeys(["smooth_b_ca", "smooth_plddt"], Rule("relative", 1e-5, 1e-5)))
 def smoothed(model, _settings):
     """The mean B factor, or pLDDT, of the other C-alphas within 10 A."""

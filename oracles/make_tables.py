@@ -35,6 +35,7 @@ from tables import Run, config_of
 MODULES = (
     "contacts", "half_spheres", "surface", "torsions", "side_chains", "secondary", "b_factors",
     "interfaces", "depths", "chain_pairs", "networks", "ligands", "coordinates", "summaries",
+    "sequences", "headers",
 )  # fmt: skip
 for module in MODULES:
     importlib.import_module(module)

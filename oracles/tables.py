@@ -43,8 +43,10 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.dataset
 
+# `unobserved` is the rows of residues with observed = false.
 TABLES = (
     "residues", "chains", "structures", "contacts", "hydrogen_bonds", "ligands", "interfaces",
+    "unobserved",
 )  # fmt: skip
 BACKBONE = ["n", "ca", "c", "o", "cb"]
 RESIDUE_TEXT = ["source", "chain_id", "ins", "comp", "parent", "aa"]
@@ -176,10 +178,10 @@ def digest(*arrays):
 
 @once
 def fingerprint(model):
-    """A hash of the model's atoms, links and residue types."""
+    """A hash of the model's atoms, links, residue types and names of chains."""
     arrays = [model.chain, model.break_before, model.atom_xyz, model.atom_chain]
     arrays += [model.position, model.atom_residue, *model.xyz.values(), *model.has.values()]
-    types = ";".join([*model.comp, *model.parent, *model.aa, *model.atom_name])
+    types = ";".join([*model.chain_id, *model.comp, *model.parent, *model.aa, *model.atom_name])
     return digest(*arrays, np.frombuffer(types.encode(), dtype=np.uint8))
 
 
@@ -313,6 +315,23 @@ class Run:
         if "residues" not in self.tables:
             fix = 'run with tables.format = "parquet"'
             raise SystemExit(f"{folder}: no residues/*.parquet in it (fix: {fix})")
+        if "observed" in self.tables["residues"].column_names:
+            self._part_unobserved()
+
+    def _part_unobserved(self):
+        """Put the residues that were not observed in a table of their own.
+
+        Its column `before` is how many residues of the model come before that were observed.
+        """
+        rows = self.tables["residues"]
+        observed = rows["observed"].combine_chunks().to_numpy(zero_copy_only=False)
+        before = np.zeros(len(observed))
+        for place in self.models["residues"].values():
+            before[place] = np.cumsum(observed[place])
+        parts = {"residues": rows, "unobserved": rows.append_column("before", pa.array(before))}
+        for name, table in parts.items():
+            self.tables[name] = table.filter(pa.array(observed == (name == "residues")))
+            self.models[name] = self._by_model(self.tables[name])
 
     @staticmethod
     def _by_model(table):

@@ -107,9 +107,22 @@ fn temporary_folders_are_removed_and_rejected_inputs_are_printed() {
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
+fn installed_python() -> String {
+    std::env::var("TAPELOOP_PYTHON").unwrap_or_else(|_| "python3".to_owned())
+}
+
+/// How many values of a column were compared, which must agree exactly.
+fn compared<'a>(said: &'a str, column: &str) -> &'a str {
+    let mut lines = said.lines();
+    let line = lines.find(|line| line.starts_with(&format!("{column} ")));
+    let line = line.unwrap_or_else(|| panic!("{said} lacks {column}"));
+    let mut words = line.split_whitespace().skip_while(|word| *word != "exact");
+    words.nth(1).unwrap()
+}
+
 #[test]
 fn the_installed_packages_agree_with_a_sample() {
-    let python = std::env::var("TAPELOOP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = installed_python();
     let input = format!("{SAMPLES}/1ubi.pdb");
     // The references hear of the selection from the run.
     let select = ["--set", "cluster.select=[\"K\", \"ARG\"]"];
@@ -123,8 +136,26 @@ fn the_installed_packages_agree_with_a_sample() {
     }
     assert_eq!(code, 0, "{said}{why}");
     assert!(said.contains("cn_ca_8") && said.contains("PASS"), "{said}");
-    let cluster = said.lines().find(|line| line.starts_with("cluster "));
-    let cluster = cluster.unwrap_or_else(|| panic!("{said} lacks clusters"));
-    // Rows that were compared: 7 lysines and 4 arginines.
-    assert_eq!(cluster.split_whitespace().nth(4), Some("11"), "{cluster}");
+    // 7 lysines and 4 arginines.
+    assert_eq!(compared(&said, "cluster"), "11", "{said}");
+}
+
+#[test]
+fn gemmi_finds_the_same_residues_without_atoms() {
+    let (python, input) = (installed_python(), format!("{SAMPLES}/4cup.cif.gz"));
+    let args = [&input, "--python", &python, "--features", "rg"];
+    let set = ["--set", "seqres=true", "--set", "unobserved=true"];
+    let only = ["--", "--only", "seqres", "before"];
+    let (output, code) = validate(&[&args[..], &set, &only].concat());
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    let is_missing = why.contains("cannot be started") || why.contains("lacks");
+    if is_missing || said.contains("skipped: no gemmi") || why.contains("No module") {
+        println!("skipped: {why}{said}");
+        return;
+    }
+    assert_eq!(code, 0, "{said}{why}");
+    assert_eq!(compared(&said, "seqres"), "1", "{said}");
+    for column in ["comp_id", "aa", "auth_seq_id", "label_seq_id", "before"] {
+        assert_eq!(compared(&said, column), "2", "{said}");
+    }
 }

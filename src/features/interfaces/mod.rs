@@ -230,7 +230,7 @@ impl Feature for Interfaces {
             header,
             structures,
             residues,
-            atoms: r.ca(),
+            ca: r.ca(),
             cells: r.ca_cells(),
             backbone,
             hydrogens,

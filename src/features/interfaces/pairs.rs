@@ -133,7 +133,7 @@ impl Twin for interface_bonds::Views<'_> {
         let inputs = BondInputs {
             structures,
             residues: self.residues,
-            atoms: self.atoms,
+            atoms: self.ca,
             cells: self.cells,
             peptides: Peptides {
                 backbone: self.backbone,
