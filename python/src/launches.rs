@@ -5,6 +5,7 @@ use crate::typed::{Role, Typed, name_of, number, scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
+use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::record::{Arg, DType, Image, Kernel, ParamKind, Recorder, TwinArg, TwinLaunch};
 
@@ -50,6 +51,8 @@ pub(crate) fn record_launch(
     }
     kernel = kernel.shared_bytes(shared_bytes);
     match twin {
+        // A twin may keep the replay alive, and the garbage collector does not see that.
+        Some(_) if is_gpu => {}
         Some(twin) => kernel = kernel.twin_closure(move |launch| run_twin(&twin, launch)),
         None if !is_gpu => {
             let message = format!(
@@ -110,9 +113,28 @@ pub(crate) fn record_launch(
     Ok(())
 }
 
+thread_local! {
+    /// How many twins run on this thread, one within the other.
+    static IN_TWIN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread runs a twin.
+pub(crate) fn is_in_twin() -> bool {
+    IN_TWIN.get() > 0
+}
+
+/// Refuses a call of a twin that may wait for a batch: it may be the twin's own.
+pub(crate) fn check_outside_twin() -> PyResult<()> {
+    match is_in_twin() {
+        true => Err(TapeloopError::new_err("a twin cannot use a replay")),
+        false => Ok(()),
+    }
+}
+
 /// Calls a Python function with the arguments of a launch: buffers as (type, bytes), which it may
 /// change where the kernel writes, and numbers.
 fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
+    IN_TWIN.set(IN_TWIN.get() + 1);
     let outcome = Python::attach(|py| -> PyResult<()> {
         let args = PyList::empty(py);
         let mut outputs = Vec::new();
@@ -144,6 +166,7 @@ fn run_twin(twin: &Py<PyAny>, launch: &mut TwinLaunch<'_>) {
         }
         Ok(())
     });
+    IN_TWIN.set(IN_TWIN.get() - 1);
     if let Err(error) = outcome {
         // The backend turns it into the batch's error. No message is printed, unlike that of `panic!`.
         std::panic::resume_unwind(Box::new(error.to_string()));

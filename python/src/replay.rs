@@ -2,14 +2,16 @@
 
 use crate::dlpack::{self, Array, Place};
 use crate::engine::{TapeloopError, raised};
-use crate::launches::{Declared, Launch, record_launch};
+use crate::launches::{Declared, Launch, check_outside_twin, is_in_twin, record_launch};
 use crate::typed::{Role, Typed, dtype_of};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
+use rayon::ThreadPool;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::{
     AllocationView, Backend, Choice, CudaOptions, DeviceChoice, Space, select_with,
 };
@@ -92,15 +94,8 @@ impl Replay {
             device: DeviceChoice::Ordinal(ordinal.unwrap_or(0) as usize),
             ..CudaOptions::default()
         };
-        let backend = py.detach(|| {
-            let pool = rayon::ThreadPoolBuilder::new().build();
-            let pool = pool.map_err(|error| {
-                tapeloop::Error::new(tapeloop::ErrorKind::Io, error.to_string())
-            })?;
-            let selected = select_with(choice, &Arc::new(pool), &options_of_device)?;
-            Ok(selected.backend)
-        });
-        let backend = backend.map_err(|error: tapeloop::Error| raised(&error))?;
+        let backend = py.detach(|| open(choice, &options_of_device));
+        let backend = backend.map_err(|error| raised(&error))?;
         let is_gpu = backend.device().backend == "cuda";
         let image = Arc::new(Image {
             name: "replay.cu".to_owned(),
@@ -266,6 +261,9 @@ impl Replay {
         timeout: Option<f64>,
     ) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
         self.check_process()?;
+        if timeout.is_some_and(f64::is_nan) {
+            return Err(PyValueError::new_err("the timeout is no number"));
+        }
         let start = Instant::now();
         loop {
             let outcome = py.detach(|| {
@@ -300,28 +298,40 @@ impl Replay {
     }
 
     /// Waits for what is in flight, and frees everything.
-    fn close(&self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.process != std::process::id() {
-            return;
+            return Ok(());
+        }
+        check_outside_twin()?;
+        let start = Instant::now();
+        while !py.detach(|| self.is_idle()) {
+            dlpack::release_dropped(py);
+            pause(py, start)?;
         }
         py.detach(|| drop(self.lock().take()));
         dlpack::release_dropped(py);
+        Ok(())
     }
 }
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let state = state.take();
         if self.process != std::process::id() {
             // The device belongs to the process before the fork.
-            std::mem::forget(state);
-        } else if state.is_some() {
-            Python::attach(|py| {
-                py.detach(|| drop(state));
-                dlpack::release_dropped(py);
-            });
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(state.take());
+            return;
         }
+        Python::attach(|py| {
+            py.detach(|| {
+                // A twin that still ran could meet the end of the interpreter.
+                while !is_in_twin() && !self.is_idle() {
+                    std::thread::sleep(PAUSE_MAX);
+                }
+                drop(self.lock().take());
+            });
+            dlpack::release_dropped(py);
+        });
     }
 }
 
@@ -336,6 +346,35 @@ fn pause(py: Python<'_>, start: Instant) -> PyResult<()> {
         py.detach(|| std::thread::sleep((waited / 10).min(PAUSE_MAX)));
     }
     Ok(())
+}
+
+/// The threads of all replays of this process; those of the process before a fork are gone.
+fn threads() -> tapeloop::Result<Arc<ThreadPool>> {
+    static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+    let process = std::process::id();
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, pool)) = pool.as_ref().filter(|(of, _)| *of == process) {
+        return Ok(Arc::clone(pool));
+    }
+    let made = rayon::ThreadPoolBuilder::new().build();
+    let made =
+        made.map_err(|error| tapeloop::Error::new(tapeloop::ErrorKind::Io, error.to_string()))?;
+    let made = Arc::new(made);
+    if let Some((_, old)) = pool.replace((process, Arc::clone(&made))) {
+        std::mem::forget(old);
+    }
+    Ok(made)
+}
+
+/// Opens a device. On the CPU a batch is never computed by the thread that asks for it, which holds
+/// a lock: twins are Python code, and may take any time.
+fn open(choice: Choice, options: &CudaOptions) -> tapeloop::Result<Arc<dyn Backend>> {
+    let pool = threads()?;
+    let selected = select_with(choice, &pool, options)?;
+    Ok(match selected.backend.device().backend {
+        "cpu" => Arc::new(CpuBackend::in_pool(pool)),
+        _ => selected.backend,
+    })
 }
 
 /// The choice of a device, and its ordinal, of `"auto"`, `"cpu"` or an ordinal.
@@ -360,7 +399,18 @@ impl Replay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether no batch is in flight any more.
+    fn is_idle(&self) -> bool {
+        let mut state = self.lock();
+        let Some(state) = &mut *state else {
+            return true;
+        };
+        self.pump(state);
+        state.in_flight.is_empty()
+    }
+
     fn check_process(&self) -> PyResult<()> {
+        check_outside_twin()?;
         match self.process == std::process::id() {
             true => Ok(()),
             false => Err(TapeloopError::new_err(
@@ -460,8 +510,18 @@ impl Replay {
                     return Err(wrong(what.to_owned()));
                 }
             };
-            let array =
-                dlpack::take(array, stream).map_err(|error| wrong(error.value(py).to_string()))?;
+            let array = dlpack::take(array, stream).map_err(|error| {
+                let is_of_array = error.is_instance_of::<PyBufferError>(py)
+                    || error.is_instance_of::<PyValueError>(py)
+                    || error.is_instance_of::<PyTypeError>(py);
+                match is_of_array {
+                    true => wrong(error.value(py).to_string()),
+                    false => error,
+                }
+            })?;
+            if array.place != place {
+                return Err(wrong("it says that it is on another device".to_owned()));
+            }
             if array.bytes != buffer.bytes() {
                 let (got, takes) = (array.bytes, buffer.bytes());
                 return Err(wrong(format!("it takes {takes} bytes, and got {got}")));

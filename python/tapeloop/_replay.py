@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
+import math
+import operator
+import threading
+import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +104,9 @@ class Job:
         self._replay = replay
         self._number = number
         self._given = given
+        self._lock = threading.Lock()
         self._results: dict[str, Any] | None = None
+        self._error: Exception | None = None
 
     def done(self) -> bool:
         """Whether the batch has finished.
@@ -110,7 +117,8 @@ class Job:
         Raises:
             TapeloopError: The replay was closed, or made before a fork.
         """
-        return self._results is not None or self._replay._native.is_done(self._number)
+        is_taken = self._results is not None or self._error is not None
+        return is_taken or self._replay._native.is_done(self._number)
 
     def result(self, timeout: float | None = None) -> dict[str, Any]:
         """Waits for the batch.
@@ -123,23 +131,41 @@ class Job:
             returns the same arrays.
 
         Raises:
-            TapeloopError: The batch failed, or the replay was closed.
+            TapeloopError: The batch failed, or the replay was closed. Every call raises it.
             TimeoutError: The batch takes longer.
+            ValueError: The timeout is no number.
         """
-        if self._results is None:
-            outputs = self._replay._native.result(self._number, timeout)
-            if outputs is None:
-                raise TimeoutError(f"the batch takes longer than {timeout} s")
-            self._results = self._replay._arrays(outputs, self._given)
-            self._given = {}
-        return self._results
+        end = None if timeout is None else time.monotonic() + timeout
+        # One thread waits for the batch, and the others for that thread.
+        if not self._lock.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+            raise TimeoutError(f"the batch takes longer than {timeout} s")
+        try:
+            if self._error is not None:
+                raise self._error
+            if self._results is None:
+                left = None if end is None else end - time.monotonic()
+                try:
+                    outputs = self._replay._native.result(self._number, left)
+                except _native.TapeloopError as error:
+                    self._error = error
+                    raise
+                if outputs is None:
+                    raise TimeoutError(f"the batch takes longer than {timeout} s")
+                self._results = self._replay._arrays(outputs, self._given)
+                self._given = {}
+            return self._results
+        finally:
+            self._lock.release()
 
     def __await__(self) -> Generator[Any, None, dict[str, Any]]:
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(None, self.result).__await__()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a job can be neither copied nor pickled")
+
     def __del__(self) -> None:
-        if getattr(self, "_results", True) is None:
+        if getattr(self, "_results", True) is None and self._error is None:
             self._replay._native.forget(self._number)
 
 
@@ -169,7 +195,8 @@ class Replay:
     is cached.
 
     Without a GPU a kernel runs as its twin: a Python function that gets the arguments as NumPy arrays
-    and numbers, and writes the same results.
+    and numbers, and writes the same results. It runs on another thread, must not use a replay, and
+    keeps what it refers to until the replay is closed or dropped.
 
     Args:
         source: CUDA C++ text.
@@ -183,7 +210,8 @@ class Replay:
         slots: How many batches are in flight at once, 1 to 64.
         verify: Whether the first batch of each slot also runs as single calls, and has to give the
             same bits. Kernels whose results depend on the order of threads need False.
-        options: Options of NVRTC, such as ``["--use_fast_math"]``.
+        options: Options of NVRTC, such as ``["--use_fast_math"]``, or
+            ``["--include-path=/usr/local/cuda/include"]`` for CUDA's own headers.
 
     Raises:
         TapeloopError: A kernel is not declared or does not compile; there is no GPU and no twin; or
@@ -207,8 +235,12 @@ class Replay:
     ) -> None:
         self._numpy = _numpy()
         self._buffers = {name: _Shaped.of(self._numpy, name, it) for name, it in buffers.items()}
+        kernels = list(kernels)
         twins = dict(twins or {})
         names = {launch.kernel for launch in kernels}
+        for name, twin in twins.items():
+            if inspect.iscoroutinefunction(twin) or inspect.isgeneratorfunction(twin):
+                raise TypeError(f"the twin of {name} is no plain function")
         if unknown := sorted(set(twins) - names):
             raise ValueError(f"twins of kernels that are not launched: {', '.join(unknown)}")
         launches = [
@@ -237,7 +269,7 @@ class Replay:
         """The name of the device."""
         return self._native.device
 
-    def submit(self, **arrays: Any) -> Job:
+    def submit(self, /, **arrays: Any) -> Job:
         """Submits a batch. Waits while all slots are in use.
 
         Args:
@@ -262,9 +294,11 @@ class Replay:
                 taken = [key for key, it in self._buffers.items() if it.is_passed()]
                 raise ValueError(f"{name} is no array of a batch; they are {', '.join(taken)}")
             prepared.append((name, buffer.prepared(self._numpy, name, array)))
-        return Job(self, self._native.submit(prepared), arrays)
+        number = self._native.submit(prepared)
+        kept = {name: array for name, array in arrays.items() if self._buffers[name].is_output}
+        return Job(self, number, kept)
 
-    def __call__(self, **arrays: Any) -> dict[str, Any]:
+    def __call__(self, /, **arrays: Any) -> dict[str, Any]:
         """Submits a batch, and waits for it: ``submit(...).result()``."""
         return self.submit(**arrays).result()
 
@@ -315,12 +349,19 @@ class _Shaped:
     def of(numpy: Any, name: str, buffer: Any) -> _Shaped:
         if isinstance(buffer, Constant):
             array = numpy.array(buffer.array, order="C")
-            return _Shaped(array.shape, array.dtype.name, "constant", contents=array)
+            if array.size == 0:
+                raise ValueError(f"buffer {name}: the constant has no elements")
+            dtype = array.dtype.name
+            if dtype == "bfloat16":
+                array = array.view(numpy.uint16)
+            elif not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
+            return _Shaped(array.shape, dtype, "constant", contents=array)
         if not isinstance(buffer, (Input, Output, Scratch)):
             kinds = "Input, Output, Scratch or Constant"
             raise TypeError(f"buffer {name} is {type(buffer).__name__}; take {kinds}")
-        shape = (buffer.shape,) if isinstance(buffer.shape, int) else tuple(buffer.shape)
-        if not shape or any(not isinstance(side, int) or side < 1 for side in shape):
+        shape = _integers(buffer.shape, f"buffer {name}: the shape")
+        if not shape or any(side < 1 for side in shape):
             raise ValueError(f"buffer {name}: the shape {buffer.shape!r} has no elements")
         dtype = buffer.dtype
         dtype = dtype if dtype == "bfloat16" else numpy.dtype(dtype).name
@@ -332,10 +373,7 @@ class _Shaped:
 
     @property
     def length(self) -> int:
-        product = 1
-        for side in self.shape:
-            product *= side
-        return product
+        return math.prod(self.shape)
 
     def is_passed(self) -> bool:
         return self.role in ("input", "on device")
@@ -347,13 +385,16 @@ class _Shaped:
         shape, dtype = tuple(array.shape), str(array.dtype).rpartition(".")[2]
         if shape != self.shape:
             raise ValueError(f"{name}: its shape is {shape}, and the buffer's {self.shape}")
-        if dtype != self.dtype:
+        # Where NumPy has no bfloat16, its bits are given.
+        if dtype != self.dtype and (self.dtype, dtype) != ("bfloat16", "uint16"):
             raise TypeError(f"{name}: its elements are {dtype}, and the buffer's {self.dtype}")
         if self.role == "input" and isinstance(array, numpy.ndarray):
             array = numpy.ascontiguousarray(array)
             # NumPy gives no capsule for an array that cannot be written, nor for foreign types.
             if dtype == "bfloat16":
                 array = array.view(numpy.uint16)
+            if not array.dtype.isnative:
+                array = array.astype(array.dtype.newbyteorder("="))
             if not array.flags.writeable:
                 array = array.copy()
         return array
@@ -385,11 +426,20 @@ def _numpy() -> Any:
     return numpy
 
 
+def _integers(sides: Any, what: str) -> tuple[int, ...]:
+    """One integer or several, of Python or of NumPy."""
+    several = sides if isinstance(sides, (tuple, list)) or hasattr(sides, "__len__") else (sides,)
+    try:
+        return tuple(operator.index(side) for side in several)
+    except TypeError:
+        raise TypeError(f"{what} is {sides!r}; take one integer or several") from None
+
+
 def _three(sides: int | Sequence[int], what: str) -> list[int]:
-    sides = [sides] if isinstance(sides, int) else list(sides)
-    if not 1 <= len(sides) <= 3 or any(not isinstance(side, int) or side < 1 for side in sides):
-        raise ValueError(f"{what} is {sides}; take 1 to 3 numbers from 1 on")
-    return sides + [1] * (3 - len(sides))
+    three = list(_integers(sides, what))
+    if not 1 <= len(three) <= 3 or any(side < 1 for side in three):
+        raise ValueError(f"{what} is {sides!r}; take 1 to 3 numbers from 1 on")
+    return three + [1] * (3 - len(three))
 
 
 @atexit.register

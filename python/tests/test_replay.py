@@ -1,6 +1,7 @@
 """Kernels of the caller's own, on the CPU by their twins."""
 
 import asyncio
+import copy
 import gc
 import os
 import subprocess
@@ -268,3 +269,141 @@ print("end")
     options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path}
     done = subprocess.run([sys.executable, "-c", text], **options)
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+BIG = 1 << 16
+
+
+def one(twin, n=BIG, **options):
+    launch = Launch("scale", ["x", "y", np.float32(2), np.int64(n)], grid=np.int64(n // 128 + 1))
+    ends = {"x": Input(np.int64(n)), "y": Output((np.int64(n),))}
+    source = SOURCE.partition('extern "C" __global__ void add')[0]
+    return Replay(source, (it for it in [launch]), ends, twins={"scale": twin}, device="cpu", **options)
+
+
+def test_the_interpreter_waits_for_a_twin_that_runs(tmp_path):
+    text = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+from test_replay import *
+import time
+def slow(x, y, a, n):
+    time.sleep(0.5)
+    scale(x, y, a, n)
+    print("ran")
+replay = one(slow)
+job = replay.submit(x=np.ones(BIG, np.float32))
+print("end", flush=True)
+"""
+    options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", text], **options)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\nran\n", "")
+
+
+@pytest.mark.parametrize("n", [8, BIG])
+def test_a_twin_cannot_use_a_replay(n):
+    caught = []
+
+    def nested(x, y, a, n):
+        for use in (lambda: replay.submit(x=x), lambda: job.done(), replay.close):
+            try:
+                use()
+            except tapeloop.TapeloopError as error:
+                caught.append(str(error))
+        scale(x, y, a, n)
+
+    replay = one(nested, n)
+    job = None
+    job = replay.submit(x=np.ones(n, np.float32))
+    assert (job.result(timeout=60)["y"] == 2).all()
+    assert set(caught) == {"a twin cannot use a replay"}
+
+
+@pytest.mark.parametrize("n", [8, BIG])
+def test_a_slow_twin_stops_neither_timeouts_nor_other_threads(n):
+    gate = threading.Event()
+
+    def slow(x, y, a, n):
+        gate.wait()
+        scale(x, y, a, n)
+
+    replay = one(slow, n)
+    x = np.ones(n, np.float32)
+    job = replay.submit(x=x)
+    for timeout in (0.05, 0, -1):
+        with pytest.raises(TimeoutError):
+            job.result(timeout)
+    with pytest.raises(ValueError, match="no number"):
+        job.result(float("nan"))
+    assert not job.done()
+    other = replay.submit(x=x)
+    gate.set()
+    assert (job.result()["y"] == 2).all() and (other.result()["y"] == 2).all()
+
+
+def test_every_taker_of_a_job_gets_the_same():
+    replay = made()
+    for number in range(20):
+        job = replay.submit(**arrays(number))
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(job.result())) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 4 and all(results is found[0] for results in found)
+
+    async def three(job):
+        return await asyncio.gather(*[wait(job) for _ in range(3)])
+
+    async def wait(job):
+        return await job
+
+    results = asyncio.run(three(replay.submit(**arrays(1))))
+    assert results[0] is results[1] is results[2]
+
+    def failing(x, y, a, n):
+        raise ArithmeticError("as told")
+
+    job = one(failing, 8).submit(x=np.ones(8, np.float32))
+    for _ in range(2):
+        with pytest.raises(tapeloop.TapeloopError, match="as told"):
+            job.result()
+    assert job.done()
+    with pytest.raises(TypeError, match="neither copied nor pickled"):
+        copy.copy(job)
+
+
+def test_an_array_that_lies_is_refused_and_the_slot_is_free_again():
+    class Lies:
+        shape, dtype = (8,), np.dtype("float32")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self):
+            raise KeyboardInterrupt
+
+    replay = one(scale, 8, slots=1)
+    with pytest.raises(KeyboardInterrupt):
+        replay._native.submit([("x", Lies())])
+    big = np.ones(8, ">f4")
+    assert (replay(x=big)["y"] == 2).all()
+
+
+def test_constants_of_other_byte_orders_and_none():
+    replay = Replay(
+        SOURCE,
+        LAUNCHES,
+        {**buffers(), "w": Constant(WEIGHTS.astype(">f4"))},
+        twins=TWINS,
+        device="cpu",
+    )
+    np.testing.assert_array_equal(replay(**arrays(4))["out"], expected(4))
+    with pytest.raises(ValueError, match="has no elements"):
+        Replay(SOURCE, LAUNCHES, {**buffers(), "w": Constant([])}, twins=TWINS, device="cpu")
+
+    async def later(x, y, a, n):
+        pass
+
+    with pytest.raises(TypeError, match="no plain function"):
+        one(later)

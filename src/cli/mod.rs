@@ -34,6 +34,7 @@ mod misuse;
 mod new_kernel;
 mod output;
 mod oversized;
+mod own_kernels;
 mod pack;
 mod packed;
 mod paint;

@@ -3,7 +3,9 @@
 use super::exit_codes::GOOD;
 use super::path_text::shown;
 use super::terminal::say;
+use super::trusted_code;
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::features::OwnKernelSettings;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -24,7 +26,14 @@ pub(super) fn new_kernel(path: &Path) -> Result<u8> {
         .unwrap_or("");
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !is_name {
+    let settings = OwnKernelSettings {
+        text: TEXT.replace(NAME, name).into(),
+        entry: name.to_owned(),
+        values: [("radius".to_owned(), 8000.0)].into(),
+        ..OwnKernelSettings::default()
+    };
+    // A word of the language makes another declaration of the text.
+    if !is_name || trusted_code::own_kernel(settings).is_err() {
         return Err(Error::config(format!("{name:?} is no name of a function"))
             .fix("use letters, digits and _, and begin with a letter"));
     }

@@ -5,6 +5,7 @@ use super::config::{
     Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, Wanted, setting_json,
 };
 use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
+use super::own_kernels;
 use super::packed::reader_settings;
 use super::path_text::shown;
 use super::tables::{ColumnSources, name_taken};
@@ -81,7 +82,7 @@ impl Plan {
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
         let device = selected.backend.device();
-        check_own_kernels(&config, &selected)?;
+        own_kernels::check_device(&config, &selected)?;
         let batch_pool = match device.backend {
             "cpu" => Arc::clone(&pool),
             _ => thread_pool(pool.current_num_threads().min(BATCH_THREADS_MAX))?,
@@ -182,14 +183,8 @@ impl Plan {
                 self.config.features.reals.name().to_owned(),
             ),
         ];
-        let own = &self.config.features.own_kernels;
-        if !own.is_empty() {
-            let texts = own
-                .iter()
-                .map(|kernel| hex(kernel.settings().text.as_bytes()));
-            let kernels = setting_json_of(&self.config.settings, "kernel");
-            let texts: Vec<String> = texts.collect();
-            all.push(("tapeloop.own_kernels", json!([kernels, texts]).to_string()));
+        if let Some(kernels) = own_kernels::provenance(&self.config.features) {
+            all.push(("tapeloop.own_kernels", kernels));
         }
         if !self.config.reductions.is_empty() {
             let names = self.config.reductions.iter().map(Reduction::name);
@@ -258,15 +253,9 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
 }
 
 /// The SHA-256 digest in hexadecimal.
-fn hex(bytes: impl AsRef<[u8]>) -> String {
+pub(super) fn hex(bytes: impl AsRef<[u8]>) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The resolved value of a key.
-fn setting_json_of(settings: &[(&'static str, Json)], key: &str) -> Json {
-    let found = settings.iter().find(|(known, _)| *known == key);
-    found.map_or(Json::Null, |(_, value)| value.clone())
 }
 
 /// How archives are read. Their members wait in memory until they are parsed.
@@ -302,19 +291,6 @@ pub(super) fn channels_of(config: &Config) -> Vec<String> {
         }
     }
     names
-}
-
-/// Refuses kernels of the user's own where there is no GPU.
-fn check_own_kernels(config: &Config, selected: &Selected) -> Result<()> {
-    match config.features.own_kernels.first() {
-        Some(kernel) if selected.backend.device().backend != "cuda" => {
-            let (kernel, reason) = (kernel.name(), &selected.reason);
-            let message =
-                format!("`kernel`: {kernel} needs a GPU, and the run is on the CPU: {reason}");
-            Err(Error::config(message).fix("run where a GPU is, or leave the kernel out"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// What identifies the annotations of packed sets: those of the one set, or a list.
@@ -355,11 +331,11 @@ pub(super) fn load_annotations(
             return match lacking {
                 None if !packed.is_empty() => Ok(None),
                 None => Err(Error::config(format!(
-                    "`smooth.channels` names {name:?}, and `annotations` is not set"
+                    "`smooth.channels` or a kernel names {name:?}, and `annotations` is not set"
                 ))
                 .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
                 Some((path, name)) => Err(Error::config(format!(
-                    "`smooth.channels` names {name:?}, which the packed set does not have, and \
+                    "`smooth.channels` or a kernel names {name:?}, which the packed set does not have, and \
                      `annotations` is not set"
                 ))
                 .fix(
@@ -426,6 +402,12 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     };
     let table = TABLES.iter().find(|(own, _)| *own == kind);
     let table = table.map_or("", |(_, folder)| *folder);
+    if let Some(kernel) = own_kernels::writer_of(&config.features, &name) {
+        let text = format!(
+            "`kernel`: {kernel} has the column {name:?}, which the table of {table} has already"
+        );
+        return Err(Error::config(text).fix("rename the parameter, or the annotation"));
+    }
     let text =
         format!("annotations have a column {name:?}, which the table of {table} has already");
     let error = Error::config(text).fix(

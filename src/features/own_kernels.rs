@@ -361,7 +361,7 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
         }
         (None, CudaType::Struct(_)) => Err(Error::config("structs cannot be passed")),
         (Some(PointerAccess::Read), element) => {
-            if let Some(channel) = name.strip_prefix(CHANNEL) {
+            if let Some(channel) = name.strip_prefix(CHANNEL).filter(|it| !it.is_empty()) {
                 return match element {
                     CudaType::Number(Number::F32) => Ok(OwnParam::Channel(channel.to_owned())),
                     _ => Err(Error::config("annotations are const float*")),
@@ -407,11 +407,25 @@ fn number_of(number: Number, value: f64) -> Result<Scalar> {
     macro_rules! integer {
         ($type:ty) => {{
             let integer = value as $type;
-            if integer as f64 != value {
+            // The largest integers of 64 bits are no f64, and stand for all that is larger.
+            let is_beyond = <$type>::BITS == 64 && integer == <$type>::MAX;
+            if integer as f64 != value || is_beyond {
                 let name = stringify!($type);
                 return Err(Error::config(format!("{value} is no {name}")));
             }
             Scalar::from(integer)
+        }};
+    }
+    macro_rules! real {
+        ($type:ty, $narrow:expr) => {{
+            let narrow: $type = $narrow;
+            if narrow.is_infinite() && value.is_finite() {
+                return Err(Error::config(format!(
+                    "{value} is beyond {}",
+                    stringify!($type)
+                )));
+            }
+            Scalar::from(narrow)
         }};
     }
     Ok(match number {
@@ -423,9 +437,9 @@ fn number_of(number: Number, value: f64) -> Result<Scalar> {
         Number::I32 => integer!(i32),
         Number::U64 => integer!(u64),
         Number::I64 => integer!(i64),
-        Number::F16 => Scalar::from(f16::from_f64(value)),
-        Number::BF16 => Scalar::from(bf16::from_f64(value)),
-        Number::F32 => Scalar::from(value as f32),
+        Number::F16 => real!(f16, f16::from_f64(value)),
+        Number::BF16 => real!(bf16, bf16::from_f64(value)),
+        Number::F32 => real!(f32, value as f32),
         Number::F64 => Scalar::from(value),
     })
 }
@@ -532,6 +546,15 @@ mod tests {
             it.values.insert("n".to_owned(), -1.0);
         });
         assert!(error.contains("-1 is no u32"), "{error}");
+        let error = refused("unsigned long long n, float* y", |it| {
+            it.values
+                .insert("n".to_owned(), 18_446_744_073_709_551_616.0);
+        });
+        assert!(error.contains("18446744073709552000 is no u64"), "{error}");
+        let error = refused("float n, float* y", |it| {
+            it.values.insert("n".to_owned(), 1e300);
+        });
+        assert!(error.contains("is beyond f32"), "{error}");
         let error = refused("float* y", |it| {
             let column = OwnColumn {
                 table: TableName::Residues,

@@ -31,11 +31,11 @@ fn what_kernel_new_writes_is_refused_without_a_gpu_or_trust() {
         &["kernel", "new", str_of(&again)],
         &["near.cu", "exists", "give another name"],
     );
-    let named = folder.path().join("8-near");
-    fails(
-        &["kernel", "new", str_of(&named)],
-        &["is no name of a function"],
-    );
+    for name in ["8-near", "int"] {
+        let named = folder.path().join(name);
+        let refused = ["is no name of a function"];
+        fails(&["kernel", "new", str_of(&named)], &refused);
+    }
 
     let sample = format!("{SAMPLES}/1ubi.pdb");
     let out = folder.path().join("out");

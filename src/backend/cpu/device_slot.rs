@@ -180,7 +180,10 @@ impl CpuSlot {
         let Some(pool) = &self.shared.pool else {
             return false;
         };
-        if self.failed.is_some() || !takes_long(&self.queue) {
+        if self.queue.is_empty() {
+            return self.memory.is_none();
+        }
+        if self.failed.is_some() || !(self.shared.takes_all || takes_long(&self.queue)) {
             return self.memory.is_none();
         }
         let Some(mut memory) = self.memory.take() else {

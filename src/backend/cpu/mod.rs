@@ -32,6 +32,8 @@ struct Shared {
     allocation_key: AllocationKey,
     /// The pool that runs twins; `None` to run them on the thread that waits.
     pool: Option<Arc<ThreadPool>>,
+    /// Whether the pool gets small batches too.
+    takes_all: bool,
     functions: Functions,
     calls: CallCounters,
 }
@@ -39,16 +41,22 @@ struct Shared {
 impl CpuBackend {
     /// A backend that computes on `pool`.
     pub fn new(pool: Arc<ThreadPool>) -> Self {
-        CpuBackend::on(Some(pool))
+        CpuBackend::on(Some(pool), false)
+    }
+
+    /// A backend that gives small batches to `pool` too, so that a thread that asks whether a batch
+    /// is done never computes it.
+    pub fn in_pool(pool: Arc<ThreadPool>) -> Self {
+        CpuBackend::on(Some(pool), true)
     }
 
     /// A backend that computes on the thread that waits for the result. Twins may
     /// still use rayon's global pool.
     pub fn inline() -> Self {
-        CpuBackend::on(None)
+        CpuBackend::on(None, false)
     }
 
-    fn on(pool: Option<Arc<ThreadPool>>) -> Self {
+    fn on(pool: Option<Arc<ThreadPool>>, takes_all: bool) -> Self {
         let threads = pool.as_ref().map_or(1, |pool| pool.current_num_threads());
         CpuBackend {
             device: DeviceInfo {
@@ -66,6 +74,7 @@ impl CpuBackend {
                 id: BackendId::new(),
                 allocation_key: AllocationKey::new(),
                 pool,
+                takes_all,
                 functions: Functions::default(),
                 calls: CallCounters::default(),
             }),
@@ -108,7 +117,7 @@ unsafe impl Backend for CpuBackend {
     }
 
     fn computes_when_asked(&self) -> bool {
-        true
+        !self.shared.takes_all
     }
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {

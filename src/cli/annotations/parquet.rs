@@ -43,15 +43,6 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     check_footer(&mut file).map_err(unread)?;
     let pages = file.try_clone().map_err(unread)?;
     let reader = SerializedFileReader::new(file).map_err(unreadable)?;
-    for column in reader
-        .metadata()
-        .row_groups()
-        .iter()
-        .flat_map(|group| group.columns())
-    {
-        let (start, bytes) = column.byte_range();
-        check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
-    }
     let metadata = reader.metadata().file_metadata();
     let schema = metadata.schema();
     let arrow = parquet_to_arrow_schema(metadata.schema_descr(), None).map_err(unreadable)?;
@@ -73,6 +64,19 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         return Err(error.fix(
             "write it as numbers, text or true and false, or leave it out of tables.annotations",
         ));
+    }
+    let chunks = reader.metadata().row_groups().iter();
+    for chunk in chunks.flat_map(|group| group.columns()) {
+        let path = chunk.column_path().parts();
+        let is_needed = |&&at: &&usize| path.first().is_some_and(|name| name == names[at]);
+        // Others are damaged, and the reader says so.
+        if needed.iter().any(|at| is_needed(&at))
+            && chunk.compressed_size() >= 0
+            && chunk.data_page_offset() >= 0
+        {
+            let (start, bytes) = chunk.byte_range();
+            check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
+        }
     }
     let fields = needed.iter().map(|&at| schema.get_fields()[at].clone());
     let projection = ParquetType::group_type_builder(schema.name()).with_fields(fields.collect());

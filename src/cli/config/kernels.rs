@@ -8,6 +8,8 @@ use crate::features::{OwnColumn, OwnKernel, OwnKernelSettings, TableName, Thread
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use toml::Value;
 
@@ -47,13 +49,20 @@ struct GivenColumn {
 
 /// Resolves the tables `[[kernel]]`, and reads their files.
 pub(super) fn resolve_kernels(keys: &mut Resolver) -> Vec<OwnKernel> {
+    let (kernels, records) = read_kernels(keys);
+    keys.record(KEY, json!(records));
+    kernels
+}
+
+/// The kernels, and the tables that give them.
+fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
+    let none = (Vec::new(), Vec::new());
     let Some(entry) = keys.entry(KEY) else {
-        keys.record(KEY, json!([]));
-        return Vec::new();
+        return none;
     };
     let Value::Array(tables) = entry.value else {
         keys.problem(KEY, "must be a list of tables: write [[kernel]]");
-        return Vec::new();
+        return none;
     };
     if !keys.is_trusted(&entry.origin) && !tables.is_empty() {
         keys.problem(
@@ -61,7 +70,7 @@ pub(super) fn resolve_kernels(keys: &mut Resolver) -> Vec<OwnKernel> {
             "names code to run, and the config file is not trusted (fix: give --trust-config if \
              you trust the file)",
         );
-        return Vec::new();
+        return none;
     }
     let mut kernels = Vec::new();
     let mut records = Vec::new();
@@ -82,20 +91,21 @@ pub(super) fn resolve_kernels(keys: &mut Resolver) -> Vec<OwnKernel> {
             Err(problem) => keys.problem(KEY, problem),
         }
     }
-    keys.record(KEY, json!(records));
-    kernels
+    (kernels, records)
 }
 
 fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     let file = text_of(path);
     let unreadable = |error: std::io::Error| format!("{file}: {error}");
-    let bytes = path.metadata().map_err(unreadable)?.len();
-    if bytes > TEXT_BYTES_MAX {
-        return Err(format!(
-            "{file}: it has {bytes} bytes, over {TEXT_BYTES_MAX}"
-        ));
+    let source = File::open(path).map_err(unreadable)?;
+    if !source.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("{file}: it is no file"));
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let mut text = String::new();
+    let read = source.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
+    if read.map_err(unreadable)? as u64 > TEXT_BYTES_MAX {
+        return Err(format!("{file}: it has over {TEXT_BYTES_MAX} bytes"));
+    }
     let stem = path.file_stem().map(|stem| text_of(Path::new(stem)));
     let threads = named("threads", given.threads.as_deref(), &Threads::NAMES)?;
     let threads = threads.unwrap_or_default();

@@ -1,0 +1,53 @@
+//! Kernels of the user's own in a run.
+
+use super::config::Config;
+use super::plan::hex;
+use crate::backend::Selected;
+use crate::error::{Error, Result};
+use crate::features::{FeatureConfig, OwnKernel, TableName};
+use serde_json::{Value as Json, json};
+
+/// Refuses them where there is no GPU.
+///
+/// # Errors
+/// There are some, and the device is no GPU.
+pub(super) fn check_device(config: &Config, selected: &Selected) -> Result<()> {
+    match config.features.own_kernels.first() {
+        Some(kernel) if selected.backend.device().backend != "cuda" => {
+            let (kernel, reason) = (kernel.name(), &selected.reason);
+            let message =
+                format!("`kernel`: {kernel} needs a GPU, and the run is on the CPU: {reason}");
+            Err(Error::config(message).fix("run where a GPU is, or leave the kernel out"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What decides their columns and values; `None` without any. The same file in another folder is the
+/// same kernel.
+pub(super) fn provenance(features: &FeatureConfig) -> Option<String> {
+    let of = |kernel: &OwnKernel| {
+        let settings = kernel.settings();
+        let columns = settings.columns.iter();
+        let columns: Vec<String> = columns.map(|column| format!("{column:?}")).collect();
+        let threads = format!("{:?}", settings.threads);
+        let text = hex(settings.text.as_bytes());
+        json!([text, settings.entry, threads, settings.values, columns])
+    };
+    let kernels: Vec<Json> = features.own_kernels.iter().map(of).collect();
+    (!kernels.is_empty()).then(|| json!(kernels).to_string())
+}
+
+/// The kernel that writes a column of this name.
+pub(super) fn writer_of(features: &FeatureConfig, column: &str) -> Option<String> {
+    let has = |kernel: &&OwnKernel| {
+        let alone = FeatureConfig {
+            features: Vec::new(),
+            own_kernels: vec![(*kernel).clone()],
+            ..FeatureConfig::default()
+        };
+        let mut tables = TableName::ALL.into_iter();
+        tables.any(|table| alone.columns(table).iter().any(|it| it.name == column))
+    };
+    features.own_kernels.iter().find(has).map(OwnKernel::name)
+}
