@@ -48,6 +48,8 @@ struct State {
 pub(crate) struct Replay {
     /// `None` once it is closed.
     state: Mutex<Option<State>>,
+    /// The results that were there when it was closed.
+    left: Mutex<HashMap<u64, Outcome>>,
     /// Batches whose results nobody takes any more.
     dropped: Mutex<Vec<u64>>,
     buffers: Vec<Declared>,
@@ -194,6 +196,7 @@ impl Replay {
                 unwanted: HashSet::new(),
                 next: 0,
             })),
+            left: Mutex::default(),
             dropped: Mutex::default(),
             buffers: declared,
             written,
@@ -244,7 +247,9 @@ impl Replay {
         self.check_process()?;
         let is_done = py.detach(|| {
             let mut state = self.lock();
-            let state = state.as_mut()?;
+            let Some(state) = &mut *state else {
+                return self.lock_left().contains_key(&id).then_some(true);
+            };
             self.pump(state);
             Some(!state.in_flight.contains_key(&id))
         });
@@ -269,7 +274,8 @@ impl Replay {
             let outcome = py.detach(|| {
                 let mut state = self.lock();
                 let Some(state) = &mut *state else {
-                    return Err(closed());
+                    let left = self.lock_left().remove(&id);
+                    return left.map(Some).ok_or_else(closed);
                 };
                 self.pump(state);
                 match state.done.remove(&id) {
@@ -308,7 +314,12 @@ impl Replay {
             dlpack::release_dropped(py);
             pause(py, start)?;
         }
-        py.detach(|| drop(self.lock().take()));
+        py.detach(|| {
+            let state = self.lock().take();
+            if let Some(State { done, .. }) = state {
+                self.lock_left().extend(done);
+            }
+        });
         dlpack::release_dropped(py);
         Ok(())
     }
@@ -397,6 +408,10 @@ fn device_of(device: &Bound<'_, PyAny>) -> PyResult<(Choice, Option<i32>)> {
 impl Replay {
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_left(&self) -> MutexGuard<'_, HashMap<u64, Outcome>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether no batch is in flight any more.

@@ -115,7 +115,7 @@ class Job:
             True once ``result`` returns at once.
 
         Raises:
-            TapeloopError: The replay was closed, or made before a fork.
+            TapeloopError: The replay was made before a fork.
         """
         is_taken = self._results is not None or self._error is not None
         return is_taken or self._replay._native.is_done(self._number)
@@ -131,7 +131,7 @@ class Job:
             returns the same arrays.
 
         Raises:
-            TapeloopError: The batch failed, or the replay was closed. Every call raises it.
+            TapeloopError: The batch failed. Every call raises it.
             TimeoutError: The batch takes longer.
             ValueError: The timeout is no number.
         """
@@ -303,7 +303,10 @@ class Replay:
         return self.submit(**arrays).result()
 
     def close(self) -> None:
-        """Waits for the batches in flight, and frees the memory. Later calls fail."""
+        """Waits for the batches in flight, and frees the memory on the device.
+
+        Their results can still be taken; other calls fail.
+        """
         self._native.close()
 
     def __enter__(self) -> Replay:

@@ -293,6 +293,14 @@ pub(super) fn channels_of(config: &Config) -> Vec<String> {
     names
 }
 
+/// What reads an annotation, for messages.
+fn reader_of(config: &Config, name: &str) -> &'static str {
+    match config.features.smooth.channels.iter().any(|it| it == name) {
+        true => "`smooth.channels`",
+        false => "a parameter of a kernel",
+    }
+}
+
 /// What identifies the annotations of packed sets: those of the one set, or a list.
 fn provenance_of(packed: &[PackedSet]) -> Option<String> {
     let all = packed
@@ -331,12 +339,12 @@ pub(super) fn load_annotations(
             return match lacking {
                 None if !packed.is_empty() => Ok(None),
                 None => Err(Error::config(format!(
-                    "`smooth.channels` or a kernel names {name:?}, and `annotations` is not set"
+                    "{} names {name:?}, and `annotations` is not set", reader_of(config, name)
                 ))
                 .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
                 Some((path, name)) => Err(Error::config(format!(
-                    "`smooth.channels` or a kernel names {name:?}, which the packed set does not have, and \
-                     `annotations` is not set"
+                    "{} names {name:?}, which the packed set does not have, and `annotations` is not set",
+                    reader_of(config, name)
                 ))
                 .fix(
                     "write annotations = \"file.tsv\", or pack the structures again with annotations",

@@ -1,5 +1,4 @@
-//! Feature kernels on a GPU against their CPU twins, in both modes. Without a
-//! GPU these tests say that they are skipped.
+//! Feature kernels on a GPU against their CPU twins, in both modes. Without a GPU they are skipped.
 //!
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
