@@ -385,7 +385,9 @@ class _Shaped:
         """The array as the native part takes it, of the right type and shape."""
         if self.role == "input" and not _is_on_gpu(array):
             array = numpy.asarray(array)
-        shape, dtype = tuple(array.shape), str(array.dtype).rpartition(".")[2]
+        # PyTorch's types have no name; its text is torch.float32.
+        dtype = getattr(array.dtype, "name", None) or str(array.dtype).rpartition(".")[2]
+        shape = tuple(array.shape)
         if shape != self.shape:
             raise ValueError(f"{name}: its shape is {shape}, and the buffer's {self.shape}")
         # Where NumPy has no bfloat16, its bits are given.
