@@ -25,7 +25,9 @@ and [ERRORS.md](ERRORS.md) the errors. `scripts/make_python_api.py` writes this 
 
 
 def stub_of(name: str) -> ast.ClassDef | None:
-    """The stub of a class of the native module."""
+    """The stub of a public class of the native module."""
+    if getattr(tapeloop, name, None) is not getattr(tapeloop._native, name, None):
+        return None
     for node in STUBS.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return node
@@ -88,11 +90,11 @@ def markdown(doc: str) -> str:
     parts = []
     for block in doc.replace("``", "`").split("\n\n"):
         first, _, rest = block.partition("\n")
-        if re.fullmatch(r"(Args|Returns|Yields|Raises):", first):
+        if re.fullmatch(r"(Args|Attributes|Returns|Yields|Raises):", first):
             parts.append(f"**{first}**\n")
-            parts.append(entries(textwrap.dedent(rest), first in ("Args:", "Raises:")))
+            parts.append(entries(textwrap.dedent(rest), first in ("Args:", "Attributes:", "Raises:")))
         elif block.startswith(">>>"):
-            code = "\n".join(line.removeprefix(">>> ") for line in block.splitlines())
+            code = "\n".join(re.sub(r"^(>>>|\.\.\.) ", "", line) for line in block.splitlines())
             parts.append(f"```python\n{code}\n```\n")
         else:
             parts.append(wrapped(block, ""))
