@@ -226,7 +226,7 @@ class Replay:
         kernels: Sequence[Launch],
         buffers: Mapping[str, Input | Output | Scratch | Constant],
         *,
-        twins: Mapping[str, Callable[..., None]] | None = None,
+        twins: Mapping[str, Callable] | None = None,
         device: str | int = "auto",
         mode: Literal["graph", "stream", "resident"] = "graph",
         slots: int = 3,
