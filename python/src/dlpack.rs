@@ -1,6 +1,6 @@
 //! Arrays of other libraries, by DLPack (<https://dmlc.github.io/dlpack/latest/c_api.html>).
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_void};
@@ -60,12 +60,12 @@ pub(crate) struct Array {
     pub(crate) bytes: usize,
 }
 
-// SAFETY: only `release_dropped` passes the pointer on, with Python's lock.
+// SAFETY: only `release_dropped` passes the pointer on, with the GIL.
 unsafe impl Send for Array {}
 // SAFETY: as for `Send`; nothing is changed through a reference.
 unsafe impl Sync for Array {}
 
-/// Arrays whose owners are told once Python's lock is held: an array may be dropped where it is not.
+/// Arrays that were dropped, maybe by a thread without the GIL, and are to be released with it.
 static DROPPED: Mutex<Vec<Dropped>> = Mutex::new(Vec::new());
 
 struct Dropped(NonNull<Managed>);
@@ -99,13 +99,19 @@ pub(crate) fn place_of(array: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
     if !array.hasattr("__dlpack_device__")? {
         return Ok(None);
     }
-    let (kind, ordinal): (i32, i32) = array.call_method0("__dlpack_device__")?.extract()?;
-    match kind {
-        CPU => Ok(Some(Place::Host)),
-        CUDA => Ok(Some(Place::Cuda(ordinal))),
-        _ => Err(PyValueError::new_err(format!(
-            "the array is on a device of DLPack type {kind}; give one of the CPU or of CUDA"
-        ))),
+    let (kind, ordinal) = array.call_method0("__dlpack_device__")?.extract()?;
+    Device { kind, ordinal }.place().map(Some)
+}
+
+impl Device {
+    fn place(&self) -> PyResult<Place> {
+        match self.kind {
+            CPU => Ok(Place::Host),
+            CUDA => Ok(Place::Cuda(self.ordinal)),
+            kind => Err(PyValueError::new_err(format!(
+                "the array is on a device of DLPack type {kind}; give one of the CPU or of CUDA"
+            ))),
+        }
     }
 }
 
@@ -138,11 +144,7 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
         address: tensor.data as u64 + tensor.byte_offset,
         bytes: 0,
     };
-    taken.place = match tensor.device.kind {
-        CPU => Place::Host,
-        CUDA => Place::Cuda(tensor.device.ordinal),
-        kind => return Err(PyTypeError::new_err(format!("DLPack device type {kind}"))),
-    };
+    taken.place = tensor.device.place()?;
     let dimensions = usize::try_from(tensor.dimensions).unwrap_or(0);
     let list = |start: *const i64| match start.is_null() || dimensions == 0 {
         true => &[][..],

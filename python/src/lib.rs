@@ -2,6 +2,7 @@
 //! libraries take by Arrow's PyCapsule interface.
 
 mod atoms;
+mod device;
 mod dlpack;
 mod engine;
 mod kernels;

@@ -1,5 +1,6 @@
 //! [`Replay`]: kernels of the caller's own, recorded once and replayed.
 
+use crate::device::{device_of, open};
 use crate::dlpack::{self, Array, Place};
 use crate::engine::{TapeloopError, raised};
 use crate::launches::{Declared, Launch, check_outside_twin, is_in_twin, record_launch};
@@ -7,15 +8,12 @@ use crate::typed::{Role, Typed, dtype_of};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
-use rayon::ThreadPool;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tapeloop::backend::cpu::CpuBackend;
-use tapeloop::backend::{
-    AllocationView, Backend, Choice, CudaOptions, DeviceChoice, Space, select_with,
-};
-use tapeloop::pipeline::{Filling, Ring, Slot, Wait};
+use tapeloop::backend::{AllocationView, Backend, CudaOptions, DeviceChoice, Space};
+use tapeloop::pipeline::{Filling, Ring, SLOTS_MAX, Slot, Wait};
 use tapeloop::record::{CudaSource, Image, Recorder};
 use tapeloop::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop::workload::Extent;
@@ -25,8 +23,20 @@ const SPIN: Duration = Duration::from_micros(50);
 /// The longest pause between two polls.
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 
-/// The arrays on the device that a batch in flight uses, as ranges of addresses.
-type Ranges = Vec<(u64, u64, bool)>;
+/// An array on the device that a batch uses.
+#[derive(Clone)]
+struct Use {
+    addresses: Range<u64>,
+    is_written: bool,
+}
+
+impl Use {
+    /// Whether both share memory that one of them writes.
+    fn conflicts(&self, other: &Use) -> bool {
+        let (own, others) = (&self.addresses, &other.addresses);
+        own.start < others.end && others.start < own.end && (self.is_written || other.is_written)
+    }
+}
 
 type Outcome = Result<Vec<Vec<u8>>, tapeloop::Error>;
 
@@ -35,10 +45,11 @@ struct State {
     /// Slots that were taken for a batch which was then refused.
     spare: Vec<Slot<Filling>>,
     done: HashMap<u64, Outcome>,
-    in_flight: HashMap<u64, Ranges>,
+    /// The arrays on the device that batches in flight use.
+    in_flight: HashMap<u64, Vec<Use>>,
     /// Slots that callers fill at the moment.
     filling: usize,
-    /// Batches in flight whose results nobody takes.
+    /// Batches in flight whose `Job` was dropped.
     unwanted: HashSet<u64>,
     next: u64,
 }
@@ -50,7 +61,7 @@ pub(crate) struct Replay {
     state: Mutex<Option<State>>,
     /// The results that were there when it was closed.
     left: Mutex<HashMap<u64, Outcome>>,
-    /// Batches whose results nobody takes any more.
+    /// Batches whose `Job` was dropped since a thread last looked.
     dropped: Mutex<Vec<u64>>,
     buffers: Vec<Declared>,
     /// By buffer: whether a launch writes it.
@@ -88,8 +99,8 @@ impl Replay {
                 return Err(PyValueError::new_err(message));
             }
         };
-        if !(1..=64).contains(&slots) {
-            let message = format!("slots is {slots}; take 1 to 64");
+        if !(1..=SLOTS_MAX).contains(&slots) {
+            let message = format!("slots is {slots}; take 1 to {SLOTS_MAX}");
             return Err(PyValueError::new_err(message));
         }
         let options_of_device = CudaOptions {
@@ -224,8 +235,8 @@ impl Replay {
         }
         let mut slot = self.acquire(py)?;
         match self.fill(py, &mut slot, &given) {
-            Ok(ranges) => {
-                let submitted = py.detach(|| self.give(slot, ranges));
+            Ok(uses) => {
+                let submitted = py.detach(|| self.give(slot, uses));
                 dlpack::release_dropped(py);
                 submitted
             }
@@ -297,7 +308,8 @@ impl Replay {
         }
     }
 
-    /// Says that nobody takes the results of a batch. Takes no lock that is held for long.
+    /// Drops the results of a batch, now or when it is done. Waits for no lock that is held while a
+    /// device works.
     fn forget(&self, id: u64) {
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         dropped.push(id);
@@ -359,52 +371,6 @@ fn pause(py: Python<'_>, start: Instant) -> PyResult<()> {
     Ok(())
 }
 
-/// The threads of all replays of this process; those of the process before a fork are gone.
-fn threads() -> tapeloop::Result<Arc<ThreadPool>> {
-    static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
-    let process = std::process::id();
-    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, pool)) = pool.as_ref().filter(|(of, _)| *of == process) {
-        return Ok(Arc::clone(pool));
-    }
-    let made = rayon::ThreadPoolBuilder::new().build();
-    let made =
-        made.map_err(|error| tapeloop::Error::new(tapeloop::ErrorKind::Io, error.to_string()))?;
-    let made = Arc::new(made);
-    if let Some((_, old)) = pool.replace((process, Arc::clone(&made))) {
-        std::mem::forget(old);
-    }
-    Ok(made)
-}
-
-/// Opens a device. On the CPU a batch is never computed by the thread that asks for it, which holds
-/// a lock: twins are Python code, and may take any time.
-fn open(choice: Choice, options: &CudaOptions) -> tapeloop::Result<Arc<dyn Backend>> {
-    let pool = threads()?;
-    let selected = select_with(choice, &pool, options)?;
-    Ok(match selected.backend.device().backend {
-        "cpu" => Arc::new(CpuBackend::in_pool(pool)),
-        _ => selected.backend,
-    })
-}
-
-/// The choice of a device, and its ordinal, of `"auto"`, `"cpu"` or an ordinal.
-fn device_of(device: &Bound<'_, PyAny>) -> PyResult<(Choice, Option<i32>)> {
-    if let Ok(ordinal) = device.extract::<i32>()
-        && ordinal >= 0
-    {
-        return Ok((Choice::Cuda, Some(ordinal)));
-    }
-    match device.extract::<String>().as_deref() {
-        Ok("auto") => Ok((Choice::Auto, None)),
-        Ok("cpu") => Ok((Choice::Cpu, None)),
-        _ => Err(PyValueError::new_err(format!(
-            "device is {}; take \"auto\", \"cpu\" or the number of a GPU",
-            device.repr()?
-        ))),
-    }
-}
-
 impl Replay {
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -435,8 +401,8 @@ impl Replay {
         }
     }
 
-    /// Takes the results of batches that have finished. Python's lock must not be held: a twin
-    /// takes it.
+    /// Takes the results of batches that have finished. The GIL must not be held: a twin takes
+    /// it.
     fn pump(&self, state: &mut State) {
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         for id in dropped.drain(..) {
@@ -487,14 +453,14 @@ impl Replay {
         }
     }
 
-    /// Writes the inputs into a slot, and binds it to arrays on the device. Returns their ranges.
+    /// Writes the inputs into a slot, and binds it to arrays on the device, which it returns.
     fn fill(
         &self,
         py: Python<'_>,
         slot: &mut Slot<Filling>,
         given: &[Option<Bound<'_, PyAny>>],
-    ) -> PyResult<Ranges> {
-        let mut ranges = Ranges::new();
+    ) -> PyResult<Vec<Use>> {
+        let mut uses = Vec::new();
         let mut bound: Vec<(Typed, Array)> = Vec::new();
         for ((buffer, array), written) in self.buffers.iter().zip(given).zip(&self.written) {
             let wrong = |what: String| PyValueError::new_err(format!("{}: {what}", buffer.name));
@@ -547,16 +513,15 @@ impl Replay {
                     .write(slot)
                     .copy_from_slice(array.host_bytes()),
                 _ => {
-                    let end = array.address + array.bytes as u64;
-                    let meets = |other: &&(u64, u64, bool)| {
-                        let (start, stop, writes) = **other;
-                        array.address < stop && start < end && (writes || *written)
+                    let used = Use {
+                        addresses: array.address..array.address + array.bytes as u64,
+                        is_written: *written,
                     };
-                    if ranges.iter().find(meets).is_some() {
+                    if uses.iter().any(|other| used.conflicts(other)) {
                         let what = "it shares memory with another array, and one is written";
                         return Err(wrong(what.to_owned()));
                     }
-                    ranges.push((array.address, end, *written));
+                    uses.push(used);
                     bound.push((buffer.handle, array));
                 }
             }
@@ -576,20 +541,17 @@ impl Replay {
             });
             rebound.map_err(|error: tapeloop::Error| raised(&error))?;
         }
-        Ok(ranges)
+        Ok(uses)
     }
 
     /// Gives a filled slot to the device, once no batch in flight writes what it uses.
-    fn give(&self, slot: Slot<Filling>, ranges: Ranges) -> PyResult<u64> {
+    fn give(&self, slot: Slot<Filling>, uses: Vec<Use>) -> PyResult<u64> {
         let mut state = self.lock();
         let state = state.as_mut().ok_or_else(closed)?;
         state.filling -= 1;
         self.pump(state);
-        let meets = |(start, end, writes): &(u64, u64, bool)| {
-            let mut others = state.in_flight.values().flatten();
-            others.any(|(from, to, also)| start < to && from < end && (*writes || *also))
-        };
-        if ranges.iter().any(meets) {
+        let mut others = state.in_flight.values().flatten();
+        if others.any(|other| uses.iter().any(|used| used.conflicts(other))) {
             state.spare.push(slot);
             return Err(PyValueError::new_err(
                 "a batch in flight uses one of the arrays, and one of the two writes it (fix: \
@@ -600,7 +562,7 @@ impl Replay {
         match state.ring.submit(slot, Extent::from([1]), id) {
             Ok(_) => {
                 state.next += 1;
-                state.in_flight.insert(id, ranges);
+                state.in_flight.insert(id, uses);
                 Ok(id)
             }
             Err(failed) => {

@@ -52,11 +52,15 @@ impl AllocationKey {
 
 /// The memory of an allocation. Dropping it frees the memory.
 pub trait Region: Send + Sync {
-    /// The bytes to read; `None` for memory that the host cannot access.
-    fn bytes(&self) -> Option<&[u8]>;
+    /// The bytes to read; `None`, the default, for memory that the host cannot access.
+    fn bytes(&self) -> Option<&[u8]> {
+        None
+    }
 
-    /// The bytes to write; `None` for memory that the host cannot access.
-    fn bytes_mut(&mut self) -> Option<&mut [u8]>;
+    /// The bytes to write; `None`, the default, for memory that the host cannot access.
+    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        None
+    }
 }
 
 type Locked = RwLock<Box<dyn Region>>;

@@ -39,10 +39,7 @@ impl Layout {
             host_bytes: 0,
         };
         for buffer in buffers {
-            let bytes = match buffer.view {
-                View::Resident => 0,
-                _ => buffer.len.checked_mul(buffer.dtype.size_bytes())?,
-            };
+            let bytes = buffer.slot_bytes()?;
             let take = |end: &mut usize| {
                 let start = *end;
                 *end = start

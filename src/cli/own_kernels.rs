@@ -4,7 +4,7 @@ use super::config::Config;
 use super::plan::hex;
 use crate::backend::Selected;
 use crate::error::{Error, Result};
-use crate::features::{FeatureConfig, OwnKernel, TableName};
+use crate::features::{FeatureConfig, OwnKernel};
 use serde_json::{Value as Json, json};
 
 /// Refuses them where there is no GPU.
@@ -40,14 +40,7 @@ pub(super) fn provenance(features: &FeatureConfig) -> Option<String> {
 
 /// The kernel that writes a column of this name.
 pub(super) fn writer_of(features: &FeatureConfig, column: &str) -> Option<String> {
-    let has = |kernel: &&OwnKernel| {
-        let alone = FeatureConfig {
-            features: Vec::new(),
-            own_kernels: vec![(*kernel).clone()],
-            ..FeatureConfig::default()
-        };
-        let mut tables = TableName::ALL.into_iter();
-        tables.any(|table| alone.columns(table).iter().any(|it| it.name == column))
-    };
-    features.own_kernels.iter().find(has).map(OwnKernel::name)
+    let mut kernels = features.own_kernels.iter();
+    let writer = kernels.find(|kernel| kernel.columns().any(|it| it.name == column));
+    writer.map(OwnKernel::name)
 }

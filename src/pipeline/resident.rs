@@ -8,9 +8,14 @@ use crate::replay::Buckets;
 use crate::workload::{ResidentViews, Workload};
 
 /// What the resident buffers of a workload hold at first.
-pub(super) struct ResidentContents {
-    buffers: Vec<(BufferId, String, Vec<u128>)>,
-    bytes: Vec<usize>,
+pub(super) struct ResidentContents(Vec<Contents>);
+
+struct Contents {
+    buffer: BufferId,
+    name: String,
+    /// The contents, aligned for every element, and more up to the next word.
+    words: Vec<u128>,
+    bytes: usize,
 }
 
 impl ResidentContents {
@@ -26,17 +31,14 @@ impl ResidentContents {
                 .fix("use one device with slots = 1, so that batches run in order")
                 .within(format!("buffer {}", decl.name)));
         }
-        let bytes: Vec<usize> = recording
-            .resident()
-            .map(|(_, decl)| decl.size_bytes())
-            .collect();
-        let buffers = recording.resident().zip(&bytes).map(|((id, decl), bytes)| {
-            // Aligned for every element.
-            let words = vec![0; bytes.div_ceil(size_of::<u128>())];
-            (id, decl.name.clone(), words)
+        let buffers = recording.resident().map(|(buffer, decl)| Contents {
+            buffer,
+            name: decl.name.clone(),
+            words: vec![0; decl.size_bytes().div_ceil(size_of::<u128>())],
+            bytes: decl.size_bytes(),
         });
         let buffers: Vec<_> = buffers.collect();
-        Ok((!buffers.is_empty()).then_some(ResidentContents { buffers, bytes }))
+        Ok((!buffers.is_empty()).then_some(ResidentContents(buffers)))
     }
 
     /// Lets the workload write them.
@@ -44,12 +46,9 @@ impl ResidentContents {
     /// # Errors
     /// Those of [`Workload::fill_resident`].
     pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
-        let parts = self.buffers.iter_mut().zip(&self.bytes);
-        let parts = parts.map(|((id, _, words), bytes)| {
-            (
-                *id,
-                &mut bytemuck::cast_slice_mut::<u128, u8>(words)[..*bytes],
-            )
+        let parts = self.0.iter_mut().map(|it| {
+            let all: &mut [u8] = bytemuck::cast_slice_mut(&mut it.words);
+            (it.buffer, &mut all[..it.bytes])
         });
         let mut views = ResidentViews::new(parts);
         guarded(|| workload.fill_resident(handles, &mut views)).within(|| "resident buffers")
@@ -60,14 +59,20 @@ impl ResidentContents {
     /// # Errors
     /// Those of [`Backend::allocate`] and [`Backend::write`].
     pub(super) fn upload(&self, backend: &dyn Backend, mut buckets: Buckets) -> Result<Buckets> {
-        for ((id, name, words), bytes) in self.buffers.iter().zip(&self.bytes) {
+        for Contents {
+            buffer,
+            name,
+            words,
+            bytes,
+        } in &self.0
+        {
             let upload = || {
                 let memory = backend.allocate(Space::Device, *bytes)?;
                 backend.write(&bytemuck::cast_slice(words)[..*bytes], &memory, 0)?;
                 AllocationView::new(&memory, 0, *bytes)
             };
             let memory = upload().within(|| format!("buffer {name}"))?;
-            buckets = buckets.with_resident_id(*id, memory);
+            buckets = buckets.with_resident_id(*buffer, memory);
         }
         Ok(buckets)
     }

@@ -323,4 +323,12 @@ impl BufferDecl {
     pub fn size_bytes(&self) -> usize {
         self.len * self.dtype.size_bytes()
     }
+
+    /// What it takes of a slot in bytes: nothing if it is resident. `None` if that overflows.
+    pub(crate) fn slot_bytes(&self) -> Option<usize> {
+        match self.view {
+            View::Resident => Some(0),
+            _ => self.len.checked_mul(self.dtype.size_bytes()),
+        }
+    }
 }

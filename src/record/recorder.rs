@@ -168,8 +168,8 @@ impl Recorder {
     /// [`Workload::fill_resident`](crate::Workload::fill_resident), and a ring or an executor its
     /// memory from [`Buckets::with_resident`](crate::replay::Buckets::with_resident).
     ///
-    /// If a command writes it, the order of batches matters, so an engine must have a single slot. In
-    /// a ring, a batch that would use it beside one that writes it is refused.
+    /// If a command writes it, the order of batches matters, so an engine must have a single slot. A
+    /// ring refuses a batch that uses it while another one in flight writes it.
     pub fn resident_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
         self.declare(name, Unit::PerBatch { elements }, View::Resident)
     }
@@ -402,8 +402,8 @@ impl Recording {
 
     /// Its resident buffers.
     pub(crate) fn resident(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
-        let mut all = self.buffers_by_id();
-        std::iter::from_fn(move || all.find(|(_, decl)| decl.view == View::Resident))
+        let all = self.buffers_by_id();
+        all.filter(|(_, decl)| decl.view == View::Resident)
     }
 
     /// The first resident buffer that a command writes, so that a batch depends on those before.

@@ -76,7 +76,7 @@ impl Bindings {
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
             id.index() < slot.buffer_count()
-                && (decl.view == View::Resident || slot.addresses(id).bytes >= decl.size_bytes())
+                && (decl.slot_bytes()).is_some_and(|bytes| slot.addresses(id).bytes >= bytes)
         };
         if !recording.buffers_by_id().all(fits) {
             return Err(

@@ -180,10 +180,11 @@ impl CpuSlot {
         let Some(pool) = &self.shared.pool else {
             return false;
         };
-        if self.queue.is_empty() {
-            return self.memory.is_none();
-        }
-        if self.failed.is_some() || !(self.shared.takes_all || takes_long(&self.queue)) {
+        let is_worth_it = match self.shared.takes_all {
+            true => !self.queue.is_empty(),
+            false => takes_long(&self.queue),
+        };
+        if self.failed.is_some() || !is_worth_it {
             return self.memory.is_none();
         }
         let Some(mut memory) = self.memory.take() else {

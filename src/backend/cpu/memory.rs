@@ -3,7 +3,7 @@
 use crate::backend::storage::Storage;
 use crate::backend::{ALIGN_BYTES, Allocation, AllocationKey, Lease, Space};
 use crate::error::{Error, Result};
-use crate::record::{Access, BufferDecl, View};
+use crate::record::{Access, BufferDecl};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,10 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// so that a memory plan is right on every backend.
 pub(super) fn slot_buffers(buffers: &[BufferDecl]) -> Result<Vec<Storage>> {
     let storage = |decl: &BufferDecl| {
-        let bytes = match decl.view {
-            View::Resident => 0,
-            _ => decl.size_bytes(),
-        };
+        let bytes = decl.slot_bytes().unwrap_or(usize::MAX);
         let room = bytes.checked_next_multiple_of(ALIGN_BYTES);
         Storage::with_room(bytes, room.unwrap_or(usize::MAX))
     };

@@ -249,15 +249,7 @@ impl InUse {
 /// Device memory of other code, which the value keeps.
 struct Borrowed(#[expect(dead_code, reason = "it is only dropped")] Box<dyn Any + Send + Sync>);
 
-impl Region for Borrowed {
-    fn bytes(&self) -> Option<&[u8]> {
-        None
-    }
-
-    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        None
-    }
-}
+impl Region for Borrowed {}
 
 /// Pinned memory whose allocation's lock keeps host and device apart.
 struct PinnedRegion {
@@ -282,15 +274,7 @@ impl Region for PinnedRegion {
     }
 }
 
-impl Region for DeviceMemory {
-    fn bytes(&self) -> Option<&[u8]> {
-        None
-    }
-
-    fn bytes_mut(&mut self) -> Option<&mut [u8]> {
-        None
-    }
-}
+impl Region for DeviceMemory {}
 
 #[cfg(test)]
 mod tests {

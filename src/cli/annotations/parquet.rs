@@ -67,13 +67,13 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     }
     let chunks = reader.metadata().row_groups().iter();
     for chunk in chunks.flat_map(|group| group.columns()) {
-        let path = chunk.column_path().parts();
-        let is_needed = |&&at: &&usize| path.first().is_some_and(|name| name == names[at]);
-        // Others are damaged, and the reader says so.
-        if needed.iter().any(|at| is_needed(&at))
-            && chunk.compressed_size() >= 0
-            && chunk.data_page_offset() >= 0
-        {
+        let name = chunk.column_path().parts().first();
+        let is_needed = needed
+            .iter()
+            .any(|&at| name.is_some_and(|name| name == names[at]));
+        // Negative sizes are an error of the reader.
+        let is_range = chunk.compressed_size() >= 0 && chunk.data_page_offset() >= 0;
+        if is_needed && is_range {
             let (start, bytes) = chunk.byte_range();
             check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
         }

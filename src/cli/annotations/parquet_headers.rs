@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Structs, lists and maps within each other. The headers of the format have up to 8.
 const DEPTH_MAX: u32 = 32;
 /// The last bytes of a file: the length of the footer, and four letters.
-const TAIL_BYTES: i64 = 8;
+const TAIL_BYTES: u64 = 8;
 /// The field `compressed_page_size` of the struct `PageHeader`.
 const COMPRESSED_PAGE_SIZE: i16 = 3;
 
@@ -24,7 +24,7 @@ const COMPRESSED_PAGE_SIZE: i16 = 3;
 /// and errors of reading.
 pub(super) fn check_footer(file: &mut (impl Read + Seek)) -> io::Result<()> {
     let end = file.seek(SeekFrom::End(0))?;
-    let tail_start = end.checked_sub(TAIL_BYTES as u64);
+    let tail_start = end.checked_sub(TAIL_BYTES);
     let tail_start = tail_start.ok_or_else(|| damaged("the file has no footer"))?;
     file.seek(SeekFrom::Start(tail_start))?;
     let mut length = [0; 4];

@@ -112,12 +112,7 @@ fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     let mut columns = BTreeMap::new();
     for (name, column) in given.columns {
         let GivenColumn { per, unit, about } = column;
-        let of_threads = match threads {
-            Threads::Chain => TableName::Chains,
-            Threads::Structure => TableName::Structures,
-            Threads::Residue | Threads::Atom => TableName::Residues,
-        };
-        let table = named("per", per.as_deref(), &PER)?.unwrap_or(of_threads);
+        let table = named("per", per.as_deref(), &PER)?.unwrap_or(threads.table());
         columns.insert(name, OwnColumn { table, unit, about });
     }
     let settings = OwnKernelSettings {
@@ -144,18 +139,20 @@ fn named<T: Copy>(key: &str, text: Option<&str>, names: &[(&str, T)]) -> Result<
     }
 }
 
+/// The name of a value.
+///
+/// # Panics
+/// If it is not among them.
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: T) -> &'static str {
+    let found = names.iter().find(|(_, known)| *known == value);
+    found.expect("all values have names").0
+}
+
 /// The table in the config that gives this kernel.
 fn record_of(kernel: &OwnKernel) -> Json {
     let settings = kernel.settings();
-    let name = |names: &[(&'static str, Threads)]| {
-        let of = names
-            .iter()
-            .find(|(_, threads)| *threads == settings.threads);
-        of.expect("all are listed").0
-    };
     let column = |(name, column): (&String, &OwnColumn)| {
-        let per = PER.iter().find(|(_, table)| *table == column.table);
-        let per = per.expect("all are listed").0;
+        let per = name_of(&PER, column.table);
         let value = json!({"per": per, "unit": column.unit, "about": column.about});
         (name.clone(), value)
     };
@@ -163,7 +160,7 @@ fn record_of(kernel: &OwnKernel) -> Json {
     json!({
         "file": settings.file,
         "entry": settings.entry,
-        "threads": name(&Threads::NAMES),
+        "threads": name_of(&Threads::NAMES, settings.threads),
         "values": settings.values,
         "columns": columns,
     })

@@ -40,6 +40,16 @@ impl Threads {
         ("atom", Threads::Atom),
     ];
 
+    /// The table of columns that do not name theirs: one with a row a thread, or for threads of
+    /// atoms that of residues.
+    pub fn table(self) -> TableName {
+        match self {
+            Threads::Residue | Threads::Atom => TableName::Residues,
+            Threads::Chain => TableName::Chains,
+            Threads::Structure => TableName::Structures,
+        }
+    }
+
     fn axis(self) -> usize {
         match self {
             Threads::Residue => RESIDUES,
@@ -144,13 +154,14 @@ impl OwnKernel {
     fn column(&self, name: &str) -> OwnColumn {
         let known = self.settings.columns.get(name).cloned();
         known.unwrap_or_else(|| OwnColumn {
-            table: table_of(self.settings.threads),
+            table: self.settings.threads.table(),
             unit: String::new(),
             about: String::new(),
         })
     }
 
-    pub(super) fn columns(&self) -> impl Iterator<Item = ColumnDecl> {
+    /// The columns that it writes.
+    pub fn columns(&self) -> impl Iterator<Item = ColumnDecl> {
         let outputs = self.params.iter().filter_map(|(name, param)| match param {
             OwnParam::Reals => Some((name, ColumnKind::Real)),
             OwnParam::Counts => Some((name, ColumnKind::Count)),
@@ -217,14 +228,6 @@ impl OwnKernel {
                 options: vec!["--std=c++17".to_owned()],
             }),
         })
-    }
-}
-
-fn table_of(threads: Threads) -> TableName {
-    match threads {
-        Threads::Residue | Threads::Atom => TableName::Residues,
-        Threads::Chain => TableName::Chains,
-        Threads::Structure => TableName::Structures,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Kernels of the user's own, beside the built-in ones.
+//! User-defined kernels in a run with built-in ones.
 
 use super::*;
 use std::collections::BTreeMap;
