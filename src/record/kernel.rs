@@ -2,6 +2,7 @@
 //! computes the same.
 
 use super::buffer::{DType, Element, Number, Scalar};
+use super::library_call::LibraryCode;
 use super::struct_arg::PointerField;
 use std::sync::Arc;
 
@@ -202,9 +203,16 @@ pub struct Kernel {
     /// Whether it follows pointers that it reads from device memory, where no check sees them.
     pub(crate) follows_device_pointers: bool,
     pub(crate) twin: Option<TwinCode>,
-    /// The device code. Set by [`Kernel::code`], and in a worker process from what the parent
-    /// process sends.
-    pub(crate) image: Option<Arc<Image>>,
+    /// What runs on a GPU. Set by [`Kernel::code`] and [`Kernel::library_call`], and in a worker
+    /// process from what the parent process sends.
+    pub(crate) code: Option<DeviceCode>,
+}
+
+/// What a kernel runs on a GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum DeviceCode {
+    Image(Arc<Image>),
+    Library(LibraryCode),
 }
 
 impl Kernel {
@@ -220,7 +228,7 @@ impl Kernel {
             revisits: false,
             follows_device_pointers: false,
             twin: None,
-            image: None,
+            code: None,
         }
     }
 
@@ -257,7 +265,7 @@ impl Kernel {
     /// ([`Recorder::is_for`](super::Recorder::is_for)).
     #[must_use]
     pub unsafe fn code(mut self, image: &Arc<Image>) -> Self {
-        self.image = Some(Arc::clone(image));
+        self.code = Some(DeviceCode::Image(Arc::clone(image)));
         self
     }
 
@@ -265,7 +273,7 @@ impl Kernel {
     #[track_caller]
     pub(super) fn expect_open(&self) {
         assert!(
-            self.image.is_none(),
+            self.code.is_none(),
             "kernel {} has its code already: declare everything before `Kernel::code`",
             self.name
         );
@@ -433,9 +441,10 @@ impl Kernel {
         }
     }
 
-    /// Whether [`Kernel::code`] attached device code. Without it only the twin can run.
+    /// Whether [`Kernel::code`] or [`Kernel::library_call`] made it one for a GPU. Otherwise only the
+    /// twin can run.
     pub fn has_code(&self) -> bool {
-        self.image.is_some()
+        self.code.is_some()
     }
 }
 

@@ -11,6 +11,7 @@ mod command;
 mod device_info;
 mod from_cuda;
 mod kernel;
+mod library_call;
 mod recorder;
 mod shape;
 mod signature;
@@ -23,9 +24,13 @@ pub use buffer::{
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use device_info::DeviceInfo;
+pub(crate) use kernel::DeviceCode;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(crate) use kernel::TwinCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
+pub use library_call::LibraryCall;
+#[cfg(feature = "cuda")]
+pub(crate) use library_call::LibraryCode;
 pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording, Uniform};
 pub use shape::{Cover, Shape};
 #[cfg(feature = "features")]

@@ -262,6 +262,11 @@ impl Recorder {
         self.launch_shaped(kernel, Shape::Over { elements, cover }, args);
     }
 
+    /// Records a [library call](Kernel::library_call). The twin of `kernel` gets a grid of one block.
+    pub fn call(&mut self, kernel: &Kernel, args: &[Arg]) {
+        self.launch(kernel, 1, args);
+    }
+
     fn launch_shaped(&mut self, kernel: &Kernel, shape: Shape, args: &[Arg]) {
         self.commands.push(Command::Launch(Launch {
             kernel: kernel.clone(),

@@ -34,6 +34,7 @@ mod batch;
 mod bench;
 mod bytes;
 mod fronts;
+mod library_calls;
 mod live;
 mod memory;
 #[cfg(feature = "cuda")]
@@ -95,6 +96,9 @@ on_every_device! {
     resident_buffers::batches_of_one_slot_update_a_sum_in_order,
     resident_buffers::a_ring_reads_weights_of_a_pool,
     resident_buffers::an_engine_without_its_weights_is_not_built,
+    library_calls::the_work_of_a_library_is_replayed_in_its_place,
+    library_calls::a_graph_that_is_made_calls_no_library,
+    library_calls::a_library_call_that_fails_is_an_error_with_the_kernel,
     memory::a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do,
     memory::a_pool_copies_in_every_direction,
     memory::a_pool_keeps_count_and_gives_memory_back,

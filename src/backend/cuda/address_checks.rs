@@ -133,6 +133,13 @@ impl<'a> Checked<'a> {
         self.function.as_ref().expect("a launch has its function")
     }
 
+    /// Whether it is a library call.
+    pub(super) fn is_library_call(&self) -> bool {
+        self.function
+            .as_ref()
+            .is_some_and(|function| function.library().is_some())
+    }
+
     /// The event of a timestamp.
     ///
     /// # Panics
@@ -219,7 +226,13 @@ impl<'a> Checked<'a> {
                 args,
                 ..
             } => {
-                let mut pointers = pointers(&self.function().params, args);
+                let function = self.function();
+                if let Some(library) = function.library() {
+                    // SAFETY: the stream lives as long as the reference, and the addresses are
+                    // those that `check` found. What the call does with both is its author's.
+                    return unsafe { library.submit(stream.handle(), &function.params, args) };
+                }
+                let mut pointers = pointers(&function.params, args);
                 // SAFETY: the function's module lives as long as the slot. The
                 // driver reads as many pointers, and through each as many bytes, as
                 // the code takes, which `load` compared with the parameters; `check`
@@ -228,7 +241,7 @@ impl<'a> Checked<'a> {
                 // is any code that an image brings.
                 context.check("cuLaunchKernel", unsafe {
                     (driver.cuLaunchKernel)(
-                        self.function().raw(),
+                        function.raw(),
                         grid[0],
                         grid[1],
                         grid[2],

@@ -37,6 +37,23 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
     Ok(template)
 }
 
+/// Captures the work of a library call, of which the driver knows the nodes.
+pub(super) fn capture_call(stream: &Stream, checked: &Checked<'_>) -> Result<Template> {
+    let capture = Capture::begin(stream).within(|| "begin capture")?;
+    // SAFETY: the stream captures, so nothing runs.
+    let submitted = unsafe { checked.submit(stream, Call::GraphEdit) };
+    let (raw, ended) = capture.end();
+    let template = Template::captured(stream.context(), raw, Vec::new(), Vec::new());
+    submitted.and(ended.within(|| "end capture"))?;
+    match template.count()? {
+        0 => {
+            let message = "the library call gave its stream no work";
+            Err(Error::new(ErrorKind::Kernel, message))
+        }
+        _ => Ok(template),
+    }
+}
+
 /// A capture in progress, which ends in any case.
 struct Capture<'a>(&'a Stream);
 

@@ -122,16 +122,30 @@ impl CudaSlot {
                     .expect("a place is in one node"),
             });
         let nodes: Vec<Checked<'_>> = nodes.collect();
+        let is_library = |node: &Checked<'_>| node.is_library_call();
         let template = match source {
+            // Each library call is a node, of which a capture on one stream would make several.
+            GraphSource::Captured(_) if nodes.iter().any(is_library) => {
+                let line: Vec<usize> = (0..nodes.len()).collect();
+                let after = line
+                    .iter()
+                    .map(|&place| &line[place.saturating_sub(1)..place]);
+                Template::explicit(&self.capture_stream, after, &nodes)?
+            }
             GraphSource::Captured(_) => capture(&self.capture_stream, &nodes)?,
             GraphSource::Explicit(_) => {
                 let after = plan.iter().map(|node| &*node.after);
-                Template::explicit(&self.context, after, &nodes)?
+                Template::explicit(&self.capture_stream, after, &nodes)?
             }
         };
-        let work = |node: NodePlan| match node.copies {
-            false => NodeWork::One(node.places[0]),
-            true => {
+        let libraries: Vec<bool> = nodes.iter().map(is_library).collect();
+        let work = |(node, is_library): (NodePlan, bool)| match (node.copies, is_library) {
+            (false, false) => NodeWork::One(node.places[0]),
+            (false, true) => {
+                let place = node.places[0];
+                NodeWork::Library(place, ops[place].clone())
+            }
+            (true, _) => {
                 let places = node.places.into_iter();
                 NodeWork::Copies(places.map(|place| (place, ops[place].clone())).collect())
             }
@@ -139,7 +153,7 @@ impl CudaSlot {
         Ok(Draft {
             template,
             captured: source.is_captured(),
-            work: plan.into_iter().map(work).collect(),
+            work: plan.into_iter().zip(libraries).map(work).collect(),
             parts,
         })
     }
@@ -312,7 +326,7 @@ unsafe impl DeviceSlot for CudaSlot {
         let checked = self.check_node(op)?;
         self.graphs
             .get_mut(graph)?
-            .set(node, checked, &self.functions)
+            .set(node, checked, &self.functions, &self.capture_stream)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {

@@ -160,6 +160,7 @@ driver! {
         *const sys::CUDA_MEMSET_NODE_PARAMS,
         sys::CUcontext,
     );
+    cuGraphExecChildGraphNodeSetParams(sys::CUgraphExec, sys::CUgraphNode, sys::CUgraph);
     cuGraphAddChildGraphNode(
         *mut sys::CUgraphNode,
         sys::CUgraph,

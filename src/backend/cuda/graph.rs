@@ -63,19 +63,20 @@ impl Template {
         }
     }
 
-    /// An explicit graph. `after` are the nodes that each node runs after.
+    /// An explicit graph. `after` are the nodes that each node runs after. Library calls are captured
+    /// on `stream`.
     pub(super) fn explicit<'a>(
-        context: &Arc<Context>,
+        stream: &Stream,
         after: impl Iterator<Item = &'a [usize]>,
         checked: &[Checked<'_>],
     ) -> Result<Template> {
-        let mut template = Template::empty(context)?;
+        let mut template = Template::empty(stream.context())?;
         for (place, (after, checked)) in after.zip(checked).enumerate() {
             let after = after.iter().map(|&after| template.nodes[after]);
             let after: Vec<_> = after.collect();
             // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
             // that were added to it.
-            let added = unsafe { graph_node::add(context, template.raw, &after, checked) };
+            let added = unsafe { graph_node::add(stream, template.raw, &after, checked) };
             template
                 .nodes
                 .push(added.within(|| format!("node {place}"))?);
@@ -183,6 +184,8 @@ impl Drop for Exec {
 pub(super) enum NodeWork {
     /// The operation at this place.
     One(usize),
+    /// The library call at this place. Its nodes cannot be read back as an operation.
+    Library(usize, Op),
     /// Copies and memsets, each with its place, in one launch.
     Copies(Vec<(usize, Op)>),
 }
@@ -191,7 +194,7 @@ impl NodeWork {
     /// The places of its operations.
     fn places(&self) -> impl Iterator<Item = usize> {
         let (one, copies): (_, &[(usize, Op)]) = match self {
-            NodeWork::One(place) => (Some(*place), &[]),
+            NodeWork::One(place) | NodeWork::Library(place, _) => (Some(*place), &[]),
             NodeWork::Copies(copies) => (None, copies),
         };
         one.into_iter()
@@ -326,6 +329,7 @@ impl Graph {
         place: usize,
         checked: Checked<'_>,
         functions: &Functions,
+        stream: &Stream,
     ) -> Result<()> {
         let mut works = self.work.iter();
         let index = works.position(|work| work.places().any(|known| known == place));
@@ -333,7 +337,7 @@ impl Graph {
             index.ok_or_else(|| Error::usage(format!("the graph has no operation {place}")))?;
         let step = self.newest.as_ref().unwrap_or(&self.made).kinds[index];
         let mut copies = match &self.work[index] {
-            NodeWork::One(_) => None,
+            NodeWork::One(_) | NodeWork::Library(..) => None,
             NodeWork::Copies(copies) => Some(copies.clone()),
         };
         let copy = copies
@@ -349,18 +353,19 @@ impl Graph {
         if let Some((_, op)) = copy {
             *op = checked.op().clone();
         }
-        let (context, exec, node) = (&self.exec.context, self.exec.raw, self.made.nodes[index]);
+        let (exec, node) = (self.exec.raw, self.made.nodes[index]);
         let set = match (&copies, step.function) {
             (Some(copies), Some(function)) => {
                 let launch = copies::launch(function, copies.iter().map(|(_, op)| op));
                 let launch = Checked::copies(&launch, functions.get(function)?);
                 // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
-                unsafe { graph_node::set(context, exec, node, &launch) }
+                unsafe { graph_node::set(stream, exec, node, &launch) }
             }
             // SAFETY: as above.
-            _ => unsafe { graph_node::set(context, exec, node, &checked) },
+            _ => unsafe { graph_node::set(stream, exec, node, &checked) },
         };
         self.was_set = true;
+        let op = checked.op().clone();
         let uses = checked.into_uses();
         if set.is_err() {
             self.keep(uses);
@@ -368,6 +373,8 @@ impl Graph {
         }
         if let Some(copies) = copies {
             self.work[index] = NodeWork::Copies(copies);
+        } else if let NodeWork::Library(_, set) = &mut self.work[index] {
+            *set = op;
         }
         if !(uses.is_empty() && self.parts[place].is_empty()) {
             self.parts[place] = uses;
@@ -393,13 +400,17 @@ impl Graph {
         let mut ops = Vec::new();
         let nodes = template.nodes.iter().zip(&template.kinds);
         for ((&node, &step), work) in nodes.zip(&self.work) {
+            if let NodeWork::Library(place, op) = work {
+                ops.push((*place, op.clone()));
+                continue;
+            }
             let place = || format!("operation {}", work.places().next().unwrap_or_default());
             // SAFETY: the nodes of a template live as long as it does.
             let held =
                 unsafe { readback::read(&template.context, node, step, functions, timestamps) };
             let held = held.within(place)?;
             match work {
-                NodeWork::One(place) => ops.push((*place, held)),
+                NodeWork::One(place) | NodeWork::Library(place, _) => ops.push((*place, held)),
                 NodeWork::Copies(copies) => {
                     let pieces = copies::ops_of(&held, copies.iter().map(|(_, op)| op));
                     let same = |pieces: &Vec<Op>| {

@@ -1,7 +1,8 @@
 //! Adds operations to graphs as nodes, and changes their parameters.
 
 use super::address_checks::{Checked, pointers};
-use super::context::Context;
+use super::capture::capture_call;
+use super::stream::Stream;
 use crate::backend::{Call, FunctionId, Op};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUmemorytype};
@@ -26,16 +27,18 @@ impl NodeKind {
     }
 }
 
-/// Adds an operation to a graph, after the nodes `after`.
+/// Adds an operation to a graph, after the nodes `after`. A library call is captured on `stream`, and
+/// its graph is one node.
 ///
 /// # Safety
 /// `graph` and `after` must be alive, and `after` nodes of `graph`.
 pub(super) unsafe fn add(
-    context: &Context,
+    stream: &Stream,
     graph: sys::CUgraph,
     after: &[sys::CUgraphNode],
     checked: &Checked<'_>,
 ) -> Result<sys::CUgraphNode> {
+    let context = &**stream.context();
     let driver = context.bind_for(Call::GraphEdit)?;
     let (mut node, count) = (null_mut(), after.len());
     let after = after.as_ptr();
@@ -69,6 +72,13 @@ pub(super) unsafe fn add(
                 )
             })?;
         }
+        Op::Launch { .. } if checked.is_library_call() => {
+            let child = capture_call(stream, checked)?;
+            // SAFETY: as above; the node gets a copy of `child`.
+            context.check("cuGraphAddChildGraphNode", unsafe {
+                (driver.cuGraphAddChildGraphNode)(&mut node, graph, after, count, child.raw())
+            })?;
+        }
         Op::Launch { args, .. } => {
             let mut pointers = pointers(&checked.function().params, args);
             let params = kernel_params(checked, pointers.as_mut_ptr());
@@ -89,16 +99,17 @@ pub(super) unsafe fn add(
     Ok(node)
 }
 
-/// Gives a node of an exec the parameters of an operation.
+/// Gives a node of an exec the parameters of an operation. A library call is captured on `stream`.
 ///
 /// # Safety
 /// Both handles must be alive, and `node` of the graph that `exec` was made of.
 pub(super) unsafe fn set(
-    context: &Context,
+    stream: &Stream,
     exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
     checked: &Checked<'_>,
 ) -> Result<()> {
+    let context = &**stream.context();
     let driver = context.bind_for(Call::GraphEdit)?;
     match checked.op() {
         Op::Upload { .. } | Op::Download { .. } => {
@@ -114,6 +125,13 @@ pub(super) unsafe fn set(
             // SAFETY: as above.
             context.check("cuGraphExecMemsetNodeSetParams", unsafe {
                 (driver.cuGraphExecMemsetNodeSetParams)(exec, node, &params, context.raw())
+            })
+        }
+        Op::Launch { .. } if checked.is_library_call() => {
+            let child = capture_call(stream, checked)?;
+            // SAFETY: as above; the driver copies `child`.
+            context.check("cuGraphExecChildGraphNodeSetParams", unsafe {
+                (driver.cuGraphExecChildGraphNodeSetParams)(exec, node, child.raw())
             })
         }
         Op::Launch { args, .. } => {

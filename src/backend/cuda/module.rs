@@ -8,7 +8,7 @@ use super::memory::size_text;
 use super::result_codes::{self, Code};
 use crate::backend::FunctionId;
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use crate::record::{Image, Kernel, ParamKind};
+use crate::record::{DeviceCode, Image, Kernel, LibraryCode, ParamKind};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option};
 use parking_lot::{Mutex, RwLock};
 use std::ffi::{CString, c_void};
@@ -20,10 +20,12 @@ pub(super) const PARAMS_MAX: usize = 192;
 const SHARED_BYTES_DEFAULT: u32 = 48 << 10;
 const LOG_BYTES: usize = 16 << 10;
 
-/// A kernel of a loaded module with its declaration, ready to launch.
+/// A kernel of a loaded module, or a library call, with its declaration, ready to launch.
 #[derive(Clone)]
 pub(super) struct Function {
+    /// Null for a library call.
     raw: sys::CUfunction,
+    library: Option<LibraryCode>,
     /// The parameters: at most [`PARAMS_MAX`], with the number and sizes that the code takes.
     pub(super) params: Arc<[ParamKind]>,
     /// Whether it follows pointers in device memory.
@@ -36,9 +38,14 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// The handle, valid as long as the [`Functions`] that it came from.
+    /// The handle, valid as long as the [`Functions`] that it came from; null for a library call.
     pub(super) fn raw(&self) -> sys::CUfunction {
         self.raw
+    }
+
+    /// The code of a library call.
+    pub(super) fn library(&self) -> Option<&LibraryCode> {
+        self.library.as_ref()
     }
 }
 
@@ -53,7 +60,7 @@ pub(super) struct Functions {
 
 /// A declaration of loaded code.
 struct Loaded {
-    image: Arc<Image>,
+    code: DeviceCode,
     name: String,
     function: Function,
 }
@@ -104,14 +111,14 @@ impl Functions {
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         // Stays locked, so that two callers do not load the same code.
         let mut modules = self.modules.lock();
-        let image = kernel.image.as_ref().ok_or_else(|| {
+        let code = kernel.code.as_ref().ok_or_else(|| {
             let message = format!("kernel {} has no device code", kernel.name);
             Error::new(ErrorKind::Kernel, message)
                 .fix("attach its code with Kernel::code, or use the CPU, which runs its twin")
         })?;
         let kinds = || kernel.params.iter().map(|param| &param.kind);
         let known = self.loaded.read().iter().position(|entry| {
-            entry.image == *image
+            entry.code == *code
                 && entry.name == kernel.name
                 && entry.function.params.iter().eq(kinds())
                 && entry.function.follows_device_pointers == kernel.follows_device_pointers
@@ -119,9 +126,36 @@ impl Functions {
         if let Some(index) = known {
             let id = FunctionId(index as u32);
             // Block size and shared memory belong to the launch, not to the function.
-            self.check_block(kernel, self.get(id)?.raw)?;
+            if let DeviceCode::Image(_) = code {
+                self.check_block(kernel, self.get(id)?.raw)?;
+            }
             return Ok(id);
         }
+        let (raw, library) = match code {
+            DeviceCode::Library(library) => (std::ptr::null_mut(), Some(library.clone())),
+            DeviceCode::Image(image) => (self.load_function(&mut modules, kernel, image)?, None),
+        };
+        let mut loaded = self.loaded.write();
+        loaded.push(Loaded {
+            code: code.clone(),
+            name: kernel.name.clone(),
+            function: Function {
+                raw,
+                library,
+                params: kinds().cloned().collect(),
+                follows_device_pointers: kernel.follows_device_pointers,
+            },
+        });
+        Ok(FunctionId(loaded.len() as u32 - 1))
+    }
+
+    /// The function of a kernel in its image, which is loaded first if it is not yet.
+    fn load_function(
+        &self,
+        modules: &mut Vec<(Arc<Image>, Module)>,
+        kernel: &Kernel,
+        image: &Arc<Image>,
+    ) -> Result<sys::CUfunction> {
         let known = modules.iter().position(|(known, _)| known == image);
         let module = match known {
             Some(index) => index,
@@ -133,17 +167,7 @@ impl Functions {
         };
         let raw = self.find(&modules[module].1, &image.name, &kernel.name)?;
         self.check_declaration(kernel, raw)?;
-        let mut loaded = self.loaded.write();
-        loaded.push(Loaded {
-            image: Arc::clone(image),
-            name: kernel.name.clone(),
-            function: Function {
-                raw,
-                params: kinds().cloned().collect(),
-                follows_device_pointers: kernel.follows_device_pointers,
-            },
-        });
-        Ok(FunctionId(loaded.len() as u32 - 1))
+        Ok(raw)
     }
 
     fn load_module(&self, image: &Image) -> Result<Module> {

@@ -13,6 +13,10 @@ pub(super) fn occupancy(
     function: &Function,
     shared_bytes: u32,
 ) -> Result<Occupancy> {
+    if function.library().is_some() {
+        let error = Error::usage("a library call has no blocks, so none can be chosen");
+        return Err(error.fix("record it with Recorder::call"));
+    }
     let driver = context.bind()?;
     let (raw, shared) = (function.raw(), shared_bytes as usize);
     let (mut blocks, mut threads) = (0, 0);

@@ -11,7 +11,7 @@ use crate::backend::loop_clock::LoopClock;
 use crate::backend::loops::{LoopHandle, Loops};
 use crate::backend::{Built, FunctionId, GraphId, Op, Residency};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
-use crate::record::{Image, Kernel};
+use crate::record::{DeviceCode, Image, Kernel};
 use parking_lot::Mutex;
 use std::io::stderr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -221,8 +221,12 @@ impl Supervisor {
         let mut core = self.core.lock();
         let images = &core.restart_state.images;
         let place = |code: &Arc<Image>| images.iter().position(|known| known == code);
-        let new = kernel.image.as_ref().filter(|code| place(code).is_none());
-        let code = kernel.image.as_ref();
+        let code = match &kernel.code {
+            Some(DeviceCode::Library(_)) => return Err(no_library_calls(kernel)),
+            Some(DeviceCode::Image(image)) => Some(image),
+            None => None,
+        };
+        let new = code.filter(|code| place(code).is_none());
         let image = code.map(|code| place(code).unwrap_or(images.len()));
         let decl = KernelDecl::of(kernel, image);
         if let Some(place) = core
@@ -428,6 +432,14 @@ impl Drop for Supervisor {
 /// Whether this error of a call loses the worker's device. Other errors leave the device as it was.
 fn loses_worker(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
+}
+
+fn no_library_calls(kernel: &Kernel) -> Error {
+    let message = format!(
+        "kernel {} is a library call, which a worker process does not have",
+        kernel.name()
+    );
+    Error::new(ErrorKind::Kernel, message).fix("use a device that is not supervised")
 }
 
 fn no_node(node: usize) -> Error {
