@@ -20,7 +20,7 @@ pub(super) fn doctor(config: &Config, as_json: bool) -> Result<u8> {
         nvcc_version: NVCC_VERSION,
         targets: KERNEL_TARGETS,
     };
-    let findings = examine(&cuda_options(config), kernels, &pool);
+    let findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
     if as_json {
         let findings: Vec<Json> = findings.iter().map(json_of).collect();
         say(&format!("{:#}\n", Json::from(findings)));

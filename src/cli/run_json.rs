@@ -20,7 +20,7 @@ pub(super) struct RunHeader(Map<String, Json>);
 impl RunHeader {
     /// The keys of a run that starts at `started`.
     pub(super) fn new(plan: &Plan, started: SystemTime) -> Self {
-        let device = plan.selected.backend.device();
+        let device = plan.first_device();
         let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
         let arguments = std::env::args_os().skip(1);
         let arguments: Vec<String> = arguments.map(|it| text_of(Path::new(&it))).collect();
@@ -37,7 +37,7 @@ impl RunHeader {
                 "backend",
                 json!({
                     "name": device.backend,
-                    "reason": plan.selected.reason,
+                    "reason": plan.reason,
                     "device": device.name,
                     "uuid": device.uuid,
                     "pci_bus_id": device.pci_bus_id,

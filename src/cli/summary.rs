@@ -117,13 +117,12 @@ impl Outcome {
 
     /// The device and the main settings, in a line.
     pub(super) fn title(&self, plan: &Plan) -> String {
-        let device = plan.selected.backend.device();
         format!(
             "{} ({}), mode {}, {} slots, {} threads",
-            device.backend,
-            device.name,
+            plan.first_device().backend,
+            plan.device_names(),
             plan.config.policy.mode.name(),
-            plan.config.slots,
+            plan.config.slots * plan.backends.len(),
             plan.pool.current_num_threads()
         )
     }

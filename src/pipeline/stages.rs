@@ -90,6 +90,9 @@ impl<W: Workload> Shared<W> {
         if self.program.device.backend == "cpu" {
             statistics.set_on_cpu();
         }
+        for (own, over) in statistics.devices.iter_mut().zip(&self.devices) {
+            own.is_lost = over.get().is_some();
+        }
         statistics.device_overlap = timeline.and_then(|timeline| timeline.device_overlap());
         statistics
     }
