@@ -2,7 +2,8 @@
 
 use super::config::Config;
 use super::exit_codes::{FAILED, GOOD};
-use super::plan::{cuda_options, thread_pool};
+use super::plan::thread_pool;
+use super::selection::cuda_options;
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
 use crate::error::Result;

@@ -3,7 +3,8 @@
 use super::args::GraphFormat;
 use super::config::Config;
 use super::exit_codes::GOOD;
-use super::plan::{cuda_options, engine_config, thread_pool};
+use super::plan::{engine_config, thread_pool};
+use super::selection::cuda_options;
 use super::terminal::say;
 use crate::backend::{device_options, select_with};
 use crate::error::{Error, Result};
