@@ -357,7 +357,7 @@ fn on_a_card_that_another_process_has_filled_the_engine_takes_less_or_says_what_
     let error = build(&config).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     config.slots = 1;
-    let least = Engine::memory_plan(&Fated::new(room), backend.device(), &config).unwrap();
+    let least = Engine::memory_plan(&Fated::new(room), backend.device(), 1, &config).unwrap();
     let text = error.to_string();
     assert!(text.contains(&least.to_string()), "{text}");
     say(&format!("filled card: {text}"));

@@ -1,5 +1,6 @@
-//! The description of a visible GPU, and how a caller names one.
+//! The description of a visible GPU, and how a caller names one or several.
 
+use super::DeviceInfo;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
@@ -108,6 +109,43 @@ impl FromStr for DeviceChoice {
     }
 }
 
+/// Names the GPUs that an engine uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceSet {
+    /// All visible GPUs, in the driver's order.
+    All,
+    /// These GPUs, in this order.
+    Named(Vec<DeviceChoice>),
+}
+
+impl Default for DeviceSet {
+    fn default() -> Self {
+        DeviceChoice::default().into()
+    }
+}
+
+impl From<DeviceChoice> for DeviceSet {
+    fn from(choice: DeviceChoice) -> Self {
+        DeviceSet::Named(vec![choice])
+    }
+}
+
+/// The names of devices, each once: `NVIDIA H200`, or `2 x NVIDIA H200` for two of that name.
+pub(crate) fn device_names<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for DeviceInfo { name, .. } in devices {
+        match counts.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let names = counts.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        _ => format!("{count} x {name}"),
+    });
+    names.collect::<Vec<_>>().join(" and ")
+}
+
 /// The part of a UUID after `GPU-` or `MIG-`.
 fn uuid_digits(text: &str) -> Option<&str> {
     let (kind, digits) = text.split_at_checked(4)?;
@@ -125,6 +163,18 @@ pub fn visible_variable() -> Option<String> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+
+    #[test]
+    fn devices_of_one_name_are_counted() {
+        use crate::backend::{Backend, cpu::CpuBackend};
+        let named = |name: &str| DeviceInfo {
+            name: name.to_owned(),
+            ..CpuBackend::inline().device().clone()
+        };
+        let [a, b] = ["A", "B"].map(named);
+        assert_eq!(device_names([&a]), "A");
+        assert_eq!(device_names([&a, &b, &a]), "2 x A and B");
+    }
 
     #[test]
     fn a_choice_is_read_from_text_and_printed_as_it() {

@@ -1,7 +1,7 @@
 //! Checks this machine for what a run needs.
 
-use super::CudaOptions;
-use super::select::{Choice, select_with};
+use super::select::{Choice, select_all};
+use super::{CudaOptions, DeviceSet, device_names};
 use crate::error::Error;
 use rayon::ThreadPool;
 use std::fmt;
@@ -79,18 +79,21 @@ pub struct KernelBuild<'a> {
     pub targets: &'a str,
 }
 
-/// Checks everything that a run on a GPU needs, and what `backend = "auto"` would choose. It runs
-/// without a driver or a GPU too.
+/// Checks everything that a run on `devices` needs, and what `backend = "auto"` would choose. It
+/// runs without a driver or a GPU too. [`CudaOptions::device`] is not used.
 pub fn examine(
+    devices: &DeviceSet,
     options: &CudaOptions,
     kernels: KernelBuild<'_>,
     pool: &Arc<ThreadPool>,
 ) -> Vec<Finding> {
     let mut findings = gpu_findings(options, kernels);
-    findings.push(match select_with(Choice::Auto, pool, options) {
+    findings.push(match select_all(Choice::Auto, devices, pool, options) {
         Ok(selected) => {
-            let device = selected.backend.device();
-            let detail = format!("{} ({}): {}", device.backend, device.name, selected.reason);
+            let infos = selected.iter().map(|one| one.backend.device());
+            let (first, names) = (&selected[0], device_names(infos));
+            let backend = first.backend.device().backend;
+            let detail = format!("{backend} ({names}): {}", first.reason);
             Finding::new(Status::Good, "auto", detail)
         }
         Err(error) => Finding::of_error("auto", &error),
@@ -118,7 +121,7 @@ mod tests {
             nvcc_version: "",
             targets: "",
         };
-        let findings = examine(&CudaOptions::default(), kernels, &pool);
+        let findings = examine(&DeviceSet::All, &CudaOptions::default(), kernels, &pool);
         assert_eq!(findings.last().unwrap().label, "auto");
         for finding in findings {
             println!("{finding}");

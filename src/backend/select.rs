@@ -4,10 +4,10 @@
 use super::Streams;
 use super::cpu::CpuBackend;
 #[cfg(feature = "cuda")]
-use super::cuda::{CudaBackend, list_devices as list};
+use super::cuda::{CudaBackend, find_uuids, list_devices as list};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use super::worker::{Arena, RemoteLoops};
-use super::{Backend, CudaOptions, DeviceEntry};
+use super::{Backend, CudaOptions, DeviceChoice, DeviceEntry, DeviceSet};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
@@ -58,6 +58,60 @@ pub fn select_with(
         backend: opened.shared(),
         reason,
     })
+}
+
+/// Selects and opens a backend for each device of `devices`, which is one at least.
+/// [`CudaOptions::device`] is not used.
+///
+/// # Errors
+/// Those of [`select_with`] and [`device_options`].
+pub fn select_all(
+    choice: Choice,
+    devices: &DeviceSet,
+    pool: &Arc<ThreadPool>,
+    options: &CudaOptions,
+) -> Result<Vec<Selected>> {
+    let each = device_options(choice, devices, options)?.into_iter();
+    each.map(|options| select_with(choice, pool, &options))
+        .collect()
+}
+
+/// The options that open each device of `devices`: `options` with that device instead of theirs.
+/// They are for [`select_with`], or for the workers
+/// of supervised devices. One device is opened as it is named, which calls no driver here; several
+/// are opened by their UUIDs. On the CPU, or if there is no GPU, there is one backend to open,
+/// whatever is named.
+///
+/// # Errors
+/// - [`ErrorKind::Config`] if no device is named, or one twice, as by its number and by its UUID.
+/// - [`ErrorKind::Unavailable`] for a device that is not visible, and for a driver that cannot be
+///   used.
+pub fn device_options(
+    choice: Choice,
+    devices: &DeviceSet,
+    options: &CudaOptions,
+) -> Result<Vec<CudaOptions>> {
+    let with = |device: DeviceChoice| CudaOptions {
+        device,
+        ..options.clone()
+    };
+    match devices {
+        DeviceSet::Named(named) if named.len() == 1 => Ok(vec![with(named[0].clone())]),
+        _ if choice == Choice::Cpu => Ok(vec![options.clone()]),
+        _ => Ok(match find_uuids(devices)? {
+            Ok(uuids) => uuids
+                .into_iter()
+                .map(|uuid| with(DeviceChoice::Uuid(uuid)))
+                .collect(),
+            // Opening it reports that there is no GPU.
+            Err(_) => vec![options.clone()],
+        }),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn find_uuids(_: &DeviceSet) -> Result<Result<Vec<String>, String>> {
+    Ok(Err(WITHOUT_CUDA.to_owned()))
 }
 
 /// A backend of this crate. A worker can open its slots over memory that it shares with another

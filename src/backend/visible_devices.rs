@@ -1,6 +1,6 @@
-//! Finds the device that a [`DeviceChoice`] names among the visible ones.
+//! Finds the devices that a [`DeviceChoice`] or a [`DeviceSet`] names among the visible ones.
 
-use super::DeviceChoice;
+use super::{DeviceChoice, DeviceSet};
 use crate::error::{Error, ErrorKind, Result};
 use std::fmt;
 
@@ -52,6 +52,41 @@ impl Visible {
                 best.map(|(_, ordinal)| ordinal).ok_or_else(none)
             }
         }
+    }
+
+    /// The ordinals of the devices of `set`, each once.
+    ///
+    /// # Errors
+    /// Those of [`Visible::choose`]; [`ErrorKind::Config`] if `set` names no device, or one twice.
+    pub(super) fn choose_all(
+        &self,
+        set: &DeviceSet,
+        free_bytes: impl Fn(usize) -> Result<u64>,
+    ) -> Result<Vec<usize>> {
+        let choices = match set {
+            DeviceSet::All => return Ok((0..self.devices.len()).collect()),
+            DeviceSet::Named(choices) => choices,
+        };
+        if choices.is_empty() {
+            let error = Error::config("no device is named");
+            return Err(error.fix("name a device, or take all of them"));
+        }
+        let mut ordinals = Vec::with_capacity(choices.len());
+        for (index, choice) in choices.iter().enumerate() {
+            let ordinal = self.choose(choice, &free_bytes)?;
+            if let Some(earlier) = ordinals.iter().position(|it| *it == ordinal) {
+                let (first, Known { name, uuid }) = (&choices[earlier], &self.devices[ordinal]);
+                let message = format!(
+                    "entries {} and {} ({first} and {choice}) name the same device: {ordinal} \
+                     {uuid} {name}",
+                    earlier + 1,
+                    index + 1
+                );
+                return Err(Error::config(message).fix("name each device once"));
+            }
+            ordinals.push(ordinal);
+        }
+        Ok(ordinals)
     }
 
     fn find(&self, prefix: &str) -> Result<usize> {
@@ -192,6 +227,41 @@ mod tests {
         assert_eq!(chosen([Some(0), None, Some(0)]).unwrap(), 0);
         assert_eq!(chosen([None, None, Some(1)]).unwrap(), 2);
         assert_eq!(chosen([None; 3]).unwrap_err().message(), "0 is held");
+    }
+
+    fn set(texts: &[&str]) -> DeviceSet {
+        DeviceSet::Named(texts.iter().map(|text| text.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn a_set_is_all_devices_or_those_named_in_their_order() {
+        let visible = visible(3, None);
+        let choose = |set: &DeviceSet| visible.choose_all(set, |ordinal| Ok(ordinal as u64));
+        assert_eq!(choose(&DeviceSet::All).unwrap(), [0, 1, 2]);
+        assert_eq!(choose(&DeviceSet::default()).unwrap(), [0]);
+        assert_eq!(choose(&set(&["2", "gpu-5CF1A"])).unwrap(), [2, 0]);
+        assert_eq!(choose(&set(&["0", "most_free", "1"])).unwrap(), [0, 2, 1]);
+        let error = choose(&set(&["0", "7"])).unwrap_err();
+        assert!(error.message().contains("there is no device 7"), "{error}");
+    }
+
+    #[test]
+    fn a_set_that_is_empty_or_names_a_device_twice_is_refused() {
+        let visible = visible(3, None);
+        let refused = |set: DeviceSet| {
+            let error = visible.choose_all(&set, |_| Ok(0)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config);
+            assert!(error.fix_text().is_some(), "{error}");
+            error.message().to_owned()
+        };
+        assert_eq!(refused(DeviceSet::Named(Vec::new())), "no device is named");
+        assert_eq!(
+            refused(set(&["1", "0", "GPU-5cf1b"])),
+            format!(
+                "entries 1 and 3 (1 and GPU-5cf1b) name the same device: 1 {} NVIDIA H200",
+                UUIDS[1]
+            )
+        );
     }
 
     #[test]

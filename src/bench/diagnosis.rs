@@ -30,6 +30,8 @@ const ARRIVALS_MIN: u64 = 200;
 pub(super) struct Facts<'a> {
     pub(super) point: &'a PointFacts,
     pub(super) limits: &'a Limits,
+    /// The number of devices, each with the limits of the first.
+    pub(super) devices: usize,
     /// Whether uploads and downloads are copies at all.
     pub(super) on_device: bool,
 }
@@ -131,20 +133,21 @@ fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
         }
     };
     if facts.on_device {
+        let of_all = |limit: Option<f64>| limit.map(|rate| rate * facts.devices as f64);
         // Against the rate of one way alone, which is the higher.
         add_rate(
             "upload",
             amounts.upload_bytes,
-            limits.upload_bytes_per_s,
+            of_all(limits.upload_bytes_per_s),
             "B/s",
         );
         add_rate(
             "download",
             amounts.download_bytes,
-            limits.download_bytes_per_s,
+            of_all(limits.download_bytes_per_s),
             "B/s",
         );
-        add_rate("arithmetic", amounts.fma, limits.fma_per_s, "FMA/s");
+        add_rate("arithmetic", amounts.fma, of_all(limits.fma_per_s), "FMA/s");
     } else {
         add_rate(
             "host memory",
@@ -312,6 +315,7 @@ mod tests {
         let facts = Facts {
             point: &point,
             limits: &limits,
+            devices: 1,
             on_device: true,
         };
         judge(&mut figures, &facts);

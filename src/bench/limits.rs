@@ -31,7 +31,7 @@ const ROUNDS: usize = 5;
 /// The number of launches whose host time is measured.
 const LAUNCHES: usize = 300;
 
-/// Measures all limits of the machine.
+/// Measures all limits of the machine; those of a device are of the first one.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out, and the errors of
@@ -41,7 +41,7 @@ pub fn measure(machine: &Machine) -> Result<Limits> {
         host_bytes_per_s: Some(host_memory(machine)),
         ..Limits::default()
     };
-    let backend = &machine.backend;
+    let backend = machine.first();
     let launches = Launches::open(backend)?.measure()?;
     (limits.launch_ns, limits.graph_launch_ns) = (Some(launches.0), Some(launches.1));
     // The CPU backend makes no transfers, and its arithmetic is that of the twins.

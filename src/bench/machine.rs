@@ -1,13 +1,17 @@
 //! Describes the machine, and reads its CPU clocks.
 
 use super::record::{Limits, Run};
-use crate::backend::Backend;
+use crate::backend::{Backend, device_names};
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Describes a run that starts now, without its limits.
-pub fn describe(backend: &dyn Backend, config: String) -> Run {
-    let device = backend.device();
+/// Describes a run on `backends` that starts now, without its limits.
+///
+/// # Panics
+/// If there are no backends.
+pub fn describe(backends: &[Arc<dyn Backend>], config: String) -> Run {
+    let device = backends[0].device();
     let started = SystemTime::now().duration_since(UNIX_EPOCH);
     let started_unix_s = started.unwrap_or_default().as_secs_f64();
     let driver = match device.driver_version {
@@ -28,7 +32,7 @@ pub fn describe(backend: &dyn Backend, config: String) -> Run {
             .unwrap_or_default()
             .to_owned(),
         backend: device.backend.to_owned(),
-        device: device.name.clone(),
+        device: device_names(backends.iter().map(|backend| backend.device())),
         driver,
         cpu: cpu_name().unwrap_or_default(),
         cores: cores.map_or(1, usize::from),

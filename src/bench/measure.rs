@@ -208,7 +208,7 @@ impl Session {
 
     /// The record of a point; `None` if the point was not begun.
     fn record(&self, measured: Measured) -> Option<Record> {
-        let device = self.machine.backend.device();
+        let device = self.machine.first().device();
         let about = measured.about;
         let point = PointFacts {
             kernels: about.kernels,
@@ -233,6 +233,7 @@ impl Session {
                 let facts = Facts {
                     point: &point,
                     limits: &self.run.limits,
+                    devices: self.machine.devices_of(measured.point.front),
                     on_device: !device.shares_host_memory,
                 };
                 judge(&mut figures, &facts);

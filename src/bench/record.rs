@@ -37,7 +37,7 @@ pub struct Run {
     pub commit: String,
     /// `cuda` or `cpu`.
     pub backend: String,
-    /// The device's product name.
+    /// The product name of the device, or of the devices: `2 x NVIDIA H200`.
     pub device: String,
     /// The driver's version; empty on the CPU.
     pub driver: String,
@@ -53,7 +53,7 @@ pub struct Run {
     pub limits: Limits,
 }
 
-/// The limits of a machine; `None` for a limit that was not measured or does not apply.
+/// The limits of a machine, those of a device for the first one; `None` for a limit that was not measured or does not apply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Upload from pinned memory alone, in bytes per second.

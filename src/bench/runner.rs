@@ -35,10 +35,28 @@ type OutputOf<S> = <<S as Benchmark>::Workload as Workload>::Output;
 /// What points run on.
 #[derive(Clone)]
 pub struct Machine {
-    /// The device.
-    pub backend: Arc<dyn Backend>,
+    /// The devices, one at least. Rings use the first alone, the other fronts all of them.
+    pub backends: Vec<Arc<dyn Backend>>,
     /// Packs, reads, and computes on the CPU.
     pub pool: Arc<ThreadPool>,
+}
+
+impl Machine {
+    /// The first device.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn first(&self) -> &Arc<dyn Backend> {
+        &self.backends[0]
+    }
+
+    /// The number of devices that a point uses.
+    pub(super) fn devices_of(&self, front: Front) -> usize {
+        match front {
+            Front::Ring => 1,
+            Front::Pipeline | Front::Engine => self.backends.len(),
+        }
+    }
 }
 
 /// A point with its slots, graphs and items.
@@ -201,6 +219,7 @@ fn largest_batch(buckets: &Buckets) -> BatchFacts {
 /// The items of a front that packs them itself.
 struct Source<S: Benchmark> {
     benchmark: Arc<S>,
+    /// Slots of all devices.
     slots: u64,
     seed: u64,
     batch: BatchFacts,
@@ -210,10 +229,10 @@ impl<S: Benchmark> Source<S> {
     fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let ladder = benchmark.ladder(point.buckets);
         let pool = Arc::clone(&machine.pool);
-        let packer = Packer::new(benchmark.workload()?, &ladder, &machine.backend, pool)?;
+        let packer = Packer::new(benchmark.workload()?, &ladder, machine.first(), pool)?;
         Ok(Source {
             benchmark: Arc::clone(benchmark),
-            slots: point.slots as u64,
+            slots: (point.slots * machine.devices_of(point.front)) as u64,
             seed: 0,
             batch: largest_batch(&packer.buckets()),
         })

@@ -2,7 +2,8 @@
 
 use super::config::Config;
 use super::exit_codes::{FAILED, GOOD};
-use super::plan::{cuda_options, thread_pool};
+use super::plan::thread_pool;
+use super::selection::cuda_options;
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
 use crate::error::Result;
@@ -20,7 +21,7 @@ pub(super) fn doctor(config: &Config, as_json: bool) -> Result<u8> {
         nvcc_version: NVCC_VERSION,
         targets: KERNEL_TARGETS,
     };
-    let findings = examine(&cuda_options(config), kernels, &pool);
+    let findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
     if as_json {
         let findings: Vec<Json> = findings.iter().map(json_of).collect();
         say(&format!("{:#}\n", Json::from(findings)));

@@ -72,7 +72,7 @@ impl Plan {
             format::counted(self.features_computed(), "feature"),
             format::counted(columns.len() as u64, "column"),
             self.device(),
-            self.selected.reason,
+            self.reason,
             memory_text(&memory),
             memory.slots,
             format::size(rows_bytes(*tables, of_residues) as f64),

@@ -73,7 +73,11 @@ impl FeatureEngine {
             let error = Error::config("`input` is no setting of an engine");
             return Err(error.fix("give the inputs to each stream"));
         }
-        let plan = Plan::of_any_input(config)?;
+        FeatureEngine::of_plan(Plan::of_any_input(config)?)
+    }
+
+    /// Starts the engine of a plan.
+    pub(super) fn of_plan(plan: Plan) -> Result<Self> {
         let engine = plan.start()?;
         Ok(FeatureEngine {
             session: Arc::new(Mutex::new(Session { plan, engine })),

@@ -3,10 +3,11 @@
 use super::args::GraphFormat;
 use super::config::Config;
 use super::exit_codes::GOOD;
-use super::plan::{cuda_options, engine_config, thread_pool};
+use super::plan::{engine_config, thread_pool};
+use super::selection::cuda_options;
 use super::terminal::say;
-use crate::backend::select_with;
-use crate::error::Result;
+use crate::backend::{device_options, select_with};
+use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::pipeline;
 
@@ -17,7 +18,14 @@ use crate::pipeline;
 pub(super) fn graph(config: &Config, bucket: Option<usize>, format: GraphFormat) -> Result<u8> {
     let workload = Features::new(config.features.clone())?;
     let pool = thread_pool(config.threads)?;
-    let backend = select_with(config.backend, &pool, &cuda_options(config))?.backend;
+    let options = device_options(config.backend, &config.devices, &cuda_options(config))?;
+    let [options] = &options[..] else {
+        let error = Error::config(
+            "tapeloop graph draws the graph of one device, and `devices` names several",
+        );
+        return Err(error.fix("give one of them: tapeloop graph --devices 0"));
+    };
+    let backend = select_with(config.backend, &pool, options)?.backend;
     let engine = engine_config(config);
     let draw = match format {
         GraphFormat::Dot => pipeline::dot::<Features>,

@@ -83,7 +83,7 @@ fn pipeline_for(plan: &Plan, item: &Input) -> Result<Pipeline<Features>> {
 pub(super) fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
     let workload = Features::new(plan.config.features.clone())?;
     let capacity = Features::capacity(plan.config.batch.structure_residues_max);
-    Engine::memory_plan(&workload, cpu(plan)?.device(), &config(capacity))
+    Engine::memory_plan(&workload, cpu(plan)?.device(), 1, &config(capacity))
 }
 
 fn cpu(plan: &Plan) -> Result<Arc<dyn Backend>> {

@@ -8,15 +8,16 @@ use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sourc
 use super::own_kernels;
 use super::packed::reader_settings;
 use super::path_text::shown;
+use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
-use super::trusted_code;
-use crate::backend::{CudaOptions, Selected, select_with};
+use crate::backend::{Backend, Selected, device_names};
 use crate::bench::format;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
     B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
 };
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
+use crate::record::DeviceInfo;
 use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
@@ -24,7 +25,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The most threads of the engine's pool for a GPU.
+/// The most threads of the engine's pool for each GPU.
 const BATCH_THREADS_MAX: usize = 4;
 
 /// The memory of members that were read from archives and wait for a thread that parses them: some
@@ -39,7 +40,10 @@ pub(super) struct Plan {
     /// The engine's pool. For a GPU it has threads of its own, so that no batch waits until files
     /// are read; on the CPU backend it is `pool`.
     batch_pool: Arc<ThreadPool>,
-    pub(super) selected: Selected,
+    /// A backend for each device, one at least, all of one kind.
+    pub(super) backends: Vec<Arc<dyn Backend>>,
+    /// Why these backends were chosen.
+    pub(super) reason: String,
     pub(super) engine: EngineConfig,
     pub(super) trajectories: Trajectories,
     /// The digest of the topology's file, if there is one.
@@ -81,18 +85,24 @@ impl Plan {
         let packed_annotations = reads_packed.then(|| provenance_of(&packed)).flatten();
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
-        let device = selected.backend.device();
-        own_kernels::check_device(&config, &selected)?;
+        own_kernels::check_device(&config, &selected[0])?;
+        for Selected { backend, reason } in &selected {
+            let device = backend.device();
+            tracing::info!(
+                backend = device.backend,
+                device = device.name,
+                reason,
+                "chose the backend"
+            );
+        }
+        let reason = selected[0].reason.clone();
+        let backends: Vec<_> = selected.into_iter().map(|it| it.backend).collect();
+        let device = backends[0].device();
+        let batch_threads = BATCH_THREADS_MAX * backends.len();
         let batch_pool = match device.backend {
             "cpu" => Arc::clone(&pool),
-            _ => thread_pool(pool.current_num_threads().min(BATCH_THREADS_MAX))?,
+            _ => thread_pool(pool.current_num_threads().min(batch_threads))?,
         };
-        tracing::info!(
-            backend = device.backend,
-            device = device.name,
-            reason = selected.reason,
-            "chose the backend"
-        );
         if device.backend == "cpu" && config.policy.deadline.is_some() && !config.supervise {
             tracing::warn!(
                 "batch.deadline_ms does not interrupt the CPU in this process; \
@@ -104,7 +114,8 @@ impl Plan {
             config,
             pool,
             batch_pool,
-            selected,
+            backends,
+            reason,
             engine,
             trajectories,
             topology_hash,
@@ -140,7 +151,8 @@ impl Plan {
     /// The engine's settings are wrong.
     pub(super) fn memory(&self) -> Result<MemoryPlan> {
         let workload = Features::new(self.config.features.clone())?;
-        Engine::memory_plan(&workload, self.selected.backend.device(), &self.engine)
+        let (device, devices) = (self.first_device(), self.backends.len());
+        Engine::memory_plan(&workload, device, devices, &self.engine)
     }
 
     /// The memory that all readers share: `limits.reading_bytes_max`, and no more than the engine
@@ -158,20 +170,15 @@ impl Plan {
     /// A kernel cannot be loaded, or there is not enough memory.
     pub(super) fn start(&self) -> Result<Engine<Features>> {
         let workload = Features::new(self.config.features.clone())?;
-        let backends = [Arc::clone(&self.selected.backend)];
-        Engine::new(
-            workload,
-            &backends,
-            Arc::clone(&self.batch_pool),
-            &self.engine,
-        )
+        let pool = Arc::clone(&self.batch_pool);
+        Engine::new(workload, &self.backends, pool, &self.engine)
     }
 
     /// Everything that decides the values of a run besides its input, for the tables' metadata.
     /// The same provenance and the same input give the same tables.
     pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
         let reader = reader_settings(&self.config.settings);
-        let backend = self.selected.backend.device().backend;
+        let backend = self.first_device().backend;
         let mut all = vec![
             ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
             ("tapeloop.backend", backend.to_owned()),
@@ -212,13 +219,24 @@ impl Plan {
         features.features.iter().filter(has_columns).count() as u64
     }
 
-    /// The device, as a run names it: `the CPU (AMD EPYC, 16 threads)`.
+    /// The first device. The others are of the same kind.
+    pub(super) fn first_device(&self) -> &DeviceInfo {
+        self.backends[0].device()
+    }
+
+    /// The names of the devices, each once: `NVIDIA H200`, or `2 x NVIDIA H200` if there are two.
+    pub(super) fn device_names(&self) -> String {
+        device_names(self.backends.iter().map(|backend| backend.device()))
+    }
+
+    /// The devices, as a run names them: `the CPU (AMD EPYC, 16 threads)`.
     pub(super) fn device(&self) -> String {
-        let device = self.selected.backend.device();
+        let (devices, names) = (self.backends.len(), self.device_names());
         let threads = format::counted(self.pool.current_num_threads() as u64, "thread");
-        match device.backend {
-            "cpu" => format!("the CPU ({}, {threads})", device.name),
-            _ => format!("the GPU ({}), with {threads}", device.name),
+        match (self.first_device().backend, devices) {
+            ("cpu", _) => format!("the CPU ({names}, {threads})"),
+            (_, 1) => format!("the GPU ({names}), with {threads}"),
+            _ => format!("{devices} GPUs ({names}), with {threads}"),
         }
     }
 }
@@ -226,13 +244,11 @@ impl Plan {
 /// The memory of the engine: `832 MB`, or `832 MB on the GPU and 120 MB of pinned host memory`.
 pub(super) fn memory_text(memory: &MemoryPlan) -> String {
     let size = |bytes: u64| format::size(bytes as f64);
-    let device = size(memory.device_bytes());
-    match memory.shared {
-        true => device,
-        false => format!(
-            "{device} on the GPU and {} of pinned host memory",
-            size(memory.host_bytes())
-        ),
+    let (device, host) = (size(memory.device_bytes()), size(memory.host_bytes()));
+    match (memory.shared, memory.devices) {
+        (true, _) => device,
+        (_, 1) => format!("{device} on the GPU and {host} of pinned host memory"),
+        (_, devices) => format!("{device} on {devices} GPUs and {host} of pinned host memory"),
     }
 }
 
@@ -472,52 +488,6 @@ pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(Arc::new(pool))
 }
 
-/// The options of the CUDA backend.
-pub(super) fn cuda_options(config: &Config) -> CudaOptions {
-    CudaOptions {
-        device: config.device.clone(),
-        blocking_wait: config.wait == Wait::Sleep,
-        nvrtc: config.nvrtc.as_deref().map(trusted_code::nvrtc),
-        kernel_cache: config
-            .kernel_cache
-            .as_deref()
-            .map(trusted_code::kernel_cache),
-    }
-}
-
-/// Selects the backend; with `supervise` a worker process holds the device.
-#[cfg(target_os = "linux")]
-fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
-    use crate::backend::worker::{WorkerBackend, WorkerOptions};
-    if !config.supervise {
-        return select_with(config.backend, pool, &cuda_options(config));
-    }
-    let backend = WorkerBackend::open(WorkerOptions {
-        program: config.worker.as_deref().map(trusted_code::worker),
-        args: vec![WORKER.into()],
-        choice: config.backend,
-        cuda: cuda_options(config),
-        threads: config.threads,
-        ..WorkerOptions::default()
-    })?;
-    Ok(Selected {
-        reason: format!("{}, in a worker process", backend.reason()),
-        backend: Arc::new(backend),
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Selected> {
-    if config.supervise {
-        return Err(Error::config("supervise = true needs Linux").fix("leave it out"));
-    }
-    select_with(config.backend, pool, &cuda_options(config))
-}
-
-/// The command line's argument that runs a worker.
-#[cfg(target_os = "linux")]
-const WORKER: &str = "worker";
-
 /// The engine's settings.
 pub(super) fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
@@ -535,3 +505,6 @@ pub(super) fn engine_config(config: &Config) -> EngineConfig {
         ..EngineConfig::new(Features::capacity(batch.residues))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,8 @@ use super::run_counters::WrittenParts;
 use super::summary::Outcome;
 use super::tables::ColumnStatistics;
 use crate::error::Error;
-use crate::pipeline::{Latencies, Shrunk, Statistics};
+use crate::pipeline::{DeviceStatistics, Latencies, Shrunk, Statistics};
+use crate::record::DeviceInfo;
 use crate::replay::Chosen;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
@@ -20,7 +21,6 @@ pub(super) struct RunHeader(Map<String, Json>);
 impl RunHeader {
     /// The keys of a run that starts at `started`.
     pub(super) fn new(plan: &Plan, started: SystemTime) -> Self {
-        let device = plan.selected.backend.device();
         let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
         let arguments = std::env::args_os().skip(1);
         let arguments: Vec<String> = arguments.map(|it| text_of(Path::new(&it))).collect();
@@ -33,18 +33,7 @@ impl RunHeader {
             ("current_folder", json!(current_folder())),
             ("config", json!(config)),
             ("values_follow_from", json!(values)),
-            (
-                "backend",
-                json!({
-                    "name": device.backend,
-                    "reason": plan.selected.reason,
-                    "device": device.name,
-                    "uuid": device.uuid,
-                    "pci_bus_id": device.pci_bus_id,
-                    "compute_capability": device.compute_capability,
-                    "driver_version": device.driver_version,
-                }),
-            ),
+            ("backend", backend_json(plan)),
             ("mode", json!(plan.config.policy.mode.name())),
             ("threads", json!(plan.pool.current_num_threads())),
         ];
@@ -155,6 +144,31 @@ impl RunHeader {
     }
 }
 
+/// The backend and its device: the first one, and a list of all if there are several.
+fn backend_json(plan: &Plan) -> Json {
+    let of_device = |device: &DeviceInfo| {
+        [
+            ("device", json!(device.name)),
+            ("uuid", json!(device.uuid)),
+            ("pci_bus_id", json!(device.pci_bus_id)),
+            ("compute_capability", json!(device.compute_capability)),
+            ("driver_version", json!(device.driver_version)),
+        ]
+    };
+    let first = plan.first_device();
+    let mut backend = object([
+        ("name", json!(first.backend)),
+        ("reason", json!(plan.reason)),
+    ]);
+    backend.extend(object(of_device(first)));
+    if plan.backends.len() > 1 {
+        let all = plan.backends.iter();
+        let all = all.map(|it| object(of_device(it.device())));
+        backend.insert("devices".to_owned(), json!(all.collect::<Vec<_>>()));
+    }
+    Json::Object(backend)
+}
+
 /// A JSON object of keys and values.
 fn object(entries: impl IntoIterator<Item = (&'static str, Json)>) -> Map<String, Json> {
     let entries = entries.into_iter();
@@ -205,7 +219,8 @@ fn chosen_json(chosen: &Chosen) -> Json {
     })
 }
 
-/// The time of each stage, in seconds and as a share of the wall time.
+/// The time of each stage, in seconds and as a share of the wall time; that of each device too if
+/// there are several.
 fn statistics_json(statistics: &Statistics) -> Json {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let times = [
@@ -233,7 +248,7 @@ fn statistics_json(statistics: &Statistics) -> Json {
             "max": seconds(latencies.max_ns()),
         })
     };
-    json!({
+    let mut json = json!({
         "seconds": seconds(statistics.wall_ns),
         "bound": statistics.bound.map(|stage| stage.name()),
         "sentence": statistics.sentence(),
@@ -245,7 +260,21 @@ fn statistics_json(statistics: &Statistics) -> Json {
             "batch": latencies(&statistics.batch_latency),
             "item": latencies(&statistics.item_latency),
         },
-    })
+    });
+    if statistics.devices.len() > 1 {
+        let of_device = |device: &DeviceStatistics| {
+            json!({
+                "seconds": seconds(device.time.busy_ns),
+                "share": device.time.share,
+                "batches": device.time.batches,
+                "slots": device.slots,
+                "slots_in_flight": device.slots_in_flight,
+                "lost": device.is_lost,
+            })
+        };
+        json["devices"] = statistics.devices.iter().map(of_device).collect();
+    }
+    json
 }
 
 /// The peak resident memory of the process, where `/proc` reports it.
@@ -256,4 +285,26 @@ fn peak_memory_bytes() -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_devices_have_their_statistics() {
+        let of = |devices: usize| {
+            let mut statistics = Statistics {
+                devices: vec![DeviceStatistics::default(); devices],
+                ..Statistics::default()
+            };
+            statistics.devices[devices - 1].is_lost = true;
+            statistics_json(&statistics)
+        };
+        assert!(of(1).get("devices").is_none());
+        let two = of(2);
+        assert_eq!(two["devices"].as_array().unwrap().len(), 2);
+        assert_eq!(two["devices"][1]["lost"], true);
+        assert_eq!(two["devices"][0]["slots_in_flight"], 0.0);
+    }
 }

@@ -10,7 +10,8 @@ use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders}
 use super::terminal::short;
 use crate::bench::format;
 use crate::error::{Error, Result, printable};
-use crate::pipeline::{Counters, MemoryPlan, Shrunk, Statistics};
+use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
+use crate::record::DeviceInfo;
 use crate::replay::Chosen;
 use serde_json::Value as Json;
 use std::fmt::Write;
@@ -117,13 +118,12 @@ impl Outcome {
 
     /// The device and the main settings, in a line.
     pub(super) fn title(&self, plan: &Plan) -> String {
-        let device = plan.selected.backend.device();
         format!(
             "{} ({}), mode {}, {} slots, {} threads",
-            device.backend,
-            device.name,
+            plan.first_device().backend,
+            plan.device_names(),
             plan.config.policy.mode.name(),
-            plan.config.slots,
+            plan.config.slots * plan.backends.len(),
             plan.pool.current_num_threads()
         )
     }
@@ -158,6 +158,8 @@ impl Outcome {
         if verbose || self.elapsed >= BOUND_TIME_MIN {
             let _ = writeln!(text, "{}", self.bound());
         }
+        let infos: Vec<_> = plan.backends.iter().map(|it| it.device()).collect();
+        text.push_str(&by_device(&self.statistics.devices, &infos));
         if verbose {
             text.push_str(&self.details(plan));
         }
@@ -222,10 +224,24 @@ impl Outcome {
                 items_quarantined,
                 ..
             } = self.counters;
+            let what = match self.statistics.devices.len() {
+                0 | 1 => "the device was",
+                _ => "devices were",
+            };
             let _ = writeln!(
                 text,
-                "the device was lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
+                "{what} lost and restarted {restarts} times; {items_quarantined} inputs were rejected as the cause"
             );
+        }
+        let devices = &self.statistics.devices;
+        if devices.iter().any(|own| !own.is_lost) {
+            let lost = devices.iter().enumerate().filter(|(_, own)| own.is_lost);
+            for (index, _) in lost {
+                let _ = writeln!(
+                    text,
+                    "device {index} was lost and could not be restarted; the others computed its batches"
+                );
+            }
         }
         if self.counts.residues > 0 && self.counts.residues_left_out == self.counts.residues {
             text.push_str("warning: no residue meets tables.where\n");
@@ -298,6 +314,27 @@ impl Outcome {
     }
 }
 
+/// A line for each device if there are several, with how busy it was and its batches.
+fn by_device(devices: &[DeviceStatistics], infos: &[&DeviceInfo]) -> String {
+    if devices.len() < 2 {
+        return String::new();
+    }
+    let line = |(index, (own, info)): (usize, (&DeviceStatistics, &&DeviceInfo))| {
+        let place = info.pci_bus_id.as_ref().map(|id| format!(", {id}"));
+        format!(
+            "device {index} ({}{}): busy {:.0}% of the time, {:.1} of {} slots in flight, \
+             batches: {}\n",
+            info.name,
+            place.unwrap_or_default(),
+            100.0 * own.time.share,
+            own.slots_in_flight,
+            own.slots,
+            format::whole(own.time.batches),
+        )
+    };
+    devices.iter().zip(infos).enumerate().map(line).collect()
+}
+
 /// The first of `count` lines, indented.
 fn first_of(lines: &[String], count: u64) -> String {
     let mut text: String = lines.iter().map(|line| format!("  {line}\n")).collect();
@@ -322,4 +359,39 @@ fn bytes_in(folder: &Path) -> u64 {
         .flatten()
         .filter_map(|part| part.ok()?.metadata().ok());
     sizes.map(|meta| meta.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Backend, cpu::CpuBackend};
+    use crate::pipeline::StageTime;
+
+    #[test]
+    fn several_devices_have_a_line_each_and_one_has_none() {
+        let own = |batches, share| DeviceStatistics {
+            time: StageTime {
+                batches,
+                share,
+                ..StageTime::default()
+            },
+            slots: 3,
+            slots_in_flight: 2.54,
+            is_lost: false,
+        };
+        let card = |pci: &str| DeviceInfo {
+            name: "NVIDIA H200".to_owned(),
+            pci_bus_id: Some(pci.to_owned()),
+            ..CpuBackend::inline().device().clone()
+        };
+        let (a, b) = (card("0000:1a:00.0"), card("0000:3b:00.0"));
+        assert_eq!(by_device(&[own(7, 0.5)], &[&a]), "");
+        assert_eq!(
+            by_device(&[own(1234, 0.971), own(7, 0.5)], &[&a, &b]),
+            "device 0 (NVIDIA H200, 0000:1a:00.0): busy 97% of the time, 2.5 of 3 slots in \
+             flight, batches: 1,234\n\
+             device 1 (NVIDIA H200, 0000:3b:00.0): busy 50% of the time, 2.5 of 3 slots in \
+             flight, batches: 7\n"
+        );
+    }
 }

@@ -118,11 +118,11 @@ pub(super) fn build<W: Workload>(
                     program: RecordedWorkload::new(workload, buckets, handles, device, engine),
                     pool,
                     counters: EngineCounters::default(),
-                    meter: Meter::new(slots.len()),
+                    meter: Meter::new(slots.len(), backends.len()),
                     batches_given: AtomicU64::new(0),
-                    sampler: config
-                        .timeline
-                        .map(|timeline| Sampler::new(&timeline, slots.len())),
+                    sampler: config.timeline.map(|timeline| {
+                        Sampler::new(&timeline, slots.len(), device_names(backends))
+                    }),
                     sizes: RecentSizes::new(),
                     batches: Pool::default(),
                     completions: Pool::default(),
@@ -180,6 +180,12 @@ fn open<W: Workload>(
     let choices = backends.iter().enumerate().map(open);
     let choices = choices.collect::<Result<_>>()?;
     Ok((slots, choices))
+}
+
+/// The names of the devices, for the timeline.
+fn device_names(backends: &[Arc<dyn Backend>]) -> Vec<String> {
+    let names = backends.iter().map(|it| it.device().name.clone());
+    names.collect()
 }
 
 /// The error of memory that does not suffice for the smallest plan, which it lists.

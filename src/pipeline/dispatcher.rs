@@ -4,11 +4,12 @@
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
 use super::config::{SubmitOptions, TrySubmitError};
+use super::counters::add;
 use super::queue::{Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
 use super::run_results::RunResults;
-use super::slot::{Flight, Progress, Slot};
+use super::slot::{Failed, Flight, Progress, Slot};
 use super::stages::{Given, Shared};
 use super::sync::{
     AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, Sender, spin_unlocked, yield_now,
@@ -360,6 +361,10 @@ impl<W: Workload> Dispatcher<W> {
     /// start.
     fn deliver(&self, finished: Finished<Box<Batch<W>>>) -> Option<Start<W>> {
         let _breaks = BreaksOnPanic::new(self);
+        let finished = match finished {
+            Err(failed) if self.shared.moves_on(&failed) => return self.move_on(*failed),
+            finished => finished,
+        };
         let mut outputs = self.shared.outputs.take().unwrap_or_default();
         let taken = self.shared.take_back(finished, &mut outputs);
         let next = {
@@ -381,6 +386,19 @@ impl<W: Workload> Dispatcher<W> {
             self.wake_all();
         }
         next
+    }
+
+    /// Queues a batch again whose device was lost for good. Returns the next batch that can start.
+    fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Option<Start<W>> {
+        let Failed { error, batch, slot } = failed;
+        let number = batch.number;
+        tracing::warn!(%error, batch = number, "the batch runs on another device");
+        add(&self.shared.counters.finished.reruns, 1);
+        // No batch is given to a lost device.
+        drop(slot);
+        let mut queue = self.queue.lock();
+        queue.put_back(batch);
+        self.next(&mut queue)
     }
 
     fn answer(

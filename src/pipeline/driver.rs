@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// The most threads that write and read large batches.
+/// The most threads that write and read the large batches of each device.
 const WORKERS_MAX: usize = 4;
 
 /// Batches of a run, for each slot, that are in a slot or wait for the consumer of results.
@@ -41,7 +41,9 @@ pub(super) fn start<W: Workload>(
     // Room for all slots and for a wake.
     let (devices, submitted): (Vec<_>, Vec<_>) =
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
-    let workers = workers(shared.pool.current_num_threads(), shared.engine)?;
+    let threads = WORKERS_MAX * shared.devices.len();
+    let threads = threads.min(shared.pool.current_num_threads());
+    let workers = workers(threads, shared.engine)?;
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let (helper, helped) = match can_be_helped {
@@ -73,12 +75,11 @@ pub(super) fn start<W: Workload>(
     Ok((dispatcher, threads))
 }
 
-/// The engine's workers, if its pool has several threads.
+/// The engine's workers, if there are to be several threads.
 ///
 /// They always count as inside of the engine: a workload may share the writing of an item out to
 /// them, and a worker waits for that.
 fn workers(threads: usize, engine: EngineId) -> Result<Option<ThreadPool>> {
-    let threads = threads.min(WORKERS_MAX);
     if threads < 2 {
         return Ok(None);
     }

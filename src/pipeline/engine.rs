@@ -44,7 +44,7 @@ pub struct Engine<W: Workload> {
 }
 
 impl<W: Workload> Engine<W> {
-    /// The memory that an engine with this configuration needs on one such device.
+    /// The memory that an engine with this configuration needs on so many such devices.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a configuration that is not valid, [`ErrorKind::Usage`] for a
@@ -52,14 +52,15 @@ impl<W: Workload> Engine<W> {
     pub fn memory_plan(
         workload: &W,
         device: &DeviceInfo,
+        devices: usize,
         config: &EngineConfig,
     ) -> Result<MemoryPlan> {
         config.check()?;
         let (buckets, _) = record_buckets(workload, &config.buckets, device)?;
         Ok(MemoryPlan::new(
             buckets.largest().recording.buffers(),
-            config.slots,
-            1,
+            config.slots * devices,
+            devices,
             device.shares_host_memory,
         ))
     }
@@ -68,8 +69,8 @@ impl<W: Workload> Engine<W> {
     /// each device.
     ///
     /// Small batches are written on the thread that closes them and read on the device's thread. If
-    /// `pool` has several threads, up to four workers of the engine's own write and read large
-    /// batches, and [`Workload::read_batch`] may use `pool`. It should be the pool that the CPU
+    /// `pool` has several threads, up to four workers of the engine's own for each device write and
+    /// read large batches, and [`Workload::read_batch`] may use `pool`. It should be the pool that the CPU
     /// backend computes on. The engine waits for it, so other work on the pool must neither submit
     /// items, nor wait for tickets, nor run a source.
     ///

@@ -93,6 +93,8 @@ pub(super) struct Submitted {
 #[derive(Clone, Default)]
 pub(super) struct Finished {
     pub(super) flight: BusyTime,
+    /// The same of each device; empty if there is only one.
+    pub(super) by_device: Vec<DeviceFlights>,
     pub(super) batch_latency: Latencies,
     pub(super) unpacking: BusyTime,
     pub(super) item_latency: Latencies,
@@ -100,6 +102,14 @@ pub(super) struct Finished {
     pub(super) batches: u64,
     /// When the last items had their results.
     pub(super) last: Option<Instant>,
+}
+
+/// The batches of one device that were in flight.
+#[derive(Clone, Default)]
+pub(super) struct DeviceFlights {
+    pub(super) flight: BusyTime,
+    /// Those that were found done.
+    pub(super) batches: u64,
 }
 
 /// A batch on its way to the device.
@@ -115,16 +125,23 @@ pub(super) struct Meter {
     submitted: CachePadded<Mutex<Submitted>>,
     finished: CachePadded<Mutex<Finished>>,
     epoch: Instant,
+    devices: usize,
     /// By slot: when its batch was submitted, in nanoseconds after the epoch; 0 without one.
     in_flight: Vec<CachePadded<AtomicU64>>,
 }
 
 impl Meter {
-    pub(super) fn new(slots: usize) -> Self {
+    /// For `slots` slots of all devices, those of the first device first.
+    pub(super) fn new(slots: usize, devices: usize) -> Self {
+        let mut finished = Finished::default();
+        if devices > 1 {
+            finished.by_device = vec![DeviceFlights::default(); devices];
+        }
         Meter {
             submitted: CachePadded::default(),
-            finished: CachePadded::default(),
+            finished: CachePadded::new(Mutex::new(finished)),
             epoch: Instant::now(),
+            devices,
             in_flight: (0..slots).map(|_| CachePadded::default()).collect(),
         }
     }
@@ -132,6 +149,11 @@ impl Meter {
     /// Slots of all devices.
     pub(super) fn slots(&self) -> usize {
         self.in_flight.len()
+    }
+
+    /// The device of a slot.
+    fn device_of(&self, slot: usize) -> usize {
+        slot / (self.slots() / self.devices)
     }
 
     /// Notes that a batch was submitted to the device in `slot`. Mode auto measured the batch until
@@ -174,6 +196,10 @@ impl Meter {
         self.in_flight[slot].store(0, Relaxed);
         let mut finished = self.finished.lock();
         finished.flight.add(submitted_at, now);
+        if let Some(own) = finished.by_device.get_mut(self.device_of(slot)) {
+            own.flight.add(submitted_at, now);
+            own.batches += 1;
+        }
         let latency = now.saturating_duration_since(submitted_at);
         finished.batch_latency.add(latency);
     }
@@ -195,14 +221,18 @@ impl Meter {
         let submitted = self.submitted.lock().clone();
         let mut finished = self.finished.lock().clone();
         let now = Instant::now();
-        for since in &self.in_flight {
+        for (slot, since) in self.in_flight.iter().enumerate() {
             let since = since.load(Relaxed);
             if since > 0 {
                 let submitted_at = self.epoch + Duration::from_nanos(since);
                 finished.flight.add(submitted_at, now);
+                if let Some(own) = finished.by_device.get_mut(self.device_of(slot)) {
+                    own.flight.add(submitted_at, now);
+                }
             }
         }
-        statistics(submitted, finished, counters, self.slots(), threads)
+        let (slots, devices) = (self.slots(), self.devices);
+        statistics(submitted, finished, counters, slots, devices, threads)
     }
 }
 

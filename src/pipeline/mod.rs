@@ -61,6 +61,6 @@ pub use packer::{Packed, Packer};
 pub use plan::{MemoryLine, MemoryPlan};
 pub use ring::{Finished, Ring, Wait};
 pub use slot::{Done, Failed, Filling, Free, Slot};
-pub use statistics::{Latencies, Stage, StageTime, Statistics};
+pub use statistics::{DeviceStatistics, Latencies, Stage, StageTime, Statistics};
 pub use ticket::{Ticket, Tickets};
 pub use timeline::{Span, SpanKind, Timeline, TimelineConfig};

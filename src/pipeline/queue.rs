@@ -36,6 +36,8 @@ pub(super) struct Queue<W: Workload> {
     /// Closed batches without a slot.
     urgent: VecDeque<Box<Batch<W>>>,
     normal: VecDeque<Box<Batch<W>>>,
+    /// Batches whose device was lost. They start first, as they began before all others.
+    lost: VecDeque<Box<Batch<W>>>,
     urgent_in_a_row: u32,
     /// The number of batches that were closed.
     closed: u64,
@@ -77,6 +79,7 @@ impl<W: Workload> Queue<W> {
             close,
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
+            lost: VecDeque::new(),
             urgent_in_a_row: 0,
             closed: 0,
             held_since: None,
@@ -201,7 +204,7 @@ impl<W: Workload> Queue<W> {
 
     fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
         let is_urgent = match (self.urgent.is_empty(), self.normal.is_empty()) {
-            (true, true) => return None,
+            (true, true) if self.lost.is_empty() => return None,
             (false, false) => self.urgent_in_a_row < URGENT_MAX,
             (_, normal_is_empty) => normal_is_empty,
         };
@@ -212,6 +215,11 @@ impl<W: Workload> Queue<W> {
             }
             self.free.remove(position);
         };
+        if let Some(batch) = self.lost.pop_front() {
+            let slot = self.free.remove(position)?;
+            let more = self.has_more();
+            return Some(Start { slot, batch, more });
+        }
         let queue = match is_urgent {
             true => &mut self.urgent,
             false => &mut self.normal,
@@ -231,13 +239,24 @@ impl<W: Workload> Queue<W> {
             true => self.urgent_in_a_row + 1,
             false => 0,
         };
-        let more = !self.free.is_empty() && (!self.is_empty() || self.batcher.is_open());
+        let more = self.has_more();
         Some(Start { slot, batch, more })
+    }
+
+    /// Whether another batch may be able to start.
+    fn has_more(&self) -> bool {
+        !self.free.is_empty() && (!self.is_empty() || self.batcher.is_open())
+    }
+
+    /// Takes a batch back whose device was lost.
+    pub(super) fn put_back(&mut self, mut batch: Box<Batch<W>>) {
+        batch.closed_at = Some(Instant::now());
+        self.lost.push_back(batch);
     }
 
     /// Whether no closed batch waits for a slot.
     fn is_empty(&self) -> bool {
-        self.urgent.is_empty() && self.normal.is_empty()
+        self.urgent.is_empty() && self.normal.is_empty() && self.lost.is_empty()
     }
 
     /// Notes when batches begin to wait for a slot. The latest are last.
@@ -255,8 +274,9 @@ impl<W: Workload> Queue<W> {
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
         self.run = None;
         let open = self.batcher.flush();
-        let [urgent, normal] = [&mut self.urgent, &mut self.normal].map(std::mem::take);
-        urgent.into_iter().chain(normal).chain(open)
+        let queues = [&mut self.lost, &mut self.urgent, &mut self.normal];
+        let queues = queues.map(std::mem::take);
+        queues.into_iter().flatten().chain(open)
     }
 
     /// Gives a slot back. Returns whether a submission that waits for room will use it, so that the

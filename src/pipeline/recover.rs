@@ -42,6 +42,17 @@ impl<W: Workload> Shared<W> {
             && !self.is_over(failed.slot.device())
     }
 
+    /// Whether another device can run a batch that failed with its device: the device cannot be
+    /// restarted, which is neither the batch's fault nor the limit of restarts.
+    pub(super) fn moves_on(&self, failed: &Failed<Box<Batch<W>>>) -> bool {
+        self.is_supervised
+            && failed.error.scope() >= ErrorScope::Device
+            && failed.batch.settled.is_empty()
+            && self.devices[failed.slot.device()].get().is_some()
+            && self.counters.finished.restarts.load(Relaxed) < self.restarts_max
+            && self.ended.get().is_none()
+    }
+
     /// Restarts the device that was lost with `first`, and runs the lost batches again: `first`,
     /// and those among `more`, which returns all batches that have finished by then. Nothing may be
     /// submitted to the device meanwhile.

@@ -90,6 +90,9 @@ impl<W: Workload> Shared<W> {
         if self.program.device.backend == "cpu" {
             statistics.set_on_cpu();
         }
+        for (own, over) in statistics.devices.iter_mut().zip(&self.devices) {
+            own.is_lost = over.get().is_some();
+        }
         statistics.device_overlap = timeline.and_then(|timeline| timeline.device_overlap());
         statistics
     }
@@ -190,12 +193,11 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Counts a batch that failed for good. If the error concerns the device, takes the device out
-    /// of use.
+    /// Notes that a batch failed for good. If the error concerns the device, takes the device out of
+    /// use.
     pub(super) fn end(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
         let batch = format!("batch {}", failed.batch.number);
         failed.error = failed.error.clone().within(batch);
-        add(&self.counters.finished.batches_failed, 1);
         match failed.error.scope() < ErrorScope::Device {
             true => tracing::warn!(error = %failed.error, "a batch failed"),
             false => self.lose_device(failed.slot.device(), &failed.error),
@@ -271,6 +273,7 @@ impl<W: Workload> Shared<W> {
                 }
             }
             Err(failed) => {
+                add(&self.counters.finished.batches_failed, 1);
                 let Failed {
                     error,
                     mut batch,

@@ -57,6 +57,19 @@ pub struct StageTime {
     pub batches: u64,
 }
 
+/// How one of an engine's devices spent the time since the first batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeviceStatistics {
+    /// Time that at least one of its batches was in flight, with the repetitions of verification.
+    pub time: StageTime,
+    /// Its slots.
+    pub slots: usize,
+    /// The average number of its slots in flight.
+    pub slots_in_flight: f64,
+    /// Whether it was lost for good, and its batches run on the other devices.
+    pub is_lost: bool,
+}
+
 /// A histogram of latencies, each with two significant digits, up to an hour.
 #[derive(Clone, PartialEq)]
 pub struct Latencies(Histogram<u64>);
@@ -140,6 +153,8 @@ pub struct Statistics {
     pub device_overlap: Option<f64>,
     /// The stage that bounds the run; `None` before the first batch.
     pub bound: Option<Stage>,
+    /// Each device, in the order of the backends.
+    pub devices: Vec<DeviceStatistics>,
     /// Latencies of batches, from submission until they were found done.
     pub batch_latency: Latencies,
     /// Latencies of items, from their submission to the result: of the first item of each batch, and
@@ -250,6 +265,7 @@ pub(super) fn statistics(
     finished: Finished,
     counters: &Counters,
     slots: usize,
+    devices: usize,
     threads: Threads,
 ) -> Statistics {
     let last = finished.flight.until().max(finished.last);
@@ -278,6 +294,25 @@ pub(super) fn statistics(
     let flights = finished.batch_latency.count();
     let device = time(without_aside(finished.flight.busy()), flights);
     let unpack = time(ns(finished.unpacking.busy()), finished.batches);
+    let slots_in_flight = share(without_aside(finished.flight.summed));
+    let by_device = match &finished.by_device[..] {
+        // The only device: the sums are its figures.
+        [] => vec![(device, slots_in_flight)],
+        all => all
+            .iter()
+            .map(|one| {
+                let busy_ns = ns(one.flight.busy());
+                let in_flight = share(ns(one.flight.summed));
+                (time(busy_ns, one.batches), in_flight)
+            })
+            .collect(),
+    };
+    let of_device = |(time, slots_in_flight)| DeviceStatistics {
+        time,
+        slots: slots / devices,
+        slots_in_flight,
+        is_lost: false,
+    };
     let stall = time(closed_ns.saturating_sub(fill.busy_ns), counters.batches);
     let own = match threads {
         Threads::Own => 0,
@@ -293,7 +328,8 @@ pub(super) fn statistics(
         input: time(wall_ns.saturating_sub(busy), counters.batches),
         output: time(counters.output_ns, finished.batches),
         slots,
-        slots_in_flight: share(without_aside(finished.flight.summed)),
+        slots_in_flight,
+        devices: by_device.into_iter().map(of_device).collect(),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
         on_cpu: false,

@@ -128,8 +128,10 @@ pub struct Span {
 pub struct Timeline {
     /// The spans, sorted by start.
     pub spans: Vec<Span>,
-    /// Slots of all devices.
+    /// Slots of all devices. Each device has as many, those of the first one first.
     pub slots: usize,
+    /// The names of the devices.
+    pub devices: Vec<String>,
     /// The number of batches that were submitted, sampled or not.
     pub batches: u64,
     /// The number of spans that were dropped to make room.
@@ -137,15 +139,33 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The average number of device activities at the same time, while there is any: the sum of all
-    /// device spans divided by the time that they cover. 1 means that they run in sequence. `None`
-    /// without device spans.
+    /// The average number of activities of a device at the same time, while there is any: the sum
+    /// of all device spans divided by the time that they cover, device by device. 1 means that they
+    /// run in sequence. `None` without device spans.
     pub fn device_overlap(&self) -> Option<f64> {
-        let of_device = self.spans.iter().filter(|span| span.kind.is_of_device());
-        let ranges: Vec<(u64, u64)> = of_device.map(|span| (span.start_ns, span.end_ns)).collect();
-        let sum: u64 = ranges.iter().map(|(start, end)| end - start).sum();
-        let covered = covered_ns(ranges);
+        let of_device = || self.spans.iter().filter(|span| span.kind.is_of_device());
+        let sum: u64 = of_device().map(|span| span.end_ns - span.start_ns).sum();
+        let covered: u64 = (0..self.devices.len().max(1))
+            .map(|device| {
+                let own = of_device().filter(|span| self.device_of(span.slot) == device);
+                covered_ns(own.map(|span| (span.start_ns, span.end_ns)).collect())
+            })
+            .sum();
         (covered > 0).then(|| sum as f64 / covered as f64)
+    }
+
+    /// The device of a slot, as its place in [`Timeline::devices`].
+    pub fn device_of(&self, slot: usize) -> usize {
+        match self.devices.len() {
+            0 | 1 => 0,
+            devices => slot / (self.slots / devices),
+        }
+    }
+
+    /// How several devices are called: `device 1 (NVIDIA H200)`. `None` if there is only one.
+    fn device_title(&self, device: usize) -> Option<String> {
+        let name = self.devices.get(device).filter(|_| self.devices.len() > 1);
+        name.map(|name| format!("device {device} ({name})"))
     }
 
     /// The numbers of the sampled batches, as ranges.
@@ -182,13 +202,15 @@ pub(super) struct Sampler {
     /// The number of batches until every slot has used its graphs and made those with timestamps.
     warm: u64,
     slots: usize,
+    devices: Vec<String>,
     spans_max: usize,
     spans: Mutex<VecDeque<Span>>,
     spans_dropped: AtomicU64,
 }
 
 impl Sampler {
-    pub(super) fn new(config: &TimelineConfig, slots: usize) -> Self {
+    /// For `slots` slots of all `devices`, which are names.
+    pub(super) fn new(config: &TimelineConfig, slots: usize, devices: Vec<String>) -> Self {
         // The clock of `host_ns` starts at its first call.
         host_ns(Instant::now());
         Sampler {
@@ -196,6 +218,7 @@ impl Sampler {
             window: config.window.unwrap_or(2 * slots as u64 + 2),
             warm: 2 * slots as u64,
             slots,
+            devices,
             spans_max: config.spans_max,
             spans: Mutex::new(VecDeque::with_capacity(config.spans_max)),
             spans_dropped: AtomicU64::new(0),
@@ -267,6 +290,7 @@ impl Sampler {
         Timeline {
             spans,
             slots: self.slots,
+            devices: self.devices.clone(),
             batches,
             spans_dropped: self.spans_dropped.load(Relaxed),
         }
@@ -292,7 +316,7 @@ mod tests {
     use std::time::Duration;
 
     fn sampler(config: TimelineConfig) -> Sampler {
-        Sampler::new(&config, 3)
+        Sampler::new(&config, 3, vec!["GPU".to_owned()])
     }
 
     #[test]
@@ -305,7 +329,7 @@ mod tests {
         let sampled: Vec<u64> = (0..220).filter(|batch| sampler.wants(*batch)).collect();
         let expected: Vec<u64> = (0..10).chain(106..110).chain(206..210).collect();
         assert_eq!(sampled, expected);
-        let default = Sampler::new(&TimelineConfig::default(), 3);
+        let default = Sampler::new(&TimelineConfig::default(), 3, Vec::new());
         let sampled = (0..6 + 8192).filter(|batch| default.wants(*batch)).count();
         assert_eq!(sampled, 6 + 8);
     }
@@ -344,7 +368,10 @@ mod tests {
             start_ns,
             end_ns,
         };
-        let mut timeline = Timeline::default();
+        let mut timeline = Timeline {
+            slots: 2,
+            ..Timeline::default()
+        };
         assert_eq!(timeline.device_overlap(), None);
         timeline.spans = vec![
             span(SpanKind::Fill, 0, 1000),
@@ -353,6 +380,14 @@ mod tests {
             span(SpanKind::Download, 30, 35),
         ];
         assert_eq!(timeline.device_overlap(), Some(30.0 / 25.0));
+        // The work of another device at the same time does not overlap with this one's.
+        timeline.devices = vec!["A".to_owned(), "B".to_owned()];
+        timeline.spans.push(Span {
+            slot: 1,
+            ..span(SpanKind::Kernels, 0, 35)
+        });
+        assert_eq!([0, 1].map(|slot| timeline.device_of(slot)), [0, 1]);
+        assert_eq!(timeline.device_overlap(), Some(65.0 / 60.0));
     }
 
     #[test]

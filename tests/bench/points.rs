@@ -3,6 +3,8 @@
 use crate::measured::{figures, measure, session, small};
 use crate::tamper::Tamper;
 use std::sync::Arc;
+use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::bench::machine::describe;
 use tapeloop::bench::point::{Axis, Front, POINTS_MAX, Point, Space, Work, check_count};
 use tapeloop::bench::record::{self, Outcome, Record};
 use tapeloop::bench::reference::ReferenceProgram;
@@ -227,4 +229,25 @@ fn a_history_is_read_as_it_was_written_and_grows() {
     let error = record::read(&path).unwrap_err().to_string();
     assert!(error.contains("history.jsonl, line 1"), "{error}");
     assert!(record::read(&folder.path().join("none")).is_err());
+}
+
+#[test]
+fn pipelines_and_engines_use_all_devices_and_a_ring_the_first() {
+    let mut session = session(&Arc::default());
+    let another: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+    session.machine.backends.push(another);
+    let name = session.machine.first().device().name.clone();
+    let run = describe(&session.machine.backends, String::new());
+    assert_eq!(run.device, format!("2 x {name}"));
+    let points = Front::ALL.map(|front| Point { front, ..small() });
+    let records = measure(&mut session, &points);
+    assert_eq!(records.len(), Front::ALL.len());
+    for (record, front) in records.iter().zip(Front::ALL) {
+        // A batch for each slot, at least, in each repetition.
+        let devices = if front == Front::Ring { 1 } else { 2 };
+        let figures = figures(record);
+        let repetitions = figures.period_ns.len();
+        let least = small().slots * devices * repetitions;
+        assert!(figures.batches >= least as u64, "{front:?}");
+    }
 }

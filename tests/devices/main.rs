@@ -2,9 +2,20 @@
 //! these tests start this program again with other values.
 
 #[cfg(feature = "cuda")]
+#[path = "../support/every_feature.rs"]
+mod every_feature;
+#[cfg(feature = "cuda")]
 #[path = "../support/gpu.rs"]
 mod gpu;
+#[cfg(feature = "cuda")]
+#[path = "../support/samples.rs"]
+mod samples;
+#[cfg(feature = "cuda")]
+#[path = "../support/tables.rs"]
+mod tables;
 
+#[cfg(feature = "cuda")]
+mod cards;
 mod choice;
 #[cfg(feature = "cuda")]
 mod visible;

@@ -87,3 +87,43 @@ fn a_batch_that_fails_is_not_left_in_flight() {
     assert_eq!(statistics.item_latency.count(), 3);
     assert_eq!(pipeline.statistics(), statistics, "no clock runs on");
 }
+
+#[test]
+fn every_device_tells_of_its_batches() {
+    let items = vectors(1000);
+    let run = |devices: usize| {
+        let (_, pool) = cpu();
+        let backend = || Arc::new(CpuBackend::new(Arc::clone(&pool))) as Arc<dyn Backend>;
+        let backends: Vec<_> = (0..devices).map(|_| backend()).collect();
+        let config = EngineConfig::new([100, 100]);
+        let mut engine = Engine::new(Scale::new(2.0), &backends, pool, &config).unwrap();
+        let mut outputs = Vec::new();
+        let mut sink = |done: Completion<Scale>| -> tapeloop::Result<()> {
+            outputs.push(done.result?.0);
+            Ok(())
+        };
+        engine.run(items.clone().into_iter(), &mut sink).unwrap();
+        (outputs, engine.statistics(), engine.counters())
+    };
+    let (one, alone, _) = run(1);
+    assert_eq!(alone.devices.len(), 1);
+    assert_eq!(alone.devices[0].time, alone.device);
+    let (three, statistics, counters) = run(3);
+    assert!(three == one, "the results do not depend on the devices");
+    assert_eq!((statistics.slots, statistics.devices.len()), (9, 3));
+    let batches = statistics.devices.iter().map(|own| own.time.batches);
+    assert_eq!(batches.sum::<u64>(), counters.batches);
+    for own in &statistics.devices {
+        // The first batches go to free slots in turn.
+        assert!(own.time.batches >= 3, "{own:?}");
+        assert!(own.time.busy_ns <= statistics.device.busy_ns, "{own:?}");
+        assert!(own.time.share <= own.slots_in_flight && own.slots_in_flight <= 3.0);
+        assert!(!own.is_lost);
+    }
+    let in_flight: f64 = statistics
+        .devices
+        .iter()
+        .map(|own| own.slots_in_flight)
+        .sum();
+    assert!((in_flight - statistics.slots_in_flight).abs() < 1e-6);
+}

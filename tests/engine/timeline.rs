@@ -178,3 +178,25 @@ fn sampling_breaks_no_rule_in_any_way_to_replay() {
         }
     });
 }
+
+#[test]
+fn a_timeline_has_the_slots_of_every_device() {
+    let (backend, pool) = cpu();
+    let another: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let backends = [Arc::clone(&backend), another];
+    let config = config(Some(TimelineConfig::default()));
+    let mut engine = Engine::new(Scale::new(2.0), &backends, pool, &config).unwrap();
+    run(&mut engine, 1000);
+    let timeline = engine.timeline().unwrap();
+    let name = &backend.device().name;
+    assert_eq!(timeline.devices, [name.clone(), name.clone()]);
+    let slots = timeline.slots;
+    let devices = (0..slots).map(|slot| timeline.device_of(slot));
+    assert!(devices.eq((0..slots).map(|slot| slot * 2 / slots)));
+    for device in 0..2 {
+        let mut spans = timeline.spans.iter();
+        assert!(spans.any(|span| timeline.device_of(span.slot) == device));
+    }
+    let json = timeline.to_chrome_json();
+    assert!(json.contains(&format!("device 1 ({name})")), "{json}");
+}

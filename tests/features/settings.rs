@@ -310,7 +310,7 @@ fn only_what_is_asked_for_is_taken() {
             ..FeatureConfig::default()
         };
         let workload = Features::new(chosen).unwrap();
-        let plan = Engine::memory_plan(&workload, backend.device(), &config).unwrap();
+        let plan = Engine::memory_plan(&workload, backend.device(), 1, &config).unwrap();
         plan.lines
             .into_iter()
             .map(|line| line.name)

@@ -14,12 +14,12 @@ use tapeloop::bench::runner::Machine;
 use tapeloop::bench::synthetic::Synthetic;
 
 fn session() -> Option<Session> {
-    let backend = device()?;
+    let backends = vec![device()?];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
     Some(Session {
-        run: describe(&*backend, String::new()),
+        run: describe(&backends, String::new()),
         machine: Machine {
-            backend,
+            backends,
             pool: Arc::new(pool.unwrap()),
         },
         settings: Settings {

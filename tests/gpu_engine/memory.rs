@@ -35,7 +35,7 @@ pub(crate) fn a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do(target
     let mut config = EngineConfig::new([elements, 100]);
     config.slots = 2;
     let (backend, device) = (&target.backend, target.backend.device());
-    let plan = Engine::memory_plan(&Mix::new(), device, &config).unwrap();
+    let plan = Engine::memory_plan(&Mix::new(), device, 1, &config).unwrap();
     // Three buffers that the host sees, and one that it does not.
     let least = 2 * 4 * u64::from(elements);
     assert!(plan.device_bytes() > 4 * least, "{plan}");

@@ -36,7 +36,7 @@ fn plan(slots: usize, largest: Extent) -> MemoryPlan {
         .retain(|smaller| smaller.fits(largest) && *smaller != largest);
     config.buckets.push(largest);
     let (_, backend) = device_with(SimOptions::seeded(0));
-    Engine::memory_plan(&Scale::new(2.0), backend.device(), &config).unwrap()
+    Engine::memory_plan(&Scale::new(2.0), backend.device(), 1, &config).unwrap()
 }
 
 /// All that an engine may come to, from what was asked for to the least.

@@ -17,10 +17,11 @@ pub(crate) fn session(tamper: &Arc<Tamper>) -> Session {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let inner: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
     let backend = Arc::clone(tamper).around(inner);
-    let run = describe(&*backend, "# none\n".to_owned());
+    let backends = vec![backend];
+    let run = describe(&backends, "# none\n".to_owned());
     Session {
         machine: Machine {
-            backend,
+            backends,
             pool: Arc::new(pool.unwrap()),
         },
         settings: Settings {

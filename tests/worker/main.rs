@@ -15,6 +15,7 @@ mod scale;
 mod seeds;
 
 mod faults;
+mod several;
 mod slots;
 
 use random::Random;

@@ -3,7 +3,7 @@
 use super::context::{Context, Device};
 use super::driver::{self, Driver, Presence};
 use crate::backend::visible_devices::{Known, Visible};
-use crate::backend::{DeviceChoice, DeviceEntry, PcieLink, visible_variable};
+use crate::backend::{DeviceChoice, DeviceEntry, DeviceSet, PcieLink, visible_variable};
 use crate::error::Result;
 use cudarc::driver::sys::CUdevice_attribute as A;
 use std::path::Path;
@@ -24,6 +24,21 @@ pub(in crate::backend) fn list_devices() -> Result<Result<Vec<DeviceEntry>, Stri
 
 /// The chosen device; the inner error says why there is no driver or no device.
 pub(super) fn find(choice: &DeviceChoice) -> Result<Result<Device, String>> {
+    find_with(|visible, devices| Ok(devices[visible.choose(choice, free_bytes_of(devices))?]))
+}
+
+/// The UUIDs of the devices of `set`, each once; the inner error says why there is no driver or no
+/// device. Makes no context, unless the set has [`DeviceChoice::MostFree`].
+pub(in crate::backend) fn find_uuids(set: &DeviceSet) -> Result<Result<Vec<String>, String>> {
+    find_with(|visible, devices| {
+        let ordinals = visible.choose_all(set, free_bytes_of(devices))?.into_iter();
+        Ok(ordinals.map(|ordinal| devices[ordinal].uuid()).collect())
+    })
+}
+
+fn find_with<T>(
+    choose: impl FnOnce(&Visible, &[Device]) -> Result<T>,
+) -> Result<Result<T, String>> {
     let (driver, count) = match driver::find()? {
         Presence::Ready { driver, devices } => (driver, devices),
         Presence::Absent(reason) => return Ok(Err(reason)),
@@ -37,8 +52,11 @@ pub(super) fn find(choice: &DeviceChoice) -> Result<Result<Device, String>> {
         devices: devices.iter().map(known).collect(),
         variable: visible_variable(),
     };
-    let free_bytes = |ordinal: usize| Ok(Context::memory_bytes_of(devices[ordinal])?.0);
-    Ok(Ok(devices[visible.choose(choice, free_bytes)?]))
+    choose(&visible, &devices).map(Ok)
+}
+
+fn free_bytes_of(devices: &[Device]) -> impl Fn(usize) -> Result<u64> {
+    |ordinal| Ok(Context::memory_bytes_of(devices[ordinal])?.0)
 }
 
 fn handles(driver: &'static Driver, count: u32) -> Result<Vec<Device>> {

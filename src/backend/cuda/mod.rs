@@ -60,7 +60,7 @@ use crate::record::{BufferDecl, Kernel};
 use context::Context;
 use copier::Copier;
 use device_slot::CudaSlot;
-pub(super) use devices::list_devices;
+pub(super) use devices::{find_uuids, list_devices};
 pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
 #[cfg(all(test, feature = "supervise", target_os = "linux"))]

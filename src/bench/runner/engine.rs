@@ -24,9 +24,8 @@ impl<S: Benchmark> EngineRunner<S> {
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let source = Source::open(machine, benchmark, point)?;
         let config = source.config(point)?;
-        let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
-        let engine = Engine::new(benchmark.workload()?, &backends, pool, &config)?;
+        let engine = Engine::new(benchmark.workload()?, &machine.backends, pool, &config)?;
         Ok(EngineRunner { source, engine })
     }
 }

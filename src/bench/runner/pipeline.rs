@@ -24,11 +24,10 @@ impl<S: Benchmark> PipelineRunner<S> {
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
         let source = Source::open(machine, benchmark, point)?;
         let config = source.config(point)?;
-        let backends = [Arc::clone(&machine.backend)];
         let pool = Arc::clone(&machine.pool);
         Ok(PipelineRunner {
             source,
-            pipeline: Pipeline::new(benchmark.workload()?, &backends, pool, &config)?,
+            pipeline: Pipeline::new(benchmark.workload()?, &machine.backends, pool, &config)?,
             next_number: 0,
         })
     }

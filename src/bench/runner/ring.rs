@@ -37,7 +37,7 @@ pub(super) struct RingRunner<S: Benchmark> {
 
 impl<S: Benchmark> RingRunner<S> {
     pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
-        let Machine { backend, pool } = machine;
+        let (backend, pool) = (machine.first(), &machine.pool);
         let ladder = benchmark.ladder(point.buckets);
         let packer = Packer::new(benchmark.workload()?, &ladder, backend, Arc::clone(pool))?;
         let buckets = packer.buckets();

@@ -55,6 +55,9 @@ pub(super) struct DeviceArgs {
     /// GPU among the visible ones: a number, a UUID or its beginning, most_free.
     #[arg(long, value_name = "WHICH")]
     device: Option<String>,
+    /// GPUs to compute on together: numbers and UUIDs, separated by commas, or all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    devices: Vec<String>,
     /// Number of threads; 0 for one for each core.
     #[arg(long, value_name = "N")]
     threads: Option<i64>,
@@ -117,6 +120,7 @@ impl DeviceArgs {
     pub(super) fn set(self, raw: &mut RawConfig) {
         raw.set("--backend", "backend", self.backend);
         raw.set("--device", "device", self.device);
+        raw.set_list("--devices", "devices", self.devices);
         raw.set("--threads", "threads", self.threads);
     }
 }

@@ -12,7 +12,7 @@ use super::interrupt::Interrupt;
 use super::path_text::shown;
 use super::plan::thread_pool;
 use super::terminal::say;
-use crate::backend::select_with;
+use crate::backend::select_all;
 use crate::bench::compare::{Machines, compare};
 use crate::bench::measure::Session;
 use crate::bench::point::{self, Point, Work};
@@ -60,12 +60,10 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         return Err(error.fix("name files or folders with --input"));
     }
     let pool = thread_pool(config.threads)?;
-    let selected = select_with(config.backend, &pool, &config.cuda)?;
-    tracing::info!(reason = selected.reason, "chose the backend");
-    let machine = Machine {
-        backend: selected.backend,
-        pool,
-    };
+    let selected = select_all(config.backend, &config.devices, &pool, &config.cuda)?;
+    tracing::info!(reason = selected[0].reason, "chose the backend");
+    let backends = selected.into_iter().map(|it| it.backend).collect();
+    let machine = Machine { backends, pool };
     let mut works = config.works.clone();
     if !has_input && works.contains(&Work::Features) {
         works.retain(|work| *work != Work::Features);
@@ -75,7 +73,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     if config.files && !files {
         tracing::info!("skipped the workload files: `input` is not set");
     }
-    let on_device = !machine.backend.device().shares_host_memory;
+    let on_device = !machine.first().device().shares_host_memory;
     let of_work = |&work: &Work| (work, config.points(work, on_device, args.full));
     let plan: Vec<(Work, Vec<Point>)> = works.iter().map(of_work).collect();
     if args.dry_run {
@@ -111,7 +109,7 @@ fn measure(
         false => None,
     };
     fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
-    let mut run = machine::describe(&*machine.backend, config.to_toml());
+    let mut run = machine::describe(&machine.backends, config.to_toml());
     run.limits = limits::measure(&machine)?;
     let mut session = Session {
         machine,

@@ -1,11 +1,12 @@
 //! The config of `tapeloop bench`.
 
+use super::devices::resolve_devices;
 use super::features::resolve_features;
 use super::raw::RawConfig;
 use super::resolver::Resolver;
 use super::toml_text::to_toml;
-use super::{BACKENDS, named, resolve_code_path, resolve_device, resolve_input, resolve_threads};
-use crate::backend::{Choice, CudaOptions};
+use super::{BACKENDS, named, resolve_code_path, resolve_input, resolve_threads};
+use crate::backend::{Choice, CudaOptions, DeviceSet};
 use crate::bench::measure::Settings;
 use crate::bench::point::{Axis, Front, Point, Space, Work};
 use crate::cli::trusted_code;
@@ -35,6 +36,8 @@ pub(crate) struct BenchConfig {
     /// Reading stops after this many atoms.
     pub(crate) atoms_max: u64,
     pub(crate) backend: Choice,
+    pub(crate) devices: DeviceSet,
+    /// Of each device.
     pub(crate) cuda: CudaOptions,
     pub(crate) threads: usize,
     pub(crate) settings: Settings,
@@ -135,8 +138,8 @@ impl BenchConfig {
         let atoms_max = keys.integer("atoms_max", 2_000_000, 1..=1 << 40) as u64;
         let features = resolve_features(&mut keys);
         let backend = keys.choice("backend", &BACKENDS);
+        let devices = resolve_devices(&mut keys);
         let cuda = CudaOptions {
-            device: resolve_device(&mut keys),
             nvrtc: resolve_code_path(&mut keys, "nvrtc")
                 .as_deref()
                 .map(trusted_code::nvrtc),
@@ -179,6 +182,7 @@ impl BenchConfig {
             features,
             atoms_max,
             backend,
+            devices,
             cuda,
             threads,
             settings,
@@ -197,7 +201,7 @@ impl BenchConfig {
     /// The settings that a run has too, as `key=value`: the features with their settings, and the
     /// device with its libraries.
     pub(crate) fn run_settings(&self) -> Vec<String> {
-        const OF_DEVICE: [&str; 3] = ["device", "nvrtc", "kernel_cache"];
+        const OF_DEVICE: [&str; 4] = ["device", "devices", "nvrtc", "kernel_cache"];
         let features = FeatureName::ALL.iter();
         let of_features: Vec<&str> = features
             .flat_map(|&name| self.features.settings(name))

@@ -7,6 +7,7 @@
 mod bench;
 mod condition;
 mod coordinates;
+mod devices;
 mod features;
 mod kernels;
 mod raw;
@@ -18,13 +19,14 @@ mod toml_text;
 
 use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
-use crate::backend::{Choice, DeviceChoice, Residency, Streams};
+use crate::backend::{Choice, DeviceSet, Residency, Streams};
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
 use coordinates::resolve_coordinates;
+use devices::resolve_devices;
 use features::resolve_features;
 use kernels::resolve_kernels;
 use resolver::{Resolver, named};
@@ -32,7 +34,6 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
-use toml::Value;
 use toml_text::to_toml;
 
 pub(super) use bench::BenchConfig;
@@ -127,8 +128,10 @@ pub(super) struct Config {
     /// Statistics of residues' columns for the tables of chains and structures.
     pub(super) reductions: Vec<Reduction>,
     pub(super) backend: Choice,
-    pub(super) device: DeviceChoice,
+    /// Each has its own slots.
+    pub(super) devices: DeviceSet,
     pub(super) policy: Policy,
+    /// Slots of each device.
     pub(super) slots: usize,
     /// Number of threads; 0 for one for each core.
     pub(super) threads: usize,
@@ -208,7 +211,7 @@ impl Config {
         let sequences = ["seqres", "unobserved"].map(|key| keys.flag(key, false));
         reading.sequences = sequences.contains(&true);
         let backend = keys.choice("backend", &BACKENDS);
-        let device = resolve_device(&mut keys);
+        let devices = resolve_devices(&mut keys);
         let nvrtc = resolve_code_path(&mut keys, "nvrtc");
         let kernel_cache = resolve_code_path(&mut keys, "kernel_cache");
         let mut policy = resolve_policy(&mut keys);
@@ -244,7 +247,7 @@ impl Config {
             features,
             reductions,
             backend,
-            device,
+            devices,
             policy,
             slots,
             threads,
@@ -421,33 +424,6 @@ fn resolve_limits(keys: &mut Resolver) -> ReadLimits {
         ),
         row_names_bytes_max: limit("limits.row_names_bytes_max", default.row_names_bytes_max),
     }
-}
-
-/// An ordinal, or a string that names a device.
-fn resolve_device(keys: &mut Resolver) -> DeviceChoice {
-    const KEY: &str = "device";
-    let choice = match keys.entry(KEY).map(|entry| entry.value) {
-        Some(Value::Integer(_)) | None => keys
-            .integer_if_set(KEY, 0..=1023)
-            .map(|ordinal| DeviceChoice::Ordinal(ordinal as usize)),
-        Some(_) => {
-            let text = keys.value::<String>(KEY, "an integer or a string");
-            text.and_then(|text| match text.parse() {
-                Ok(choice) => Some(choice),
-                Err(error) => {
-                    keys.error(KEY, &error);
-                    None
-                }
-            })
-        }
-    };
-    let device = choice.unwrap_or_default();
-    let value = match &device {
-        DeviceChoice::Ordinal(ordinal) => json!(ordinal),
-        named => json!(named.to_string()),
-    };
-    keys.record(KEY, value);
-    device
 }
 
 /// Settings that exclude each other are a problem of the one that is not the default.

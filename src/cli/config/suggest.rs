@@ -6,7 +6,7 @@ const SYNONYMS: [(&str, &str); 26] = [
     ("nvidia", "cuda"),
     ("processor", "cpu"),
     ("gpu", "device"),
-    ("gpus", "device"),
+    ("gpus", "devices"),
     ("jobs", "threads"),
     ("cores", "threads"),
     ("cpus", "threads"),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::backend::{DeviceChoice, DeviceSet};
 use crate::features::{Cutoff, FeatureName};
 
 fn resolve(text: &str) -> Result<Config> {
@@ -150,7 +151,11 @@ fn a_device_is_an_ordinal_or_a_name() {
             .iter()
             .find(|(key, _)| *key == "device")
             .unwrap();
-        (config.device, noted.to_string())
+        let DeviceSet::Named(named) = config.devices else {
+            panic!("one device is named");
+        };
+        assert_eq!(named.len(), 1);
+        (named[0].clone(), noted.to_string())
     };
     assert_eq!(device(""), (DeviceChoice::Ordinal(0), "0".to_owned()));
     assert_eq!(
@@ -179,6 +184,77 @@ fn a_device_is_an_ordinal_or_a_name() {
         message("device = \"mostfree\""),
         "jobs/run.toml:1: `device`: \"mostfree\" names no device; give a number from 0, a UUID or \
          its beginning (GPU-... or MIG-...), or \"most_free\""
+    );
+}
+
+#[test]
+fn devices_are_all_or_a_list_of_numbers_and_uuids() {
+    let devices = |text: &str| {
+        let config = resolve(text).unwrap();
+        let noted = |name: &str| {
+            let mut settings = config.settings.iter();
+            let (_, value) = settings.find(|(key, _)| *key == name).unwrap();
+            value.to_string()
+        };
+        assert_eq!(noted("device"), "null");
+        (config.devices.clone(), noted("devices"))
+    };
+    assert_eq!(
+        devices("devices = \"all\""),
+        (DeviceSet::All, "\"all\"".to_owned())
+    );
+    assert_eq!(devices("devices = [\"all\"]"), devices("devices = \"all\""));
+    let uuid = DeviceChoice::Uuid("GPU-5cf1".to_owned());
+    let mixed = vec![DeviceChoice::Ordinal(2), uuid, DeviceChoice::Ordinal(0)];
+    assert_eq!(
+        devices("devices = [2, \"GPU-5cf1\", \"0\"]"),
+        (DeviceSet::Named(mixed), "[2,\"GPU-5cf1\",0]".to_owned())
+    );
+    assert_eq!(devices("devices = 3"), devices("devices = [3]"));
+    let unset = resolve("").unwrap();
+    let unset = unset.settings.iter().find(|(key, _)| *key == "devices");
+    assert!(unset.unwrap().1.is_null());
+}
+
+#[test]
+fn devices_that_cannot_be_meant_are_refused() {
+    let refused = |text: &str, problem: &str| {
+        assert_eq!(
+            message(text),
+            format!("jobs/run.toml:1: `devices`: {problem}")
+        );
+    };
+    refused(
+        "devices = []",
+        "is empty; name GPUs, as in [0, 1], or write \"all\"",
+    );
+    refused("devices = [1, 0, \"1\"]", "1 is there twice");
+    refused(
+        "devices = [\"GPU-5cf1\", \"gpu-5CF1\"]",
+        "gpu-5CF1 is there twice",
+    );
+    refused("devices = [0, 1024]", "must be 0 to 1023, not 1024");
+    refused(
+        "devices = [0, \"all\"]",
+        "\"all\" leaves nothing to name; write it alone",
+    );
+    refused(
+        "devices = [\"most_free\"]",
+        "\"most_free\" is one device; write device = \"most_free\" instead",
+    );
+    refused(
+        "devices = \"everything\"",
+        "\"everything\" names no device; give numbers from 0, UUIDs or their beginnings (GPU-... \
+         or MIG-...), or \"all\" alone",
+    );
+    refused(
+        "devices = [true]",
+        "must be \"all\" or a list of numbers and UUIDs, and has a value of type boolean",
+    );
+    assert_eq!(
+        message("device = 1\ndevices = \"all\""),
+        "jobs/run.toml:2: `devices`: excludes `device`, which jobs/run.toml:1 sets; leave one of \
+         them out"
     );
 }
 

@@ -24,10 +24,11 @@ pub(in crate::cli) const RESUME: &str = "resume";
 
 /// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
 /// them.
-const FREE_KEYS: [&str; 29] = [
+const FREE_KEYS: [&str; 30] = [
     "output",
     "backend",
     "device",
+    "devices",
     "nvrtc",
     "kernel_cache",
     "mode",

@@ -54,13 +54,12 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     dump.map_or(Ok(()), Dump::finish)?;
     let code = outcome.exit_code()?;
     let counts = &outcome.counts;
-    let device = plan.selected.backend.device();
     say(&format!(
         "{} structures, {} residues on {} ({})\n",
         format::whole(counts.structures),
         format::whole(counts.residues),
-        device.backend,
-        device.name
+        plan.first_device().backend,
+        plan.device_names()
     ));
     if counts.rejected > 0 {
         let listed = outcome.first_rejected();

@@ -26,7 +26,7 @@ fn of(shares: [u64; 5], threads: Threads) -> Statistics {
         output_ns,
         ..Counters::default()
     };
-    statistics(submitted, finished, &counters, 3, threads)
+    statistics(submitted, finished, &counters, 3, 1, threads)
 }
 
 /// The time of `batches` at once.
@@ -47,8 +47,36 @@ fn give(meter: &Meter, slot: usize, closed_at: Instant, started_at: Instant, fil
 }
 
 #[test]
+fn each_device_has_its_own_time_and_the_only_one_has_the_sum() {
+    let at_once = |devices: usize| {
+        let (meter, start) = (Meter::new(4, devices), Instant::now());
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        for (slot, until) in [(0, 40), (1, 60), (3, 100)] {
+            give(&meter, slot, at(0), at(0), at(20));
+            meter.seen(slot, at(20), at(until));
+        }
+        meter.statistics(&Counters::default(), Threads::Own)
+    };
+    let one = at_once(1);
+    let [own] = one.devices[..] else {
+        panic!("{one:?}");
+    };
+    assert_eq!(own.time, one.device);
+    assert_eq!((own.slots, own.slots_in_flight), (4, one.slots_in_flight));
+    let two = at_once(2);
+    let busy = two.devices.iter().map(|own| own.time.busy_ns / 1_000_000);
+    assert_eq!(busy.collect::<Vec<_>>(), [40, 80]);
+    assert_eq!(two.device.busy_ns, 80_000_000);
+    let batches = two.devices.iter().map(|own| (own.time.batches, own.slots));
+    assert_eq!(batches.collect::<Vec<_>>(), [(2, 2), (1, 2)]);
+    let in_flight: f64 = two.devices.iter().map(|own| own.slots_in_flight).sum();
+    assert!((in_flight - two.slots_in_flight).abs() < 1e-9);
+    assert_eq!(two.slots_in_flight, one.slots_in_flight);
+}
+
+#[test]
 fn a_batch_waits_for_a_slot_only_while_no_other_is_written() {
-    let (meter, start) = (Meter::new(2), Instant::now());
+    let (meter, start) = (Meter::new(2, 1), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
     // The second closes at 5 ms, and is written by another thread from 30 ms on.
     give(&meter, 0, at(0), at(0), at(20));
@@ -120,7 +148,7 @@ fn batches_that_are_verified_or_tried_are_nobodys_time() {
         trial_ns: 1_000_000_000,
         ..Counters::default()
     };
-    let found = statistics(submitted, finished, &counters, 3, Threads::Own);
+    let found = statistics(submitted, finished, &counters, 3, 1, Threads::Own);
     assert_eq!(found.wall_ns, 1_000_000_000);
     assert_eq!((found.fill.share, found.device.share), (0.23, 0.97));
     assert_eq!(found.bound, Some(Stage::Device));
@@ -152,7 +180,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
         sentence([5, 2, 60, 3, 0]),
         "input-bound: 93% of the time no input was ready; filling 5%, computing 60%, unpacking 3%"
     );
-    let none = Meter::new(3).statistics(&Counters::default(), Threads::Own);
+    let none = Meter::new(3, 1).statistics(&Counters::default(), Threads::Own);
     assert_eq!(
         (none.bound, none.sentence()),
         (None, "no batch has run".to_owned())
@@ -161,7 +189,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
 
 #[test]
 fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
-    let (meter, start) = (Meter::new(2), Instant::now());
+    let (meter, start) = (Meter::new(2, 1), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
     give(&meter, 0, at(0), at(0), at(1));
     meter.seen(0, at(1), at(100));
@@ -172,7 +200,7 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
 
 #[test]
 fn a_trial_is_no_end_of_a_run() {
-    let (meter, start) = (Meter::new(2), Instant::now());
+    let (meter, start) = (Meter::new(2, 1), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
     let trial = Start {
         closed_at: at(0),
@@ -200,7 +228,7 @@ fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
 
 #[test]
 fn batches_in_flight_are_summed_by_slot_and_as_busy_time_once() {
-    let (meter, start) = (Meter::new(2), Instant::now());
+    let (meter, start) = (Meter::new(2, 1), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
     give(&meter, 0, at(0), at(0), at(10));
     give(&meter, 1, at(10), at(10), at(30));
@@ -235,7 +263,7 @@ fn a_latency_beyond_the_longest_counts_as_the_longest() {
 
 #[test]
 fn a_batch_in_flight_counts_up_to_now() {
-    let meter = Meter::new(2);
+    let meter = Meter::new(2, 1);
     let start = Instant::now();
     give(&meter, 1, start, start, start);
     let so_far = meter.statistics(&Counters::default(), Threads::Own);

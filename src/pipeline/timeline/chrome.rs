@@ -5,18 +5,19 @@ use super::{Span, SpanKind, Timeline};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const HOST: u32 = 1;
-const DEVICE: u32 = 2;
+const HOST: usize = 1;
+/// The process of the first device.
+const DEVICE: usize = 2;
 
 impl Timeline {
     /// Writes the trace: a track for filling, one for unpacking, and for each slot one for batches
-    /// in flight and three for the activities of the device.
+    /// in flight and three for the activities of its device. Each device is a process.
     pub fn to_chrome_json(&self) -> String {
         let start_ns = self.spans.first().map_or(0, |span| span.start_ns);
         let mut tracks = BTreeMap::new();
         let mut events = Vec::new();
         for span in &self.spans {
-            let (process, thread, name) = track(span);
+            let (process, thread, name) = track(span, self.device_of(span.slot));
             tracks.entry((process, thread)).or_insert(name);
             let us = |ns: u64| ns as f64 / 1e3;
             events.push(format!(
@@ -29,8 +30,11 @@ impl Timeline {
             ));
         }
         let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-        for (process, name) in [(HOST, "host"), (DEVICE, "device")] {
-            text.push_str(&named("process_name", process, 0, name));
+        text.push_str(&named("process_name", HOST, 0, "host"));
+        for device in 0..self.devices.len().max(1) {
+            let name = self.device_title(device);
+            let name = name.as_deref().unwrap_or("device");
+            text.push_str(&named("process_name", DEVICE + device, 0, name));
         }
         for ((process, thread), name) in &tracks {
             text.push_str(&named("thread_name", *process, *thread, name));
@@ -50,19 +54,20 @@ impl Timeline {
     }
 }
 
-fn named(what: &str, process: u32, thread: usize, name: &str) -> String {
+fn named(what: &str, process: usize, thread: usize, name: &str) -> String {
+    let name = name.replace(['"', '\\'], "");
     format!(
         "{{\"name\":\"{what}\",\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\
          \"args\":{{\"name\":\"{name}\"}}}},\n"
     )
 }
 
-/// The process and the thread of a span in the trace, and the thread's name.
-fn track(span: &Span) -> (u32, usize, String) {
+/// The process and the thread of a span of this device in the trace, and the thread's name.
+fn track(span: &Span, device: usize) -> (usize, usize, String) {
     let slot = span.slot;
     let on_device = |place: usize| {
         let name = format!("slot {slot} {}", span.kind.name());
-        (DEVICE, 3 * slot + place + 1, name)
+        (DEVICE + device, 3 * slot + place + 1, name)
     };
     match span.kind {
         SpanKind::Stall | SpanKind::Fill | SpanKind::Submit => (HOST, 1, "fill".to_owned()),
@@ -102,6 +107,32 @@ mod tests {
             assert!(json.contains(part), "{json}");
         }
         assert!(json.ends_with("}}\n]}\n"));
+    }
+
+    #[test]
+    fn several_devices_are_processes_with_their_names() {
+        let span = |slot| Span {
+            batch: 7,
+            slot,
+            kind: SpanKind::Kernels,
+            start_ns: 0,
+            end_ns: 1000,
+        };
+        let timeline = Timeline {
+            spans: vec![span(1), span(2)],
+            slots: 4,
+            devices: vec!["A".to_owned(), "B".to_owned()],
+            ..Timeline::default()
+        };
+        let json = timeline.to_chrome_json();
+        for part in [
+            r#""name":"process_name","ph":"M","pid":2,"tid":0,"args":{"name":"device 0 (A)"}"#,
+            r#""name":"process_name","ph":"M","pid":3,"tid":0,"args":{"name":"device 1 (B)"}"#,
+            r#""pid":2,"tid":5,"args":{"batch":7,"slot":1}"#,
+            r#""pid":3,"tid":8,"args":{"batch":7,"slot":2}"#,
+        ] {
+            assert!(json.contains(part), "{part} in {json}");
+        }
     }
 
     #[test]

@@ -19,9 +19,12 @@ const AXIS: f64 = 142.0;
 /// The height of a heading between rows.
 const SECTION: f64 = 14.0;
 
-/// A row of the section `Stages`: some kinds of spans, over all slots.
+/// A row of the section `Stages`: some kinds of spans, over all slots or those of a device.
+#[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
+    /// The device, if there are several.
+    device: Option<usize>,
     kinds: &'static [SpanKind],
     /// The kinds that count as busy.
     busy: &'static [SpanKind],
@@ -30,6 +33,7 @@ struct Row {
 
 const FILLING: Row = Row {
     name: "filling",
+    device: None,
     kinds: &[SpanKind::Stall, SpanKind::Fill, SpanKind::Submit],
     busy: &[SpanKind::Fill, SpanKind::Submit],
     stage: Stage::Fill,
@@ -37,6 +41,7 @@ const FILLING: Row = Row {
 
 const UNPACKING: Row = Row {
     name: "unpacking",
+    device: None,
     kinds: &[SpanKind::Unpack],
     busy: &[SpanKind::Unpack],
     stage: Stage::Unpack,
@@ -45,18 +50,21 @@ const UNPACKING: Row = Row {
 const ON_DEVICE: [Row; 3] = [
     Row {
         name: "uploads",
+        device: None,
         kinds: &[SpanKind::Upload],
         busy: &[SpanKind::Upload],
         stage: Stage::Device,
     },
     Row {
         name: "kernels",
+        device: None,
         kinds: &[SpanKind::Kernels],
         busy: &[SpanKind::Kernels],
         stage: Stage::Device,
     },
     Row {
         name: "downloads",
+        device: None,
         kinds: &[SpanKind::Download],
         busy: &[SpanKind::Download],
         stage: Stage::Device,
@@ -66,6 +74,7 @@ const ON_DEVICE: [Row; 3] = [
 /// The row of devices without timestamps.
 const IN_FLIGHT: Row = Row {
     name: "device",
+    device: None,
     kinds: &[SpanKind::Flight],
     busy: &[SpanKind::Flight],
     stage: Stage::Device,
@@ -91,7 +100,11 @@ impl Timeline {
         let rows = self.rows();
         let stages = 182.0;
         let slots = stages + 10.0 + SECTION + rows.len() as f64 * ROW_STEP;
-        let end = slots + self.slots as f64 * ROW_STEP;
+        let headings = match self.devices.len() {
+            0 | 1 => 0.0,
+            devices => (devices - 1) as f64 * (10.0 + SECTION),
+        };
+        let end = slots + headings + self.slots as f64 * ROW_STEP;
         axis(&mut svg, &shown, AXIS, end - ROW_STEP + ROW + 4.0);
         let mut draw = Drawing {
             svg,
@@ -103,17 +116,30 @@ impl Timeline {
         let bounding = bounding(&rows, &busy, statistics);
         for (place, (row, share)) in rows.iter().zip(&busy).enumerate() {
             let mark = (bounding == Some(place)).then(|| mark(statistics));
-            draw.label(row.name, mark.is_some());
+            match row.device {
+                None => draw.label(row.name, mark.is_some()),
+                Some(device) => draw.label(&format!("{device}: {}", row.name), mark.is_some()),
+            }
             for kind in row.kinds {
-                for span in self.spans.iter().filter(|span| span.kind == *kind) {
+                let of_kind = self.spans.iter().filter(|span| span.kind == *kind);
+                for span in of_kind.filter(|span| self.is_of(row.device, span)) {
                     draw.bar(span, 0.0, false);
                 }
             }
             draw.share(*share, mark);
         }
         draw.y = slots;
-        draw.section("Slots", "");
+        let mut section = None;
         for slot in 0..self.slots {
+            let device = self.device_of(slot);
+            if section.is_some_and(|before| before != device) {
+                draw.y += 10.0 + SECTION;
+            }
+            if section.replace(device) != Some(device) {
+                let of_device = self.device_title(device);
+                let of_device = of_device.map(|name| format!("Slots of {name}"));
+                draw.section(of_device.as_deref().unwrap_or("Slots"), "");
+            }
             draw.label(&format!("slot {slot}"), false);
             let of_slot = self.spans.iter().filter(|span| span.slot == slot);
             let (flights, others): (Vec<&Span>, Vec<&Span>) = of_slot
@@ -125,7 +151,7 @@ impl Timeline {
             for span in &others {
                 draw.bar(span, 4.0, span.kind == SpanKind::Kernels);
             }
-            let share = self.covered(&[SpanKind::Flight], Some(slot), &draw.shown);
+            let share = self.covered(&[SpanKind::Flight], |span| span.slot == slot, &draw.shown);
             draw.share(share, None);
         }
         let note = "A gap in filling is time without input. Kernels reach from a batch's last \
@@ -141,13 +167,27 @@ impl Timeline {
 
     fn rows(&self) -> Vec<Row> {
         let timed = self.spans.iter().any(|span| span.kind.is_of_device());
+        let on_device = match timed {
+            true => &ON_DEVICE[..],
+            false => &[IN_FLIGHT],
+        };
         let mut rows = vec![FILLING];
-        match timed {
-            true => rows.extend(ON_DEVICE),
-            false => rows.push(IN_FLIGHT),
+        match self.devices.len() {
+            0 | 1 => rows.extend(on_device),
+            devices => rows.extend((0..devices).flat_map(|device| {
+                on_device.iter().map(move |row| Row {
+                    device: Some(device),
+                    ..*row
+                })
+            })),
         }
         rows.push(UNPACKING);
         rows
+    }
+
+    /// Whether a span is of `device`, or of any device.
+    fn is_of(&self, device: Option<usize>, span: &Span) -> bool {
+        device.is_none_or(|device| device == self.device_of(span.slot))
     }
 
     /// The batches and the time to show: those of the latest window that is long enough, without
@@ -199,26 +239,36 @@ impl Timeline {
     }
 
     /// The share of the time shown that spans of some kinds cover.
-    fn covered(&self, kinds: &[SpanKind], slot: Option<usize>, shown: &Shown) -> f64 {
-        let wanted =
-            |span: &&Span| kinds.contains(&span.kind) && slot.is_none_or(|slot| slot == span.slot);
+    fn covered(&self, kinds: &[SpanKind], of: impl Fn(&Span) -> bool, shown: &Shown) -> f64 {
+        let wanted = |span: &&Span| kinds.contains(&span.kind) && of(span);
         let ranges = self.spans.iter().filter(wanted);
         let ranges = ranges.filter_map(|span| shown.cut(span)).collect();
         covered_ns(ranges) as f64 / shown.ns() as f64
     }
 
     fn busy(&self, row: &Row, shown: &Shown) -> f64 {
-        self.covered(row.busy, None, shown)
+        self.covered(row.busy, |span| self.is_of(row.device, span), shown)
     }
 
     /// A sentence about the activities of the device.
     fn on_device(&self, shown: &Shown) -> Option<String> {
         let overlap = self.device_overlap()?;
-        let percent = |row: &Row| format!("{} {:.0}%", row.name, 100.0 * self.busy(row, shown));
+        let devices = self.devices.len().max(1);
+        let percent = |row: &Row| {
+            let busy = (0..devices).map(|device| {
+                let device = Some(device);
+                self.busy(&Row { device, ..*row }, shown)
+            });
+            let mean = busy.sum::<f64>() / devices as f64;
+            format!("{} {:.0}%", row.name, 100.0 * mean)
+        };
         let [uploads, kernels, downloads] = ON_DEVICE.each_ref().map(percent);
+        let whose = match devices {
+            1 => "Device, in the time shown",
+            _ => "Mean of the devices, in the time shown",
+        };
         Some(format!(
-            "Device, in the time shown: {uploads}, {kernels}, {downloads}. On average {overlap:.1} of \
-             them overlap."
+            "{whose}: {uploads}, {kernels}, {downloads}. On average {overlap:.1} of them overlap."
         ))
     }
 

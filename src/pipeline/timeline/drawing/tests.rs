@@ -54,6 +54,7 @@ fn on_a_device(range: Range<u64>, batches: u64) -> Timeline {
     Timeline {
         spans,
         slots,
+        devices: vec!["GPU".to_owned()],
         batches,
         spans_dropped: 0,
     }
@@ -175,4 +176,27 @@ fn lengths_keep_three_digits() {
         ],
         ["316 µs", "20.2 ms", "3.00 s", "1.00 µs"]
     );
+}
+
+#[test]
+fn the_rows_of_several_devices_have_their_names() {
+    let mut timeline = on_a_device(0..30, 30);
+    let alone = timeline.to_svg(&statistics(Stage::Device), "run");
+    assert!(!alone.contains("device 0") && alone.contains(">uploads</text>"));
+    for span in &mut timeline.spans {
+        span.slot += usize::from(span.batch % 2 == 1) * 3;
+    }
+    timeline.slots = 6;
+    timeline.devices = vec!["NVIDIA H200".to_owned(), "NVIDIA H100".to_owned()];
+    let svg = timeline.to_svg(&statistics(Stage::Device), "run");
+    for text in [
+        ">0: uploads</text>",
+        ">1: downloads</text>",
+        ">Slots of device 0 (NVIDIA H200)</text>",
+        ">Slots of device 1 (NVIDIA H100)</text>",
+        ">slot 5</text>",
+        "Mean of the devices",
+    ] {
+        assert!(svg.contains(text), "{text} in {svg}");
+    }
 }

@@ -1,0 +1,122 @@
+//! An engine on several worker processes.
+
+use super::*;
+
+/// An engine on two workers.
+fn engine(config: &EngineConfig) -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
+    let workers = [open(), open()];
+    let backends = workers.each_ref().map(|(_, backend)| Arc::clone(backend));
+    let engine = Engine::new(Scale::new(2.0), &backends, pool(), config).unwrap();
+    (workers.map(|(worker, _)| worker), engine)
+}
+
+/// Runs all items, and calls `at` with the number of each that has come back.
+fn run(engine: &mut Engine<Scale>, items: &[Vec<f32>], mut at: impl FnMut(usize)) {
+    let mut back = 0;
+    let mut sink = |done: Completion<Scale>| -> Result<()> {
+        assert_eq!(done.item, items[back], "in order");
+        assert_eq!(done.result?.0, doubled(&items[back]));
+        back += 1;
+        at(back);
+        Ok(())
+    };
+    engine.run(items.to_vec().into_iter(), &mut sink).unwrap();
+    assert_eq!(back, items.len());
+}
+
+#[test]
+fn one_of_two_workers_that_is_killed_in_a_run_costs_nothing_but_a_restart() {
+    let ([first, second], mut engine) = engine(&EngineConfig::new([64, 8]));
+    let [kept, killed] = [&first, &second].map(|worker| worker.process_id().unwrap());
+    assert_ne!(kept, killed);
+    run(&mut engine, &vectors(4_000), |back| {
+        if back == 700 {
+            kill(killed);
+        }
+    });
+    assert_eq!(first.process_id(), Some(kept));
+    assert_ne!(second.process_id(), Some(killed), "it was started again");
+    let (counters, statistics) = (engine.counters(), engine.statistics());
+    assert!(counters.restarts >= 1, "{counters:?}");
+    assert_eq!((counters.batches_failed, counters.items_rejected), (0, 0));
+    for own in &statistics.devices {
+        assert!(own.time.batches > 0 && !own.is_lost, "{statistics:?}");
+    }
+}
+
+#[test]
+fn the_batches_of_a_worker_that_cannot_be_started_again_run_on_the_other() {
+    // Another name of this program, which is gone when the worker is to start again.
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("worker");
+    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
+    let (first, backend) = open();
+    let second = Arc::new(
+        WorkerBackend::open(WorkerOptions {
+            // SAFETY: it is this program, which serves.
+            program: Some(unsafe { WorkerProgram::at(&name) }),
+            ..options()
+        })
+        .unwrap(),
+    );
+    let config = EngineConfig::new([64, 8]);
+    let backends = [backend, Arc::clone(&second) as Arc<dyn Backend>];
+    let mut engine = Engine::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
+    std::fs::remove_file(&name).unwrap();
+    let killed = second.process_id().unwrap();
+    run(&mut engine, &vectors(4_000), |back| {
+        if back == 700 {
+            kill(killed);
+        }
+    });
+    let (counters, statistics) = (engine.counters(), engine.statistics());
+    assert_eq!((counters.restarts, counters.batches_failed), (0, 0));
+    assert_eq!(counters.items_rejected, 0);
+    assert!(counters.reruns >= 1, "{counters:?}");
+    let lost = statistics.devices.iter().map(|own| own.is_lost);
+    assert_eq!(lost.collect::<Vec<_>>(), [false, true]);
+    // What is left goes on, by tickets too, and is started again.
+    kill(first.process_id().unwrap());
+    let items = vectors(200);
+    let tickets: Vec<_> = items
+        .iter()
+        .map(|item| engine.submit(item.clone()).unwrap())
+        .collect();
+    for (ticket, item) in tickets.into_iter().zip(&items) {
+        assert_eq!(ticket.wait().unwrap().result.unwrap().0, doubled(item));
+    }
+    assert_eq!(engine.counters().restarts, 1);
+}
+
+#[test]
+fn a_worker_over_the_limit_of_restarts_is_left_out_and_its_batches_fail() {
+    let mut config = EngineConfig::new([64, 8]);
+    config.restarts_max = 0;
+    let ([_first, second], mut engine) = engine(&config);
+    let killed = second.process_id().unwrap();
+    let (mut back, mut failed) = (0, 0);
+    let items = vectors(4_000);
+    let mut sink = |done: Completion<Scale>| -> Result<()> {
+        match done.result {
+            Ok(output) => assert_eq!(output.0, doubled(&items[back])),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+                failed += 1;
+            }
+        }
+        back += 1;
+        if back == 700 {
+            kill(killed);
+        }
+        Ok(())
+    };
+    engine.run(items.clone().into_iter(), &mut sink).unwrap();
+    let (counters, statistics) = (engine.counters(), engine.statistics());
+    assert_eq!(counters.items_rejected, failed);
+    // Those that were in flight there, and no others.
+    assert!(
+        counters.batches_failed <= config.slots as u64,
+        "{counters:?}"
+    );
+    assert!(statistics.devices[1].is_lost && !statistics.devices[0].is_lost);
+}
