@@ -1,12 +1,14 @@
 //! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in;
 //! [`RunBatch`] holds the completions of one.
 
+use super::config::SubmitOptions;
 use super::run_results::RunResults;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,8 +28,17 @@ pub(crate) struct Location {
 
 /// An item in a batch, with its location or the error that rejected it.
 pub(crate) struct Entry<W: Workload> {
-    pub(crate) item: W::Item,
+    /// `None` if it was cancelled; the location is an error then.
+    pub(crate) item: Option<W::Item>,
     pub(crate) location: Result<Location>,
+}
+
+impl<W: Workload> Entry<W> {
+    /// The item of an entry that has a location, or of one that is never cancelled.
+    #[inline]
+    pub(crate) fn item(&self) -> &W::Item {
+        self.item.as_ref().expect("the item was not cancelled")
+    }
 }
 
 /// Entries that run on the device together.
@@ -40,6 +51,10 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,
+    /// Entries whose items were cancelled.
+    pub(crate) cancelled: u32,
+    /// The indices of the entries that expire, and when.
+    expiries: Vec<(u32, Instant)>,
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
     /// The results' way to tickets.
@@ -71,14 +86,71 @@ impl<W: Workload> Batch<W> {
         let mut empty = Batch {
             entries: mem::take(&mut self.entries),
             accepted_at: mem::take(&mut self.accepted_at),
+            expiries: mem::take(&mut self.expiries),
             settled: mem::take(&mut self.settled),
             ..Batch::default()
         };
         empty.entries.clear();
+        empty.expiries.clear();
         empty.accepted_at.clear();
         empty.settled.clear();
         *self = empty;
     }
+
+    /// Passes the items at these indices to `take`, and leaves their room to others. The batch must
+    /// not be written yet. Locations are out of date until [`Batch::leave_out`].
+    pub(crate) fn cancel(&mut self, indices: Range<u32>, mut take: impl FnMut(W::Item)) {
+        for entry in &mut self.entries[indices.start as usize..indices.end as usize] {
+            let Some(item) = entry.item.take() else {
+                continue;
+            };
+            if let Ok(Location { extent, .. }) = entry.location {
+                let rest = self.total.checked_sub(extent);
+                self.total = rest.expect("the total holds each item");
+                self.items -= 1;
+                self.empty_entries += u32::from(extent != Extent::default());
+            }
+            entry.location = Err(Error::new(ErrorKind::Usage, "the item was cancelled"));
+            self.cancelled += 1;
+            take(item);
+        }
+    }
+
+    /// Whether every item was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled as usize == self.entries.len()
+    }
+
+    /// Rejects the items that have expired at `now`, and moves the others together where items were
+    /// cancelled or have expired. Called once, before the batch is written. Returns the number of
+    /// items that have expired.
+    pub(crate) fn leave_out(&mut self, now: Instant) -> usize {
+        let mut expired = 0;
+        for (index, _) in self.expiries.drain(..).filter(|(_, at)| *at <= now) {
+            let location = &mut self.entries[index as usize].location;
+            if location.is_ok() {
+                *location = Err(expiry());
+                expired += 1;
+            }
+        }
+        if expired > 0 || self.cancelled > 0 {
+            (self.total, self.items) = (Extent::default(), 0);
+            let located = self.entries.iter_mut();
+            for location in located.filter_map(|entry| entry.location.as_mut().ok()) {
+                location.at = self.total;
+                let total = self.total.checked_add(location.extent);
+                self.total = total.expect("less than the batch had before");
+                self.items += 1;
+            }
+        }
+        expired
+    }
+}
+
+#[cold]
+fn expiry() -> Error {
+    let message = "the item has expired: its batch was given no slot before `expires_at`";
+    Error::new(ErrorKind::Expired, message).fix("submit less at a time, or let items wait longer")
 }
 
 impl<W: Workload> Default for Batch<W> {
@@ -91,6 +163,8 @@ impl<W: Workload> Default for Batch<W> {
             total: Extent::default(),
             items: 0,
             empty_entries: 0,
+            cancelled: 0,
+            expiries: Vec::new(),
             reply: None,
             ordered: None,
             number: 0,
@@ -176,14 +250,14 @@ impl<W: Workload> Batcher<W> {
         item: W::Item,
         extent: Result<Extent>,
         now: Instant,
-        deadline: Option<Instant>,
+        options: &SubmitOptions,
     ) -> ArrayVec<Box<Batch<W>>, 2> {
         let extent = self.admit(extent);
         let mut closed = ArrayVec::new();
         if !self.has_room(&extent) {
             closed.extend(self.flush());
         }
-        if self.add(item, extent, || now, deadline) {
+        if self.add(item, extent, || now, options) {
             closed.extend(self.flush());
         }
         closed
@@ -207,15 +281,15 @@ impl<W: Workload> Batcher<W> {
     }
 
     /// Adds an item to the open batch, which has room for it. Returns whether the batch is full and
-    /// has to be closed. A batch that stays open closes when its first item has waited, or at
-    /// `deadline` if that is earlier. `clock` is read for some of the items only.
+    /// has to be closed. A batch that stays open closes when its first item has waited, or at the
+    /// deadline of `options` if that is earlier. `clock` is read for some of the items only.
     #[inline]
     pub(crate) fn add(
         &mut self,
         item: W::Item,
         extent: Result<Extent>,
         clock: impl Fn() -> Instant,
-        deadline: Option<Instant>,
+        options: &SubmitOptions,
     ) -> bool {
         let needed = *extent.as_ref().unwrap_or(&Extent::default());
         let index = self.open.entries.len();
@@ -227,11 +301,14 @@ impl<W: Workload> Batcher<W> {
                 waited = now.checked_add(self.wait);
             }
         }
-        if waited.is_some() || deadline.is_some() {
-            self.closes_at = [self.closes_at, waited, deadline]
+        if waited.is_some() || options.deadline.is_some() {
+            self.closes_at = [self.closes_at, waited, options.deadline]
                 .into_iter()
                 .flatten()
                 .min();
+        }
+        if let Some(expires_at) = options.expires_at {
+            self.open.expiries.push((index as u32, expires_at));
         }
         let at = self.open.total;
         self.open.total = at
@@ -240,7 +317,7 @@ impl<W: Workload> Batcher<W> {
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
-            item,
+            item: Some(item),
             location: extent.map(|extent| Location { at, extent }),
         });
         self.pushed += 1;
@@ -345,12 +422,16 @@ mod tests {
         now: Instant,
         deadline: Option<Instant>,
     ) -> Vec<Vec<u32>> {
-        let closed = batcher.push(length, Lengths.extent(&length), now, deadline);
+        let options = SubmitOptions {
+            deadline,
+            ..SubmitOptions::default()
+        };
+        let closed = batcher.push(length, Lengths.extent(&length), now, &options);
         closed.iter().map(|batch| lengths(batch)).collect()
     }
 
     fn lengths(batch: &Batch<Lengths>) -> Vec<u32> {
-        batch.entries.iter().map(|entry| entry.item).collect()
+        batch.entries.iter().map(|entry| *entry.item()).collect()
     }
 
     #[test]
@@ -410,6 +491,56 @@ mod tests {
         let mut batcher = batcher(Duration::MAX);
         push(&mut batcher, 1, Instant::now(), None);
         assert_eq!(batcher.closes_at(), None);
+    }
+
+    #[test]
+    fn cancelled_and_expired_items_leave_their_room_to_the_others() {
+        let (second, now) = (Duration::from_secs(1), Instant::now());
+        let mut batcher = batcher(Duration::MAX);
+        let expiries = [None, Some(now), Some(now + second), None, Some(now)];
+        for (length, expires_at) in [3, 2, 1, 4, 101].into_iter().zip(expiries) {
+            let options = SubmitOptions {
+                expires_at,
+                ..SubmitOptions::default()
+            };
+            let extent = Lengths.extent(&length);
+            if length == 4 {
+                // It had no room if the first item were there.
+                let mut cancelled = Vec::new();
+                batcher.open().cancel(0..1, |item| cancelled.push(item));
+                batcher.open().cancel(0..1, |item| cancelled.push(item));
+                assert_eq!(cancelled, [3]);
+            }
+            let closed = batcher.push(length, extent, now, &options);
+            assert!(closed.is_empty());
+        }
+        let mut batch = batcher.flush().unwrap();
+        assert_eq!((batch.total, batch.items), (Extent::from([7]), 3));
+        assert_eq!(batch.leave_out(now), 1);
+        assert_eq!((batch.total, batch.items), (Extent::from([5]), 2));
+        let places: Vec<_> = batch
+            .entries
+            .iter()
+            .map(|entry| match &entry.location {
+                Ok(location) => Ok((location.at[0], location.extent[0])),
+                Err(error) => Err(error.kind()),
+            })
+            .collect();
+        let expected = [
+            Err(ErrorKind::Usage),
+            Err(ErrorKind::Expired),
+            Ok((0, 1)),
+            Ok((1, 4)),
+            Err(ErrorKind::Capacity),
+        ];
+        assert_eq!(places, expected, "a rejected item keeps its error");
+        let left: Vec<_> = batch.entries.iter().map(|entry| entry.item).collect();
+        assert_eq!(left, [None, Some(2), Some(1), Some(4), Some(101)]);
+        assert!(!batch.is_cancelled());
+        batch.cancel(1..5, drop);
+        assert!(batch.is_cancelled());
+        batch.clear();
+        assert_eq!((batch.cancelled, batch.expiries.len()), (0, 0));
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl<W: Workload> Pipeline<W> {
         if !self.batcher.has_room(&extent) {
             self.close();
         }
-        if self.batcher.add(item, extent, clock, options.deadline) {
+        if self.batcher.add(item, extent, clock, &options) {
             self.close();
         }
         if options.urgent {
@@ -300,7 +300,7 @@ impl<W: Workload> Pipeline<W> {
             .zip(batch.entries.drain(..))
             .zip(self.outputs.drain(..));
         for ((number, entry), result) in through {
-            let item = entry.item;
+            let item = entry.item.expect("only tickets cancel items");
             self.done.push_back(Delivery {
                 number,
                 item,

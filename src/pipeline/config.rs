@@ -101,6 +101,11 @@ pub struct SubmitOptions {
     pub urgent: bool,
     /// The latest time at which the item's batch closes with [`Close::Full`], full or not.
     pub deadline: Option<Instant>,
+    /// If the item's batch has no slot before this time, the item is not computed, and its result is
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired). It comes back when the batch would have been
+    /// written, so set `deadline` too where batches wait to fill. An item whose batch has a slot in
+    /// time has its result, however long the device takes.
+    pub expires_at: Option<Instant>,
 }
 
 /// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.

@@ -30,6 +30,10 @@ counters! {
     items_done,
     /// Items without a result: rejected by `extent`, `write` or `read`, or in a batch that failed.
     items_rejected,
+    /// Items that were cancelled before their batch had a slot. They are in no other count.
+    items_cancelled,
+    /// Items among `items_rejected` that expired before their batch had a slot.
+    items_expired,
     /// Batches given to the device.
     batches,
     /// Batches that failed. All their items without a result failed with them.

@@ -227,7 +227,7 @@ fn loom_two_producers_share_an_engine() {
         let other = Arc::clone(&engine);
         let urgent = SubmitOptions {
             urgent: true,
-            deadline: None,
+            ..SubmitOptions::default()
         };
         let producer = Builder::new()
             .spawn(move || {
@@ -253,6 +253,27 @@ fn loom_a_submission_that_waits_for_room_fills_the_slot_that_becomes_free() {
         for (ticket, expected) in tickets.into_iter().zip([2, 4, 6, 8]) {
             assert_eq!(value(ticket).unwrap(), expected);
         }
+    });
+}
+
+/// One batch is in the slot and two wait for it, so the fourth has no room until one of them starts
+/// or is cancelled.
+#[test]
+fn loom_a_cancelled_item_comes_back_or_runs_and_leaves_room() {
+    check(1, 2, |engine| {
+        let engine = Arc::new(engine);
+        let first = engine.submit(1).unwrap();
+        let [second, third] = [2, 3].map(|item| engine.submit(item).unwrap());
+        let other = Arc::clone(&engine);
+        let producer = Builder::new()
+            .spawn(move || assert_eq!(value(other.submit(4).unwrap()).unwrap(), 8))
+            .unwrap();
+        let cancelled = third.cancel();
+        assert!(matches!(cancelled, None | Some(3)));
+        assert_eq!((value(first).unwrap(), value(second).unwrap()), (2, 4));
+        producer.join().unwrap();
+        let taken = u64::from(cancelled.is_some());
+        assert_eq!(engine.counters().items_cancelled, taken);
     });
 }
 

@@ -7,11 +7,12 @@ use super::counters::add_since;
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::ticket::{AnswersPool, Helper, Reply};
+use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
 use crate::error::Result;
 use crate::workload::{Extent, Workload};
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The largest number of closed batches of each kind, urgent and other, that wait for a slot before
@@ -55,6 +56,16 @@ struct Run<W: Workload> {
     batches: u64,
 }
 
+/// What became of items that were cancelled.
+pub(super) enum Cancelled<W: Workload> {
+    /// Their batch has a slot, so they stay in it.
+    Late,
+    /// They were taken out of their batch.
+    Taken,
+    /// They were the last items of a closed batch, which was taken out too.
+    Emptied(Box<Batch<W>>),
+}
+
 /// What adding an item changed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Added {
@@ -69,11 +80,11 @@ impl<W: Workload> Queue<W> {
         shared: &Shared<W>,
         slots: Vec<Slot<Free>>,
         close: Close,
-        helper: Option<Weak<dyn Helper>>,
+        owner: EngineRef<W>,
     ) -> Self {
         Queue {
             batcher: shared.batcher(),
-            answers: AnswersPool::new(shared.engine, helper),
+            answers: AnswersPool::new(shared.engine, Some(owner)),
             close,
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
@@ -120,13 +131,41 @@ impl<W: Workload> Queue<W> {
             let reply = open.reply.get_or_insert_with(|| self.answers.take());
             added(reply, open.entries.len() as u32);
         }
-        let SubmitOptions { urgent, deadline } = options;
-        let is_full = self.batcher.add(item, extent, Instant::now, deadline);
+        let SubmitOptions {
+            urgent, deadline, ..
+        } = options;
+        let is_full = self.batcher.add(item, extent, Instant::now, &options);
         let has_closed = (is_full || urgent) && self.close(shared, urgent);
         Added {
             closed: closed_before || has_closed,
             timed: (is_first || deadline.is_some()) && !has_closed && self.closes_by_time(),
         }
+    }
+
+    /// Takes items out of the batch with these answers, if it is here.
+    pub(super) fn cancel(
+        &mut self,
+        answers: &Answers<W>,
+        items: Range<u32>,
+        take: impl FnMut(W::Item),
+    ) -> Cancelled<W> {
+        let is_of = |batch: &Batch<W>| batch.reply.as_ref().is_some_and(|it| it.is_of(answers));
+        let open = self.batcher.open();
+        if is_of(open) {
+            open.cancel(items, take);
+            return Cancelled::Taken;
+        }
+        for closed in [&mut self.urgent, &mut self.normal] {
+            let Some(position) = closed.iter().position(|batch| is_of(batch)) else {
+                continue;
+            };
+            closed[position].cancel(items, take);
+            return match closed[position].is_cancelled() {
+                true => Cancelled::Emptied(closed.remove(position).expect("it was found there")),
+                false => Cancelled::Taken,
+            };
+        }
+        Cancelled::Late
     }
 
     /// Closes the open batch.

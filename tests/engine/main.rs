@@ -28,6 +28,7 @@ mod soundness;
 mod statistics;
 mod structs;
 mod threads;
+mod tickets;
 mod timeline;
 mod timestamps;
 mod verify;
