@@ -124,6 +124,17 @@ impl Streams {
     }
 }
 
+/// Which of several slots' kernels a device starts first.
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) enum Priority {
+    #[default]
+    Normal,
+    /// The device's highest.
+    Urgent,
+}
+
 /// The addresses and the size of one buffer in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
@@ -236,6 +247,23 @@ pub unsafe trait Backend: Send + Sync {
         slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>>;
+
+    /// Opens slots as [`Backend::open_slots`] does, with the highest priority of the device: when
+    /// a part of the device becomes free, thread blocks of their kernels start before those of other
+    /// slots. What runs already is not interrupted. [`DeviceSlot::make_resident`] refuses their graphs.
+    ///
+    /// The default opens slots without a priority, for devices that have none.
+    ///
+    /// # Errors
+    /// Those of [`Backend::open_slots`].
+    fn open_urgent_slots(
+        &self,
+        buffers: &[BufferDecl],
+        slots: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.open_slots(buffers, slots, streams)
+    }
 
     /// Takes an allocation of `bytes` bytes, apart from the slots' arenas. It starts zeroed.
     ///
@@ -474,7 +502,8 @@ pub unsafe trait DeviceSlot: Send {
     /// # Errors
     /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it runs
     /// at once; [`ErrorKind::Usage`] for a graph that does not exist, is resident, or was changed
-    /// since it was made, and for a slot with [`Streams::PerStage`].
+    /// since it was made, and for a slot with [`Streams::PerStage`]. [`ErrorKind::Unavailable`] for
+    /// a slot of [`Backend::open_urgent_slots`] too: a loop has no priority.
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _ = (graph, residency);
         Ok(false)

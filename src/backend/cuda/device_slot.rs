@@ -435,17 +435,22 @@ pub(super) mod tests {
     use super::super::queues::stream_set;
     use super::super::timestamps::Clock;
     use super::*;
-    use crate::backend::{CudaOptions, Layout, Node, Space, Streams};
+    use crate::backend::{CudaOptions, Layout, Node, Priority, Space, Streams};
+    use crate::error::ErrorKind;
     use crate::record::{Access, BufferDecl};
 
     pub(in super::super) fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
+        slot_of(context, Streams::PerSlot, Priority::Normal)
+    }
+
+    fn slot_of(context: &Arc<Context>, streams: Streams, priority: Priority) -> Result<CudaSlot> {
         let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
         let pinned = Pinned::zeroed(context, 64)?;
         let device = DeviceMemory::new(context, 64)?;
         let share = SlotMemory::cut(layout, pinned, device, 1).next().unwrap();
         let compiler = Compiler::new(&CudaOptions::default(), 0);
         let functions = Arc::new(Functions::new(context, compiler));
-        let streams = stream_set(context, Streams::PerSlot)?;
+        let streams = stream_set(context, streams, priority)?;
         let clock = Arc::<Clock>::default();
         let timestamps = Timestamps::new(context, &clock);
         CudaSlot::open(timestamps, &functions, share, streams, false)
@@ -474,6 +479,44 @@ pub(super) mod tests {
             byte: 0,
             bytes: 64,
         }
+    }
+
+    #[test]
+    fn all_work_of_an_urgent_slot_is_in_streams_of_the_highest_priority() {
+        let session = Session::new();
+        let context = session.context();
+        for (streams, count) in [(Streams::PerSlot, 1), (Streams::PerStage, 3)] {
+            fake_driver::state(|state| state.priorities.clear());
+            let normal = slot_of(&context, streams, Priority::Normal).unwrap();
+            assert!(fake_driver::state(|state| state.priorities.is_empty()));
+            let urgent = slot_of(&context, streams, Priority::Urgent).unwrap();
+            let priorities = fake_driver::state(|state| state.priorities.clone());
+            assert_eq!(priorities.len(), count);
+            for queue in [Queue::Upload, Queue::Compute, Queue::Download] {
+                let stream = urgent.queues.stream(queue).handle() as usize;
+                assert_eq!(priorities[&stream], fake_driver::GREATEST_PRIORITY);
+            }
+            drop((normal, urgent));
+        }
+    }
+
+    #[test]
+    fn a_graph_of_an_urgent_slot_is_not_made_resident() {
+        let session = Session::new();
+        fake_driver::state(|state| state.loops.loads_modules = true);
+        let context = session.context();
+        let allocation = allocation(&context);
+        let mut slot = slot_of(&context, Streams::PerSlot, Priority::Urgent).unwrap();
+        slot.adopt(&allocation).unwrap();
+        let (op, after) = (zero(&allocation), &[]);
+        let source = GraphSource::Explicit(&[Node { op: &op, after }]);
+        // SAFETY: the memset is of an allocation that the slot adopted.
+        let (graph, _) = unsafe { slot.make_graph(source, None) }.unwrap();
+        let error = slot.make_resident(graph, Residency::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        slot.launch_graph(graph).unwrap();
+        slot.fence().unwrap();
+        slot.wait().unwrap();
     }
 
     #[test]
