@@ -69,6 +69,7 @@ mod op;
 mod select;
 pub mod sim;
 mod storage;
+mod streams;
 mod timestamp;
 mod twin_launch;
 #[cfg(any(feature = "cuda", test))]
@@ -97,43 +98,11 @@ pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, devices, select, select_with};
 use std::any::Any;
 use std::time::{Duration, Instant};
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
+pub(crate) use streams::Priority;
+pub use streams::Streams;
 pub(crate) use timestamp::of_whole_batch;
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
-
-/// How the queues of slots map to streams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub enum Streams {
-    /// One stream for each slot: kernels of different slots overlap.
-    #[default]
-    PerSlot,
-    /// One stream for each queue, shared by all slots.
-    PerStage,
-}
-
-impl Streams {
-    /// Both variants.
-    pub const ALL: &'static [Streams] = &[Streams::PerSlot, Streams::PerStage];
-
-    /// The name in configs and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Streams::PerSlot => "per_slot",
-            Streams::PerStage => "per_stage",
-        }
-    }
-}
-
-/// Which of several slots' kernels a device starts first.
-#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) enum Priority {
-    #[default]
-    Normal,
-    /// The device's highest.
-    Urgent,
-}
 
 /// The addresses and the size of one buffer in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

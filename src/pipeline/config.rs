@@ -24,7 +24,7 @@ pub enum Close {
     Full,
 }
 
-/// Settings of an engine.
+/// Settings of an engine. Later versions may add fields: start from [`EngineConfig::new`].
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Slots on each device. Three keep upload, compute and download busy at the same time.
@@ -128,7 +128,8 @@ impl EngineConfig {
     }
 }
 
-/// How one item is submitted.
+/// How one item is submitted. Later versions may add fields: end a literal with
+/// `..SubmitOptions::default()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
     /// Closes the item's batch at once, with the items that are in it. The batch overtakes those

@@ -13,6 +13,7 @@ macro_rules! counters {
         /// Counts since the engine was built. Times are sums over batches, in nanoseconds. Stages
         /// overlap, so their sum exceeds the wall time.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
         pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
 
         impl EngineCounters {

@@ -1,68 +1,14 @@
 //! Tickets that are cancelled, and items that expire, on the CPU backend.
 
+use crate::gate::{STAYS, config, engine};
 use crate::random::Random;
 use crate::scale::{Scale, doubled};
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::ErrorKind;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
-use tapeloop::pipeline::{
-    Close, Engine, EngineConfig, Pipeline, SubmitOptions, Ticket, TrySubmitError,
-};
-
-/// The first element of a vector whose batch stays in its slot until the test lets it go on.
-const STAYS: f32 = -5.0;
-
-/// The other end of the twin: when it has begun a batch that stays, and what lets it go on.
-struct Gate {
-    began: Receiver<()>,
-    go_on: Sender<()>,
-}
-
-impl Gate {
-    /// A workload that doubles vectors, and its gate.
-    fn new() -> (Scale, Gate) {
-        let ((begin, began), (go_on, gone_on)) = (unbounded(), unbounded::<()>());
-        let scale = Scale::with(2.0, move |elements| {
-            if elements.contains(&STAYS) {
-                // The test may be over.
-                let _ = begin.send(());
-                let _ = gone_on.recv();
-            }
-        });
-        (scale, Gate { began, go_on })
-    }
-
-    /// Fills a slot with a batch of `length` elements, which stays there until [`Gate::open`].
-    fn occupy(&self, engine: &Engine<Scale>, length: usize) -> Ticket<Scale> {
-        let ticket = engine.submit(vec![STAYS; length]).unwrap();
-        engine.flush().unwrap();
-        let began = self.began.recv_timeout(Duration::from_secs(60));
-        began.expect("the batch is in a slot");
-        ticket
-    }
-
-    fn open(&self) {
-        self.go_on.send(()).unwrap();
-    }
-}
-
-/// One slot, and batches of ten elements that close when they are full.
-fn config() -> EngineConfig {
-    let mut config = EngineConfig::new([10, 10]);
-    (config.slots, config.close) = (1, Close::Full);
-    config.batch_wait = Duration::from_secs(3600);
-    config
-}
-
-fn engine(config: &EngineConfig) -> (Engine<Scale>, Gate) {
-    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
-    let (scale, gate) = Gate::new();
-    (Engine::new(scale, &[backend], pool, config).unwrap(), gate)
-}
+use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, SubmitOptions, TrySubmitError};
 
 fn expires(at: Instant) -> SubmitOptions {
     SubmitOptions {
@@ -233,9 +179,9 @@ fn submit_at_random(engine: &Engine<Scale>, seed: u64) -> u64 {
 
 #[test]
 fn every_item_of_several_threads_is_computed_or_expires_or_comes_back() {
-    for slots in [1, 3] {
+    for (slots, urgent) in [(1, 0), (3, 0), (3, 1)] {
         let mut config = EngineConfig::new([10, 10]);
-        config.slots = slots;
+        (config.slots, config.urgent_slots) = (slots, urgent);
         let (engine, _gate) = engine(&config);
         let cancelled: u64 = std::thread::scope(|scope| {
             let engine = &engine;
