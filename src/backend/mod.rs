@@ -69,6 +69,7 @@ mod op;
 mod select;
 pub mod sim;
 mod storage;
+mod streams;
 mod timestamp;
 mod twin_launch;
 #[cfg(any(feature = "cuda", test))]
@@ -98,32 +99,11 @@ pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, device_options, devices, select, select_all, select_with};
 use std::any::Any;
 use std::time::{Duration, Instant};
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
+pub(crate) use streams::Priority;
+pub use streams::Streams;
 pub(crate) use timestamp::of_whole_batch;
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
-
-/// How the queues of slots map to streams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub enum Streams {
-    /// One stream for each slot: kernels of different slots overlap.
-    #[default]
-    PerSlot,
-    /// One stream for each queue, shared by all slots.
-    PerStage,
-}
-
-impl Streams {
-    /// Both variants.
-    pub const ALL: &'static [Streams] = &[Streams::PerSlot, Streams::PerStage];
-
-    /// The name in configs and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Streams::PerSlot => "per_slot",
-            Streams::PerStage => "per_stage",
-        }
-    }
-}
 
 /// The addresses and the size of one buffer in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,6 +217,23 @@ pub unsafe trait Backend: Send + Sync {
         slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>>;
+
+    /// Opens slots as [`Backend::open_slots`] does, with the highest priority of the device: when
+    /// a part of the device becomes free, thread blocks of their kernels start before those of other
+    /// slots. What runs already is not interrupted. [`DeviceSlot::make_resident`] refuses their graphs.
+    ///
+    /// The default opens slots without a priority, for devices that have none.
+    ///
+    /// # Errors
+    /// Those of [`Backend::open_slots`].
+    fn open_urgent_slots(
+        &self,
+        buffers: &[BufferDecl],
+        slots: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.open_slots(buffers, slots, streams)
+    }
 
     /// Takes an allocation of `bytes` bytes, apart from the slots' arenas. It starts zeroed.
     ///
@@ -475,7 +472,8 @@ pub unsafe trait DeviceSlot: Send {
     /// # Errors
     /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it runs
     /// at once; [`ErrorKind::Usage`] for a graph that does not exist, is resident, or was changed
-    /// since it was made, and for a slot with [`Streams::PerStage`].
+    /// since it was made, and for a slot with [`Streams::PerStage`]. [`ErrorKind::Unavailable`] for
+    /// a slot of [`Backend::open_urgent_slots`] too: a loop has no priority.
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _ = (graph, residency);
         Ok(false)

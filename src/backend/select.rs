@@ -1,13 +1,13 @@
 //! Selects the backend, once, when the engine is built, and lists the visible GPUs.
 
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::Streams;
 use super::cpu::CpuBackend;
 #[cfg(feature = "cuda")]
 use super::cuda::{CudaBackend, find_uuids, list_devices as list};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use super::worker::{Arena, RemoteLoops};
 use super::{Backend, CudaOptions, DeviceChoice, DeviceEntry, DeviceSet};
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+use super::{Priority, Streams};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
@@ -150,15 +150,15 @@ impl Builtin {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        streams: Streams,
+        queues: (Streams, Priority),
         host: Arena,
     ) -> Result<Vec<Box<dyn RemoteLoops>>> {
         #[cfg(not(feature = "cuda"))]
-        let _ = streams;
+        let _ = queues;
         match self {
             Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, slots, host),
             #[cfg(feature = "cuda")]
-            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, slots, streams, host),
+            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, slots, queues, host),
         }
     }
 }

@@ -48,6 +48,9 @@ pub enum ErrorKind {
     Worker,
     /// The device failed twice on this item alone; other items are unaffected.
     Quarantined,
+    /// The item's batch was given no slot before the time at which the item expires; it was not
+    /// computed.
+    Expired,
     /// A graph or a result on the device differs from the recording; see docs/ARCHITECTURE.md on
     /// trust.
     Mismatch,

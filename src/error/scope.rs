@@ -26,7 +26,10 @@ impl ErrorScope {
     /// or with an unknown one, counts as a loss of the device.
     pub(super) fn of(kind: ErrorKind, code: Option<i32>) -> ErrorScope {
         match kind {
-            ErrorKind::Input | ErrorKind::Capacity | ErrorKind::Quarantined => ErrorScope::Item,
+            ErrorKind::Input
+            | ErrorKind::Capacity
+            | ErrorKind::Quarantined
+            | ErrorKind::Expired => ErrorScope::Item,
             ErrorKind::Usage | ErrorKind::Kernel | ErrorKind::Mismatch => ErrorScope::Batch,
             ErrorKind::OutOfMemory => ErrorScope::Graph,
             ErrorKind::Device => match code {
@@ -73,6 +76,7 @@ mod tests {
             (ErrorKind::Input, ErrorScope::Item),
             (ErrorKind::Capacity, ErrorScope::Item),
             (ErrorKind::Quarantined, ErrorScope::Item),
+            (ErrorKind::Expired, ErrorScope::Item),
             (ErrorKind::Usage, ErrorScope::Batch),
             (ErrorKind::Kernel, ErrorScope::Batch),
             (ErrorKind::Mismatch, ErrorScope::Batch),

@@ -1,12 +1,14 @@
 //! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in;
 //! [`RunBatch`] holds the completions of one.
 
+use super::config::SubmitOptions;
 use super::run_results::RunResults;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,8 +28,17 @@ pub(crate) struct Location {
 
 /// An item in a batch, with its location or the error that rejected it.
 pub(crate) struct Entry<W: Workload> {
-    pub(crate) item: W::Item,
+    /// `None` if it was cancelled; the location is an error then.
+    pub(crate) item: Option<W::Item>,
     pub(crate) location: Result<Location>,
+}
+
+impl<W: Workload> Entry<W> {
+    /// The item of an entry that has a location, or of one that is never cancelled.
+    #[inline]
+    pub(crate) fn item(&self) -> &W::Item {
+        self.item.as_ref().expect("the item was not cancelled")
+    }
 }
 
 /// Entries that run on the device together.
@@ -40,6 +51,10 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,
+    /// Entries whose items were cancelled.
+    pub(crate) cancelled: u32,
+    /// The indices of the entries that expire, and when.
+    expiries: Vec<(u32, Instant)>,
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
     /// The results' way to tickets.
@@ -71,14 +86,71 @@ impl<W: Workload> Batch<W> {
         let mut empty = Batch {
             entries: mem::take(&mut self.entries),
             accepted_at: mem::take(&mut self.accepted_at),
+            expiries: mem::take(&mut self.expiries),
             settled: mem::take(&mut self.settled),
             ..Batch::default()
         };
         empty.entries.clear();
+        empty.expiries.clear();
         empty.accepted_at.clear();
         empty.settled.clear();
         *self = empty;
     }
+
+    /// Passes the items at these indices to `take`, and leaves their room to others. The batch must
+    /// not be written yet. Locations are out of date until [`Batch::leave_out`].
+    pub(crate) fn cancel(&mut self, indices: Range<u32>, mut take: impl FnMut(W::Item)) {
+        for entry in &mut self.entries[indices.start as usize..indices.end as usize] {
+            let Some(item) = entry.item.take() else {
+                continue;
+            };
+            if let Ok(Location { extent, .. }) = entry.location {
+                let rest = self.total.checked_sub(extent);
+                self.total = rest.expect("the total holds each item");
+                self.items -= 1;
+                self.empty_entries += u32::from(extent != Extent::default());
+            }
+            entry.location = Err(Error::new(ErrorKind::Usage, "the item was cancelled"));
+            self.cancelled += 1;
+            take(item);
+        }
+    }
+
+    /// Whether every item was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled as usize == self.entries.len()
+    }
+
+    /// Rejects the items that have expired at `now`, and moves the others together where items were
+    /// cancelled or have expired. Called once, before the batch is written. Returns the number of
+    /// items that have expired.
+    pub(crate) fn leave_out(&mut self, now: Instant) -> usize {
+        let mut expired = 0;
+        for (index, _) in self.expiries.drain(..).filter(|(_, at)| *at <= now) {
+            let location = &mut self.entries[index as usize].location;
+            if location.is_ok() {
+                *location = Err(expiry());
+                expired += 1;
+            }
+        }
+        if expired > 0 || self.cancelled > 0 {
+            (self.total, self.items) = (Extent::default(), 0);
+            let located = self.entries.iter_mut();
+            for location in located.filter_map(|entry| entry.location.as_mut().ok()) {
+                location.at = self.total;
+                let total = self.total.checked_add(location.extent);
+                self.total = total.expect("less than the batch had before");
+                self.items += 1;
+            }
+        }
+        expired
+    }
+}
+
+#[cold]
+fn expiry() -> Error {
+    let message = "the item has expired: its batch was given no slot before `expires_at`";
+    Error::new(ErrorKind::Expired, message).fix("submit less at a time, or let items wait longer")
 }
 
 impl<W: Workload> Default for Batch<W> {
@@ -91,6 +163,8 @@ impl<W: Workload> Default for Batch<W> {
             total: Extent::default(),
             items: 0,
             empty_entries: 0,
+            cancelled: 0,
+            expiries: Vec::new(),
             reply: None,
             ordered: None,
             number: 0,
@@ -176,14 +250,14 @@ impl<W: Workload> Batcher<W> {
         item: W::Item,
         extent: Result<Extent>,
         now: Instant,
-        deadline: Option<Instant>,
+        options: &SubmitOptions,
     ) -> ArrayVec<Box<Batch<W>>, 2> {
         let extent = self.admit(extent);
         let mut closed = ArrayVec::new();
         if !self.has_room(&extent) {
             closed.extend(self.flush());
         }
-        if self.add(item, extent, || now, deadline) {
+        if self.add(item, extent, || now, options) {
             closed.extend(self.flush());
         }
         closed
@@ -207,15 +281,15 @@ impl<W: Workload> Batcher<W> {
     }
 
     /// Adds an item to the open batch, which has room for it. Returns whether the batch is full and
-    /// has to be closed. A batch that stays open closes when its first item has waited, or at
-    /// `deadline` if that is earlier. `clock` is read for some of the items only.
+    /// has to be closed. A batch that stays open closes when its first item has waited, or at the
+    /// deadline of `options` if that is earlier. `clock` is read for some of the items only.
     #[inline]
     pub(crate) fn add(
         &mut self,
         item: W::Item,
         extent: Result<Extent>,
         clock: impl Fn() -> Instant,
-        deadline: Option<Instant>,
+        options: &SubmitOptions,
     ) -> bool {
         let needed = *extent.as_ref().unwrap_or(&Extent::default());
         let index = self.open.entries.len();
@@ -227,11 +301,14 @@ impl<W: Workload> Batcher<W> {
                 waited = now.checked_add(self.wait);
             }
         }
-        if waited.is_some() || deadline.is_some() {
-            self.closes_at = [self.closes_at, waited, deadline]
+        if waited.is_some() || options.deadline.is_some() {
+            self.closes_at = [self.closes_at, waited, options.deadline]
                 .into_iter()
                 .flatten()
                 .min();
+        }
+        if let Some(expires_at) = options.expires_at {
+            self.open.expiries.push((index as u32, expires_at));
         }
         let at = self.open.total;
         self.open.total = at
@@ -240,7 +317,7 @@ impl<W: Workload> Batcher<W> {
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
-            item,
+            item: Some(item),
             location: extent.map(|extent| Location { at, extent }),
         });
         self.pushed += 1;
@@ -305,134 +382,4 @@ pub(super) fn beyond(axes: &[&str], extent: Extent, max: Extent) -> Option<Strin
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{DeviceInfo, Recorder};
-    use crate::workload::{ReadViews, WriteViews};
-
-    /// Items that are their own length; the batcher asks for nothing else.
-    struct Lengths;
-
-    impl Workload for Lengths {
-        type Item = u32;
-        type Output = ();
-        type Buffers = ();
-
-        fn axes(&self) -> &'static [&'static str] {
-            &["elements"]
-        }
-        fn extent(&self, item: &u32) -> Result<Extent> {
-            Ok(Extent::from([*item]))
-        }
-        fn record(&self, _: &mut Recorder, _: &DeviceInfo) -> Result<()> {
-            Ok(())
-        }
-        fn write(&self, (): &(), _: &u32, _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
-            Ok(())
-        }
-        fn read(&self, (): &(), _: &u32, _: Extent, _: &ReadViews<'_>) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    fn batcher(wait: Duration) -> Batcher<Lengths> {
-        Batcher::new(&["elements"], Extent::from([10]), Extent::from([100]), wait)
-    }
-
-    fn push(
-        batcher: &mut Batcher<Lengths>,
-        length: u32,
-        now: Instant,
-        deadline: Option<Instant>,
-    ) -> Vec<Vec<u32>> {
-        let closed = batcher.push(length, Lengths.extent(&length), now, deadline);
-        closed.iter().map(|batch| lengths(batch)).collect()
-    }
-
-    fn lengths(batch: &Batch<Lengths>) -> Vec<u32> {
-        batch.entries.iter().map(|entry| entry.item).collect()
-    }
-
-    #[test]
-    fn a_batch_closes_when_it_is_full_and_before_the_item_that_exceeds_it() {
-        let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
-        let none: [Vec<u32>; 0] = [];
-        assert_eq!(push(&mut batcher, 4, now, None), none);
-        assert_eq!(push(&mut batcher, 6, now, None), [[4, 6]], "ten fill ten");
-        assert_eq!(push(&mut batcher, 7, now, None), none);
-        assert_eq!(push(&mut batcher, 5, now, None), [[7]], "twelve exceed it");
-        assert_eq!(
-            push(&mut batcher, 60, now, None),
-            [[5], [60]],
-            "a large one goes alone, and at once"
-        );
-        assert_eq!(push(&mut batcher, 1, now, None), none);
-        assert_eq!(
-            push(&mut batcher, 101, now, None),
-            none,
-            "a rejected one takes no room"
-        );
-        let last = batcher.flush().unwrap();
-        assert_eq!((last.items, last.total), (1, Extent::from([1])));
-        assert_eq!(
-            last.entries[1].location.as_ref().unwrap_err().kind(),
-            ErrorKind::Capacity
-        );
-        assert!(batcher.flush().is_none());
-    }
-
-    #[test]
-    fn a_batch_is_due_when_its_oldest_item_has_waited_or_at_the_first_deadline() {
-        let (second, now) = (Duration::from_secs(1), Instant::now());
-        let mut batcher = batcher(4 * second);
-        assert_eq!(batcher.closes_at(), None);
-        push(&mut batcher, 1, now, None);
-        push(&mut batcher, 1, now + second, None);
-        assert_eq!(
-            batcher.closes_at(),
-            Some(now + 4 * second),
-            "the oldest decides"
-        );
-        push(&mut batcher, 1, now + second, Some(now + 9 * second));
-        assert_eq!(
-            batcher.closes_at(),
-            Some(now + 4 * second),
-            "a late deadline changes nothing"
-        );
-        push(&mut batcher, 1, now + second, Some(now + 2 * second));
-        assert_eq!(batcher.closes_at(), Some(now + 2 * second));
-        batcher.flush();
-        assert_eq!(batcher.closes_at(), None);
-    }
-
-    #[test]
-    fn a_wait_without_end_is_none() {
-        let mut batcher = batcher(Duration::MAX);
-        push(&mut batcher, 1, Instant::now(), None);
-        assert_eq!(batcher.closes_at(), None);
-    }
-
-    #[test]
-    fn items_that_take_no_room_close_a_batch_by_their_number() {
-        let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
-        push(&mut batcher, 1, now, None);
-        for item in 1..EMPTY_ENTRIES_MAX {
-            let length = [0, 101][item as usize % 2];
-            assert!(push(&mut batcher, length, now, None).is_empty());
-        }
-        let closed = &push(&mut batcher, 101, now, None)[0];
-        assert_eq!(closed.len(), 1 + EMPTY_ENTRIES_MAX as usize);
-    }
-
-    #[test]
-    fn a_batch_holds_as_many_items_as_have_room() {
-        let all = 3 << 16;
-        let capacity = Extent::from([all]);
-        let mut batcher = Batcher::<Lengths>::new(&["elements"], capacity, capacity, Duration::MAX);
-        let now = Instant::now();
-        for _ in 1..all {
-            assert!(push(&mut batcher, 1, now, None).is_empty());
-        }
-        assert_eq!(push(&mut batcher, 1, now, None)[0].len(), all as usize);
-    }
-}
+mod tests;

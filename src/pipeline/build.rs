@@ -10,7 +10,7 @@ use super::pool::Pool;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::resident::ResidentContents;
-use super::slot::{Free, Slot, open_slots};
+use super::slot::{Free, Slot, SlotCount, open_slots};
 use super::stages::Shared;
 use super::sync::Mutex;
 use super::timeline::Sampler;
@@ -108,7 +108,8 @@ pub(super) fn build<W: Workload>(
         let slots = size.slots * backends.len();
         let memory = MemoryPlan::new(buffers, slots, backends.len(), device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
-        let error = match open(&workload, &handles, backends, &buckets, size.slots, config) {
+        let count = size.count(config.urgent_slots);
+        let error = match open(&workload, &handles, backends, &buckets, count, config) {
             Ok((slots, choices)) => {
                 let shared = Shared {
                     engine,
@@ -162,14 +163,15 @@ fn open<W: Workload>(
     handles: &W::Buffers,
     backends: &[Arc<dyn Backend>],
     buckets: &Arc<Buckets>,
-    count: usize,
+    count: SlotCount,
     config: &EngineConfig,
 ) -> Result<(Vec<Slot<Free>>, Vec<Choices>)> {
-    let mut contents = ResidentContents::new(&buckets.largest().recording, count * backends.len())?;
+    let all = count.all * backends.len();
+    let mut contents = ResidentContents::new(&buckets.largest().recording, all)?;
     if let Some(contents) = &mut contents {
         contents.fill(workload, handles)?;
     }
-    let mut slots = Vec::with_capacity(count * backends.len());
+    let mut slots = Vec::with_capacity(all);
     let open = |(device, backend): (usize, &Arc<dyn Backend>)| {
         let buckets = match &contents {
             None => Arc::clone(buckets),
@@ -203,6 +205,14 @@ fn too_little(error: Error, memory: &MemoryPlan, config: &EngineConfig) -> Error
 }
 
 impl Size {
+    /// The slots of a device. At least one takes batches that are not urgent.
+    fn count(&self, urgent: usize) -> SlotCount {
+        SlotCount {
+            all: self.slots,
+            urgent: urgent.min(self.slots - 1),
+        }
+    }
+
     /// Takes away a slot, or half of the largest bucket; `None` at one slot and a bucket that holds
     /// no more than a batch.
     fn shrink(&mut self, batch: Extent) -> Option<Shrunk> {
@@ -231,6 +241,8 @@ mod tests {
             slots: 3,
             ladder: [10, 100, 450].map(extent).to_vec(),
         };
+        let urgent = |size: &Size| size.count(2).urgent;
+        assert_eq!(urgent(&size), 2);
         let mut steps = Vec::new();
         while let Some(step) = size.shrink(extent(100)) {
             steps.push(step.to_string());
@@ -243,6 +255,7 @@ mod tests {
             "largest bucket [112, 3] to [100, 3]",
         ];
         assert_eq!(steps, expected);
+        assert_eq!(urgent(&size), 0, "the last slot takes all batches");
         assert_eq!(size.ladder, [10, 100].map(extent));
     }
 }

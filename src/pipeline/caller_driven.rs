@@ -10,7 +10,7 @@ use super::stages::{Given, Shared};
 use super::statistics::{Statistics, Threads};
 use super::timeline::Timeline;
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::Scalar;
 use crate::replay::Chosen;
 use crate::workload::{Extent, Workload};
@@ -64,13 +64,19 @@ impl<W: Workload> Pipeline<W> {
     /// [`EngineConfig::wait`] sets how [`Pipeline::wait`] waits.
     ///
     /// # Errors
-    /// Those of [`Engine::new`](super::Engine::new).
+    /// Those of [`Engine::new`](super::Engine::new), and [`ErrorKind::Config`](crate::ErrorKind::Config) if
+    /// [`EngineConfig::urgent_slots`] is not 0.
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],
         pool: Arc<ThreadPool>,
         config: &EngineConfig,
     ) -> Result<Self> {
+        if config.urgent_slots > 0 {
+            let message =
+                "a pipeline runs batches in the order of their items, and has urgent_slots";
+            return Err(Error::config(message).fix("set urgent_slots = 0, or use an Engine"));
+        }
         let Built {
             shared,
             slots,
@@ -133,7 +139,7 @@ impl<W: Workload> Pipeline<W> {
         if !self.batcher.has_room(&extent) {
             self.close();
         }
-        if self.batcher.add(item, extent, clock, options.deadline) {
+        if self.batcher.add(item, extent, clock, &options) {
             self.close();
         }
         if options.urgent {
@@ -300,7 +306,7 @@ impl<W: Workload> Pipeline<W> {
             .zip(batch.entries.drain(..))
             .zip(self.outputs.drain(..));
         for ((number, entry), result) in through {
-            let item = entry.item;
+            let item = entry.item.expect("only tickets cancel items");
             self.done.push_back(Delivery {
                 number,
                 item,

@@ -3,7 +3,7 @@
 use super::ring::Wait;
 use super::timeline::TimelineConfig;
 use crate::error::{Error, Result};
-use crate::replay::Policy;
+use crate::replay::{Mode, Policy};
 use crate::workload::Extent;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -24,11 +24,20 @@ pub enum Close {
     Full,
 }
 
-/// Settings of an engine.
+/// Settings of an engine. Later versions may add fields: start from [`EngineConfig::new`].
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Slots on each device. Three keep upload, compute and download busy at the same time.
     pub slots: usize,
+    /// The slots among them that are kept for urgent batches ([`SubmitOptions::urgent`]); 0, the
+    /// default, for none. Urgent items then share no batch with others, and find a free slot while no
+    /// more urgent batches are in flight than that. On a GPU the kernels of these slots have the
+    /// highest priority: they start before kernels of other batches that wait for a multiprocessor.
+    ///
+    /// At least one slot must be left for other batches. With [`Mode::Resident`] this has to be 0, and
+    /// with [`Mode::Auto`] the host launches the graphs of these slots, as loops on the device have no
+    /// priority.
+    pub urgent_slots: usize,
     /// Graph replay or stream launches, with their settings.
     pub policy: Policy,
     /// A batch closes before it exceeds this. It also closes at 65,536 items that take no room,
@@ -62,6 +71,7 @@ impl EngineConfig {
         let batch = batch.into();
         EngineConfig {
             slots: 3,
+            urgent_slots: 0,
             policy: Policy::default(),
             batch,
             buckets: vec![batch],
@@ -82,6 +92,7 @@ impl EngineConfig {
             )));
         }
         self.policy.check()?;
+        self.check_urgent_slots()?;
         self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
         match self.buckets.last() {
             Some(largest) if self.batch.fits(*largest) => Ok(()),
@@ -91,16 +102,49 @@ impl EngineConfig {
             ))),
         }
     }
+
+    fn check_urgent_slots(&self) -> Result<()> {
+        let (urgent, slots) = (self.urgent_slots, self.slots);
+        if urgent == 0 {
+            return Ok(());
+        }
+        if urgent >= slots {
+            let message = format!(
+                "urgent_slots = {urgent} with slots = {slots}: no slot is left for other batches"
+            );
+            let fix = format!(
+                "set slots to at least {}, or lower urgent_slots",
+                urgent + 1
+            );
+            return Err(Error::config(message).fix(fix));
+        }
+        if self.policy.mode == Mode::Resident {
+            let message = format!(
+                "urgent_slots = {urgent} with mode = \"resident\": a loop on the device has no priority"
+            );
+            return Err(Error::config(message).fix("set urgent_slots = 0, or mode = \"graph\""));
+        }
+        Ok(())
+    }
 }
 
-/// How one item is submitted.
+/// How one item is submitted. Later versions may add fields: end a literal with
+/// `..SubmitOptions::default()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
     /// Closes the item's batch at once, with the items that are in it. The batch overtakes those
     /// that wait for a slot; after eight urgent batches in a row another one starts.
+    ///
+    /// With [`EngineConfig::urgent_slots`] urgent items share no batch with others, and their batch
+    /// closes as soon as a slot is free for it. The bound on batches in a row is for the other slots.
     pub urgent: bool,
     /// The latest time at which the item's batch closes with [`Close::Full`], full or not.
     pub deadline: Option<Instant>,
+    /// If the item's batch has no slot before this time, the item is not computed, and its result is
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired). It comes back when the batch would have been
+    /// written, so set `deadline` too where batches wait to fill. An item whose batch has a slot in
+    /// time has its result, however long the device takes.
+    pub expires_at: Option<Instant>,
 }
 
 /// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.

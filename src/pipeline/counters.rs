@@ -13,6 +13,7 @@ macro_rules! counters {
         /// Counts since the engine was built. Times are sums over batches, in nanoseconds. Stages
         /// overlap, so their sum exceeds the wall time.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
         pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
 
         impl EngineCounters {
@@ -30,6 +31,10 @@ counters! {
     items_done,
     /// Items without a result: rejected by `extent`, `write` or `read`, or in a batch that failed.
     items_rejected,
+    /// Items that were cancelled before their batch had a slot. They are in no other count.
+    items_cancelled,
+    /// Items among `items_rejected` that expired before their batch had a slot.
+    items_expired,
     /// Batches given to the device.
     batches,
     /// Batches that failed. All their items without a result failed with them.

@@ -5,7 +5,7 @@ use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
 use super::config::{SubmitOptions, TrySubmitError};
 use super::counters::add;
-use super::queue::{Queue, Start};
+use super::queue::{Cancelled, Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
 use super::run_results::RunResults;
@@ -14,7 +14,7 @@ use super::stages::{Given, Shared};
 use super::sync::{
     AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, Sender, spin_unlocked, yield_now,
 };
-use super::ticket::{Helper, Reply, Ticket};
+use super::ticket::{Answers, Reply, Ticket, TicketEngine};
 use super::upload::shares_work;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,6 +22,7 @@ use crate::workload::{Completion, Extent, Workload};
 use crossbeam_channel::bounded;
 use crossbeam_utils::CachePadded;
 use rayon::ThreadPool;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -379,12 +380,6 @@ impl<W: Workload> Dispatcher<W> {
         };
         self.answer(taken.batch, taken.failure, &mut outputs);
         self.shared.outputs.give_back(outputs);
-        self.answered.fetch_add(1, SeqCst);
-        // A change that changes nothing: either this sees that the engine closes, or `close` and
-        // those whom it wakes see the batch as answered.
-        if self.is_closing.fetch_or(false, SeqCst) {
-            self.wake_all();
-        }
         next
     }
 
@@ -401,6 +396,7 @@ impl<W: Workload> Dispatcher<W> {
         self.next(&mut queue)
     }
 
+    /// Gives the items of a batch their results. Cancelled items have none.
     fn answer(
         &self,
         mut batch: Box<Batch<W>>,
@@ -409,21 +405,27 @@ impl<W: Workload> Dispatcher<W> {
     ) {
         let (reply, ordered) = (batch.reply.take(), batch.ordered.take());
         let through = batch.entries.drain(..).zip(outputs.drain(..));
-        let completions = through.map(|(entry, result)| Completion {
-            item: entry.item,
-            result,
+        let completions = through.map(|(entry, result)| {
+            let item = entry.item?;
+            Some(Completion { item, result })
         });
         match (reply, ordered) {
-            (Some(reply), _) => reply.complete(completions.map(Some)),
+            (Some(reply), _) => reply.complete(completions),
             (None, Some(Ordered { number, results })) => {
                 let mut of_run = self.shared.completions.take().unwrap_or_default();
-                of_run.extend(completions.rev());
+                of_run.extend(completions.rev().flatten());
                 let of_run = RunBatch(of_run);
                 results.send(number, failure.map_or(Ok(of_run), Err));
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),
         }
         self.shared.batches.give_back(batch);
+        self.answered.fetch_add(1, SeqCst);
+        // A change that changes nothing: either this sees that the engine closes, or `close` and
+        // those whom it wakes see the batch as answered.
+        if self.is_closing.fetch_or(false, SeqCst) {
+            self.wake_all();
+        }
     }
 
     /// Runs `work` while no batch is given to `device`, and all earlier ones are with its completion
@@ -458,7 +460,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 }
 
-impl<W: Workload> Helper for Dispatcher<W> {
+impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
     fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool) {
         let breaks = BreaksOnPanic::new(&self);
         let inside = InsideEngine::enter(self.shared.engine);
@@ -489,6 +491,35 @@ impl<W: Workload> Helper for Dispatcher<W> {
         drop((inside, breaks));
         // Drops the workload, which is the embedder's code, if the engine is gone by now.
         unwinding(|| drop(self));
+    }
+
+    fn cancel(
+        self: Arc<Self>,
+        answers: &Answers<W>,
+        items: Range<u32>,
+        take: &mut dyn FnMut(W::Item),
+    ) -> bool {
+        let count = items.len();
+        let cancelled = {
+            let mut queue = self.queue.lock();
+            let cancelled = queue.cancel(answers, items, take);
+            if matches!(cancelled, Cancelled::Emptied(_)) {
+                // There is room for another batch.
+                self.changes.fetch_add(1, SeqCst);
+                self.room.notify_all();
+            }
+            cancelled
+        };
+        let is_taken = !matches!(cancelled, Cancelled::Late);
+        if is_taken {
+            add(&self.shared.counters.submitted.items_cancelled, count);
+        }
+        if let Cancelled::Emptied(batch) = cancelled {
+            self.answer(batch, None, &mut Vec::new());
+        }
+        // As in `help`.
+        unwinding(|| drop(self));
+        is_taken
     }
 }
 

@@ -75,7 +75,7 @@ fn read_results<W: Workload>(
         let views = ReadViews::new(&program.downloads, buffers, location.at, location.extent);
         let read = || {
             let (workload, buffers) = (&program.workload, &program.buffers);
-            workload.read(buffers, &entry.item, location.at, &views)
+            workload.read(buffers, entry.item(), location.at, &views)
         };
         guarded(read).within(|| "read")
     };
@@ -121,7 +121,7 @@ fn located<W: Workload>(batch: &Batch<W>) -> impl Iterator<Item = BatchItem<'_, 
     batch.entries.iter().filter_map(|entry| {
         let location = entry.location.as_ref().ok()?;
         Some(BatchItem {
-            item: &entry.item,
+            item: entry.item(),
             at: location.at,
             extent: location.extent,
         })

@@ -11,7 +11,7 @@ use super::run_results::{RunResults, Unconsumed};
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
-use super::ticket::Helper;
+use super::ticket::{EngineRef, TicketEngine};
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
@@ -46,11 +46,15 @@ pub(super) fn start<W: Workload>(
     let workers = workers(threads, shared.engine)?;
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
-        let (helper, helped) = match can_be_helped {
-            true => (Some(this.clone() as Weak<dyn Helper>), submitted.clone()),
-            false => (None, Vec::new()),
+        let helped = match can_be_helped {
+            true => submitted.clone(),
+            false => Vec::new(),
         };
-        let queue = Queue::new(&shared, slots, config.close, helper);
+        let owner = EngineRef {
+            engine: this.clone() as Weak<dyn TicketEngine<W>>,
+            helps: can_be_helped,
+        };
+        let queue = Queue::new(&shared, slots, config.close, owner);
         Dispatcher::new(shared, queue, devices, helped, workers)
     });
     let mut threads = Vec::new();

@@ -98,13 +98,14 @@ impl Workload for Double {
 /// most `preemptions` preemptions.
 fn check(slots: usize, preemptions: usize, test: impl Fn(Engine<Double>) + Send + Sync + 'static) {
     let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
-    check_on(cpu, slots, preemptions, move |engine, _| test(engine));
+    check_on(cpu, [slots, 0], preemptions, move |engine, _| test(engine));
 }
 
-/// [`check`] on the devices that `backends` makes, with what the workload holds.
+/// [`check`] on the devices that `backends` makes, with what the workload holds. `slots` are all of
+/// a device, and those that are kept for urgent batches.
 fn check_on(
     backends: impl Fn() -> Vec<Arc<dyn Backend>> + Send + Sync + 'static,
-    slots: usize,
+    slots: [usize; 2],
     preemptions: usize,
     test: impl Fn(Engine<Double>, Held) + Send + Sync + 'static,
 ) {
@@ -130,7 +131,8 @@ fn check_on(
             held: Arc::clone(&held),
         };
         let mut config = EngineConfig::new([1]);
-        (config.slots, config.batch_wait) = (slots, Duration::MAX);
+        [config.slots, config.urgent_slots] = slots;
+        config.batch_wait = Duration::MAX;
         config.policy.verify = Verify::Off;
         let engine = Engine::new(workload, &backends(), Arc::clone(&pool), &config);
         test(engine.unwrap(), held);
@@ -227,7 +229,7 @@ fn loom_two_producers_share_an_engine() {
         let other = Arc::clone(&engine);
         let urgent = SubmitOptions {
             urgent: true,
-            deadline: None,
+            ..SubmitOptions::default()
         };
         let producer = Builder::new()
             .spawn(move || {
@@ -245,6 +247,28 @@ fn loom_two_producers_share_an_engine() {
     });
 }
 
+#[test]
+fn loom_urgent_items_gather_while_the_slot_that_is_kept_for_them_is_in_use() {
+    let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
+    check_on(cpu, [2, 1], 2, |engine, _| {
+        let engine = Arc::new(engine);
+        let other = Arc::clone(&engine);
+        let producer = Builder::new()
+            .spawn(move || assert_eq!(value(other.submit(8).unwrap()).unwrap(), 16))
+            .unwrap();
+        let urgent = SubmitOptions {
+            urgent: true,
+            ..SubmitOptions::default()
+        };
+        let tickets: Vec<_> = [3, 5]
+            .map(|item| engine.submit_with(item, urgent).unwrap())
+            .into();
+        let values: Vec<_> = tickets.into_iter().map(value).collect();
+        assert!(matches!(values[..], [Ok(6), Ok(10)]));
+        producer.join().unwrap();
+    });
+}
+
 /// One batch is in the slot and two wait for it, so the fourth has no room at first.
 #[test]
 fn loom_a_submission_that_waits_for_room_fills_the_slot_that_becomes_free() {
@@ -253,6 +277,27 @@ fn loom_a_submission_that_waits_for_room_fills_the_slot_that_becomes_free() {
         for (ticket, expected) in tickets.into_iter().zip([2, 4, 6, 8]) {
             assert_eq!(value(ticket).unwrap(), expected);
         }
+    });
+}
+
+/// One batch is in the slot and two wait for it, so the fourth has no room until one of them starts
+/// or is cancelled.
+#[test]
+fn loom_a_cancelled_item_comes_back_or_runs_and_leaves_room() {
+    check(1, 2, |engine| {
+        let engine = Arc::new(engine);
+        let first = engine.submit(1).unwrap();
+        let [second, third] = [2, 3].map(|item| engine.submit(item).unwrap());
+        let other = Arc::clone(&engine);
+        let producer = Builder::new()
+            .spawn(move || assert_eq!(value(other.submit(4).unwrap()).unwrap(), 8))
+            .unwrap();
+        let cancelled = third.cancel();
+        assert!(matches!(cancelled, None | Some(3)));
+        assert_eq!((value(first).unwrap(), value(second).unwrap()), (2, 4));
+        producer.join().unwrap();
+        let taken = u64::from(cancelled.is_some());
+        assert_eq!(engine.counters().items_cancelled, taken);
     });
 }
 
@@ -277,7 +322,7 @@ fn loom_two_devices_take_batches_side_by_side() {
             Arc::new(CpuBackend::inline()),
         ]
     };
-    check_on(cpus, 1, 2, |engine, _| {
+    check_on(cpus, [1, 0], 2, |engine, _| {
         let tickets: Vec<_> = [3, 5].map(|item| engine.submit(item).unwrap()).into();
         drop(engine);
         let values: Vec<_> = tickets.into_iter().map(value).collect();
@@ -288,7 +333,7 @@ fn loom_two_devices_take_batches_side_by_side() {
 #[test]
 fn loom_the_last_handle_may_be_dropped_by_the_engine_s_own_thread() {
     let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
-    check_on(cpu, 1, 3, |engine, held| {
+    check_on(cpu, [1, 0], 3, |engine, held| {
         let engine = Arc::new(engine);
         *held.lock().unwrap() = Some(Arc::clone(&engine));
         let ticket = engine.submit(7).unwrap();
@@ -301,7 +346,7 @@ fn loom_the_last_handle_may_be_dropped_by_the_engine_s_own_thread() {
 #[test]
 fn loom_an_item_may_submit_another_while_it_is_read() {
     let cpu = || -> Vec<Arc<dyn Backend>> { vec![Arc::new(CpuBackend::inline())] };
-    check_on(cpu, 1, 2, |engine, held| {
+    check_on(cpu, [1, 0], 2, |engine, held| {
         let engine = Arc::new(engine);
         *held.lock().unwrap() = Some(Arc::clone(&engine));
         assert_eq!(value(engine.submit(9).unwrap()).unwrap(), 18);

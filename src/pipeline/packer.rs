@@ -1,6 +1,7 @@
 //! [`Packer`]: batches of a workload's items for a ring.
 
-use super::batch::{Batch, Batcher};
+use super::batch::{Batch, Batcher, Entry};
+use super::config::SubmitOptions;
 use super::download::unpack;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
@@ -33,7 +34,7 @@ impl<W: Workload> Packed<W> {
 
     /// The items, in order.
     pub fn items(&self) -> impl Iterator<Item = &W::Item> {
-        self.0.entries.iter().map(|entry| &entry.item)
+        self.0.entries.iter().map(Entry::item)
     }
 }
 
@@ -93,7 +94,7 @@ impl<W: Workload> Packer<W> {
         let mut batches: Vec<Box<Batch<W>>> = Vec::new();
         for item in items {
             let extent = self.program.extent(&item);
-            batches.extend(batcher.push(item, extent, now, None));
+            batches.extend(batcher.push(item, extent, now, &SubmitOptions::default()));
         }
         batches.extend(batcher.flush());
         if batches.len() != 1 {
@@ -101,7 +102,7 @@ impl<W: Workload> Packer<W> {
             let entries = batches.into_iter().flat_map(|batch| batch.entries);
             let error = Error::usage(message)
                 .fix("pack at least one, and fewer, or make the largest bucket larger");
-            return Err((error, entries.map(|entry| entry.item).collect()));
+            return Err((error, entries.filter_map(|entry| entry.item).collect()));
         }
         let mut batch = batches.remove(0);
         let uniforms = self.program.uniforms();

@@ -7,11 +7,12 @@ use super::counters::add_since;
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::ticket::{AnswersPool, Helper, Reply};
+use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
 use crate::error::Result;
 use crate::workload::{Extent, Workload};
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The largest number of closed batches of each kind, urgent and other, that wait for a slot before
@@ -29,8 +30,14 @@ pub(super) struct Start<W: Workload> {
     pub(super) more: bool,
 }
 
+/// The batcher of urgent items, if slots are kept for them; else all items are in [`NORMAL`].
+const URGENT: usize = 1;
+const NORMAL: usize = 0;
+
 pub(super) struct Queue<W: Workload> {
-    batcher: Batcher<W>,
+    batchers: [Batcher<W>; 2],
+    /// Whether slots are kept for urgent batches.
+    keeps_slots: bool,
     answers: AnswersPool<W>,
     close: Close,
     /// Closed batches without a slot.
@@ -44,6 +51,8 @@ pub(super) struct Queue<W: Workload> {
     /// Since when a batch of a run waits for the run's consumer while a slot is free.
     held_since: Option<Instant>,
     free: VecDeque<Slot<Free>>,
+    /// Free slots that are kept for urgent batches.
+    free_urgent: VecDeque<Slot<Free>>,
     /// Submissions that wait for room without sleeping. Each calls [`Queue::next`] when it ends.
     pub(super) spinning: usize,
     /// By device: whether it is given no batch for now.
@@ -55,6 +64,16 @@ pub(super) struct Queue<W: Workload> {
 struct Run<W: Workload> {
     results: Arc<RunResults<W>>,
     batches: u64,
+}
+
+/// What became of items that were cancelled.
+pub(super) enum Cancelled<W: Workload> {
+    /// Their batch has a slot, so they stay in it.
+    Late,
+    /// They were taken out of their batch.
+    Taken,
+    /// They were the last items of a closed batch, which was taken out too.
+    Emptied(Box<Batch<W>>),
 }
 
 /// What adding an item changed.
@@ -71,11 +90,13 @@ impl<W: Workload> Queue<W> {
         shared: &Shared<W>,
         slots: Vec<Slot<Free>>,
         close: Close,
-        helper: Option<Weak<dyn Helper>>,
+        owner: EngineRef<W>,
     ) -> Self {
+        let (urgent, free): (VecDeque<_>, _) = slots.into_iter().partition(Slot::is_urgent);
         Queue {
-            batcher: shared.batcher(),
-            answers: AnswersPool::new(shared.engine, helper),
+            batchers: [shared.batcher(), shared.batcher()],
+            keeps_slots: !urgent.is_empty(),
+            answers: AnswersPool::new(shared.engine, Some(owner)),
             close,
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
@@ -83,7 +104,8 @@ impl<W: Workload> Queue<W> {
             urgent_in_a_row: 0,
             closed: 0,
             held_since: None,
-            free: slots.into(),
+            free,
+            free_urgent: urgent,
             spinning: 0,
             suspended: vec![false; shared.devices.len()],
             run: None,
@@ -104,8 +126,9 @@ impl<W: Workload> Queue<W> {
         self.closed
     }
 
-    /// Adds an item to the open batch, and closes it if the item is urgent. Outside of a run,
-    /// `added` gets the batch's reply and the item's index.
+    /// Adds an item to the open batch, and closes it if the item is urgent. If slots are kept for
+    /// urgent batches, an urgent item is added to a batch of such items, which [`Queue::next`] closes.
+    /// Outside of a run, `added` gets the batch's reply and the item's index.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -115,29 +138,66 @@ impl<W: Workload> Queue<W> {
         options: SubmitOptions,
         added: impl FnOnce(&Reply<W>, u32),
     ) -> Added {
-        let extent = self.batcher.admit(extent);
-        let closed_before = !self.batcher.has_room(&extent) && self.close(shared, false);
-        let is_first = !self.batcher.is_open();
+        let SubmitOptions {
+            urgent, deadline, ..
+        } = options;
+        let place = match urgent && self.keeps_slots {
+            true => URGENT,
+            false => NORMAL,
+        };
+        let extent = self.batchers[place].admit(extent);
+        let closed_before =
+            !self.batchers[place].has_room(&extent) && self.close(shared, place, place == URGENT);
+        let is_first = !self.batchers[place].is_open();
         if self.run.is_none() {
-            let open = self.batcher.open();
+            let open = self.batchers[place].open();
             let reply = open.reply.get_or_insert_with(|| self.answers.take());
             added(reply, open.entries.len() as u32);
         }
-        let SubmitOptions { urgent, deadline } = options;
-        let is_full = self.batcher.add(item, extent, Instant::now, deadline);
-        let has_closed = (is_full || urgent) && self.close(shared, urgent);
+        let is_full = self.batchers[place].add(item, extent, Instant::now, &options);
+        let closes = is_full || urgent && place == NORMAL;
+        let has_closed = closes && self.close(shared, place, urgent);
+        let is_timed = place == NORMAL && self.closes_by_time();
         Added {
             closed: closed_before || has_closed,
-            timed: (is_first || deadline.is_some()) && !has_closed && self.closes_by_time(),
+            timed: (is_first || deadline.is_some()) && !has_closed && is_timed,
         }
     }
 
-    /// Closes the open batch.
-    pub(super) fn flush(&mut self, shared: &Shared<W>) {
-        self.close(shared, false);
+    /// Takes items out of the batch with these answers, if it is here.
+    pub(super) fn cancel(
+        &mut self,
+        answers: &Answers<W>,
+        items: Range<u32>,
+        take: impl FnMut(W::Item),
+    ) -> Cancelled<W> {
+        let is_of = |batch: &Batch<W>| batch.reply.as_ref().is_some_and(|it| it.is_of(answers));
+        for batcher in &mut self.batchers {
+            if is_of(batcher.open()) {
+                batcher.open().cancel(items, take);
+                return Cancelled::Taken;
+            }
+        }
+        for closed in [&mut self.urgent, &mut self.normal] {
+            let Some(position) = closed.iter().position(|batch| is_of(batch)) else {
+                continue;
+            };
+            closed[position].cancel(items, take);
+            return match closed[position].is_cancelled() {
+                true => Cancelled::Emptied(closed.remove(position).expect("it was found there")),
+                false => Cancelled::Taken,
+            };
+        }
+        Cancelled::Late
     }
 
-    /// Closes the open batch. The next items belong to a run with these results, or to none.
+    /// Closes what is open.
+    pub(super) fn flush(&mut self, shared: &Shared<W>) {
+        self.close(shared, URGENT, true);
+        self.close(shared, NORMAL, false);
+    }
+
+    /// Closes what is open. The next items belong to a run with these results, or to none.
     pub(super) fn set_run(&mut self, shared: &Shared<W>, results: Option<Arc<RunResults<W>>>) {
         self.flush(shared);
         self.run = results.map(|results| Run {
@@ -148,7 +208,9 @@ impl<W: Workload> Queue<W> {
 
     /// When the open batch is due, if it closes by time.
     pub(super) fn closes_at(&self) -> Option<Instant> {
-        self.batcher.closes_at().filter(|_| self.closes_by_time())
+        self.batchers[NORMAL]
+            .closes_at()
+            .filter(|_| self.closes_by_time())
     }
 
     fn closes_by_time(&self) -> bool {
@@ -157,24 +219,35 @@ impl<W: Workload> Queue<W> {
 
     /// Whether the open batch closes because a slot is free.
     fn closes_when_idle(&self) -> bool {
-        self.close == Close::Idle
+        // Batches of urgent items, if there are such, may be open at any time.
+        let none_waits = self.normal.is_empty() && (self.keeps_slots || self.urgent.is_empty());
+        none_waits
+            && self.close == Close::Idle
             && self.run.is_none()
-            && self.batcher.is_open()
+            && self.batchers[NORMAL].is_open()
             && self.free.iter().any(|slot| self.can_start_on(slot))
+    }
+
+    /// Whether the open batch of urgent items closes because a slot is free.
+    fn closes_urgent(&self) -> bool {
+        self.urgent.is_empty()
+            && self.batchers[URGENT].is_open()
+            && (self.free_urgent.iter().chain(&self.free)).any(|slot| self.can_start_on(slot))
     }
 
     fn can_start_on(&self, slot: &Slot<Free>) -> bool {
         !self.suspended[slot.device()]
     }
 
-    /// Closes the open batch. Returns whether there was one.
-    fn close(&mut self, shared: &Shared<W>, is_urgent: bool) -> bool {
-        let Some(mut batch) = self.batcher.flush() else {
+    /// Closes the open batch of a batcher. Returns whether there was one.
+    fn close(&mut self, shared: &Shared<W>, place: usize, is_urgent: bool) -> bool {
+        let batcher = &mut self.batchers[place];
+        let Some(mut batch) = batcher.flush() else {
             return false;
         };
         self.closed += 1;
         if let Some(used) = shared.batches.take() {
-            self.batcher.recycle(used);
+            batcher.recycle(used);
         }
         if let Some(run) = &mut self.run {
             batch.ordered = Some(Ordered {
@@ -192,8 +265,11 @@ impl<W: Workload> Queue<W> {
 
     /// The next batch and its slot, if there are both.
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
-        if self.is_empty() && self.closes_when_idle() {
-            self.flush(shared);
+        if self.closes_urgent() {
+            self.close(shared, URGENT, true);
+        }
+        if self.closes_when_idle() {
+            self.close(shared, NORMAL, false);
         }
         let start = self.take_next(shared);
         if !self.is_empty() {
@@ -203,22 +279,22 @@ impl<W: Workload> Queue<W> {
     }
 
     fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
+        if !self.urgent.is_empty()
+            && let Some(position) = usable(&mut self.free_urgent, &self.suspended, shared)
+        {
+            let slot = self.free_urgent.remove(position)?;
+            let batch = self.urgent.pop_front()?;
+            return Some(self.started(slot, batch));
+        }
         let is_urgent = match (self.urgent.is_empty(), self.normal.is_empty()) {
             (true, true) if self.lost.is_empty() => return None,
             (false, false) => self.urgent_in_a_row < URGENT_MAX,
             (_, normal_is_empty) => normal_is_empty,
         };
-        let position = loop {
-            let position = self.free.iter().position(|slot| self.can_start_on(slot))?;
-            if shared.is_usable(&self.free[position]) {
-                break position;
-            }
-            self.free.remove(position);
-        };
+        let position = usable(&mut self.free, &self.suspended, shared)?;
         if let Some(batch) = self.lost.pop_front() {
             let slot = self.free.remove(position)?;
-            let more = self.has_more();
-            return Some(Start { slot, batch, more });
+            return Some(self.started(slot, batch));
         }
         let queue = match is_urgent {
             true => &mut self.urgent,
@@ -239,13 +315,17 @@ impl<W: Workload> Queue<W> {
             true => self.urgent_in_a_row + 1,
             false => 0,
         };
-        let more = self.has_more();
-        Some(Start { slot, batch, more })
+        Some(self.started(slot, batch))
     }
 
-    /// Whether another batch may be able to start.
-    fn has_more(&self) -> bool {
-        !self.free.is_empty() && (!self.is_empty() || self.batcher.is_open())
+    fn started(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Start<W> {
+        let urgent_waits = !self.urgent.is_empty() || self.batchers[URGENT].is_open();
+        let waits = urgent_waits
+            || !self.lost.is_empty()
+            || !self.normal.is_empty()
+            || self.batchers[NORMAL].is_open();
+        let more = !self.free.is_empty() && waits || !self.free_urgent.is_empty() && urgent_waits;
+        Start { slot, batch, more }
     }
 
     /// Takes a batch back whose device was lost.
@@ -273,16 +353,20 @@ impl<W: Workload> Queue<W> {
     /// Takes all batches out, to be dropped.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
         self.run = None;
-        let open = self.batcher.flush();
-        let queues = [&mut self.lost, &mut self.urgent, &mut self.normal];
-        let queues = queues.map(std::mem::take);
-        queues.into_iter().flatten().chain(open)
+        let open = self.batchers.each_mut().map(Batcher::flush);
+        let queues = [&mut self.lost, &mut self.urgent, &mut self.normal].map(std::mem::take);
+        let closed = queues.into_iter().flatten();
+        closed.chain(open.into_iter().flatten())
     }
 
     /// Gives a slot back. Returns whether a submission that waits for room will use it, so that the
     /// thread that freed the slot need not fill it. One slot at most is left to submissions, since
     /// their threads may have lost their cores.
     pub(super) fn put_free(&mut self, slot: Slot<Free>) -> bool {
+        if slot.is_urgent() {
+            self.free_urgent.push_back(slot);
+            return false;
+        }
         self.free.push_back(slot);
         self.spinning > 0 && self.free.len() == 1
     }
@@ -295,5 +379,20 @@ impl<W: Workload> Queue<W> {
     /// Ends [`Queue::suspend`].
     pub(super) fn resume(&mut self, device: usize) {
         self.suspended[device] = false;
+    }
+}
+
+/// The position of a slot that a batch can start in. Slots of lost devices are dropped.
+fn usable<W: Workload>(
+    free: &mut VecDeque<Slot<Free>>,
+    suspended: &[bool],
+    shared: &Shared<W>,
+) -> Option<usize> {
+    loop {
+        let position = free.iter().position(|slot| !suspended[slot.device()])?;
+        if shared.is_usable(&free[position]) {
+            return Some(position);
+        }
+        free.remove(position);
     }
 }

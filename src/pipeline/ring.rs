@@ -1,6 +1,6 @@
 //! [`Ring`]: slots that are filled, submitted, waited for and freed again. No threads.
 
-use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, open_slots};
+use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, SlotCount, open_slots};
 use crate::backend::{Backend, Backoff};
 use crate::error::{Error, Result};
 use crate::replay::{Buckets, Choices, Chosen, Policy, Replay};
@@ -52,7 +52,11 @@ impl<B> Ring<B> {
         wait: Wait,
     ) -> Result<Self> {
         let mut free = Vec::with_capacity(slots);
-        let choices = open_slots(backend, buckets, slots, policy, 0, &mut free)?;
+        let count = SlotCount {
+            all: slots,
+            urgent: 0,
+        };
+        let choices = open_slots(backend, buckets, count, policy, 0, &mut free)?;
         Ok(Ring::of(free, vec![choices], wait))
     }
 

@@ -31,6 +31,8 @@ struct Core {
     index: usize,
     /// The index of its device in the engine.
     device: usize,
+    /// Whether it is kept for urgent batches.
+    is_urgent: bool,
     device_slot: Box<dyn DeviceSlot>,
     executor: Executor,
     /// The extent that was written into the header.
@@ -94,12 +96,20 @@ pub(crate) enum Progress<B> {
     Failed(Box<Failed<B>>),
 }
 
-/// Opens `count` slots on a backend and makes their buckets ready. Returns the choices of mode
-/// auto, which the slots share.
+/// The number of slots of a device.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotCount {
+    pub(crate) all: usize,
+    /// The slots among them that are kept for urgent batches, fewer than all.
+    pub(crate) urgent: usize,
+}
+
+/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready. Returns
+/// the choices of mode auto, which the slots share.
 pub(crate) fn open_slots(
     backend: &Arc<dyn Backend>,
     buckets: &Arc<Buckets>,
-    count: usize,
+    count: SlotCount,
     policy: &Policy,
     device: usize,
     slots: &mut Vec<Slot<Free>>,
@@ -107,10 +117,14 @@ pub(crate) fn open_slots(
     let choices = Choices::default();
     let buffers = buckets.largest().recording.buffers();
     let device_slots = {
-        let _span = debug_span!("memory", slots = count).entered();
-        backend.open_slots(buffers, count, policy.streams)?
+        let _span = debug_span!("memory", slots = count.all).entered();
+        let mut opened = backend.open_slots(buffers, count.all - count.urgent, policy.streams)?;
+        if count.urgent > 0 {
+            opened.extend(backend.open_urgent_slots(buffers, count.urgent, policy.streams)?);
+        }
+        opened
     };
-    for mut device_slot in device_slots {
+    for (at, mut device_slot) in device_slots.into_iter().enumerate() {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
         let executor =
@@ -120,6 +134,7 @@ pub(crate) fn open_slots(
             core: Box::new(Core {
                 index,
                 device,
+                is_urgent: at >= count.all - count.urgent,
                 device_slot,
                 executor,
                 header_live: Extent::default(),
@@ -200,6 +215,11 @@ impl<S> Slot<S> {
     /// The index of its device in the engine.
     pub(crate) fn device(&self) -> usize {
         self.core.device
+    }
+
+    /// Whether it is kept for urgent batches.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.core.is_urgent
     }
 
     /// The backend of its device.

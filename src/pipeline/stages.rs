@@ -135,6 +135,7 @@ impl<W: Workload> Shared<W> {
             let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
         }
+        add(&counters.items_expired, batch.leave_out(started_at));
         if batch.items == 0 {
             return Given::Finished(Ok(slot.pass(batch)));
         }
@@ -301,7 +302,8 @@ impl<W: Workload> Shared<W> {
         }
         let done = outputs.iter().filter(|output| output.is_ok()).count();
         add(&counters.items_done, done);
-        add(&counters.items_rejected, outputs.len() - done);
+        let cancelled = taken.batch.cancelled as usize;
+        add(&counters.items_rejected, outputs.len() - done - cancelled);
         taken
     }
 

@@ -16,11 +16,36 @@ use std::time::{Duration, Instant};
 /// The largest number of answers that are kept for reuse.
 const ANSWERS_MAX: usize = 4096;
 
-/// What a thread that waits for a batch can do for the engine meanwhile.
-pub(crate) trait Helper: Send + Sync {
+/// The engine of tickets.
+pub(crate) trait TicketEngine<W: Workload>: Send + Sync {
     /// Computes batches that the engine's own threads have not begun, until `is_over` or until there
     /// is none.
     fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool);
+
+    /// Takes `items` out of the batch with these answers and passes them to `take`, which runs none
+    /// of the embedder's code. Returns false, and does nothing, if the batch has a slot.
+    fn cancel(
+        self: Arc<Self>,
+        answers: &Answers<W>,
+        items: Range<u32>,
+        take: &mut dyn FnMut(W::Item),
+    ) -> bool;
+}
+
+/// How tickets reach their engine.
+pub(crate) struct EngineRef<W: Workload> {
+    pub(crate) engine: Weak<dyn TicketEngine<W>>,
+    /// Whether [`TicketEngine::help`] can do something.
+    pub(crate) helps: bool,
+}
+
+impl<W: Workload> Clone for EngineRef<W> {
+    fn clone(&self) -> Self {
+        EngineRef {
+            engine: Weak::clone(&self.engine),
+            helps: self.helps,
+        }
+    }
 }
 
 /// The results of a batch whose items were submitted for tickets.
@@ -30,7 +55,8 @@ pub(crate) struct Answers<W: Workload> {
     /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
     is_over: AtomicBool,
     engine: EngineId,
-    helper: Option<Weak<dyn Helper>>,
+    /// `None` in tests without an engine.
+    owner: Option<EngineRef<W>>,
 }
 
 struct State<W: Workload> {
@@ -53,7 +79,7 @@ enum Phase {
 }
 
 impl<W: Workload> Answers<W> {
-    fn new(engine: EngineId, helper: Option<Weak<dyn Helper>>) -> Arc<Self> {
+    fn new(engine: EngineId, owner: Option<EngineRef<W>>) -> Arc<Self> {
         Arc::new(Answers {
             state: Mutex::new(State {
                 phase: Phase::Pending,
@@ -64,7 +90,7 @@ impl<W: Workload> Answers<W> {
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
             engine,
-            helper,
+            owner,
         })
     }
 
@@ -102,10 +128,31 @@ impl<W: Workload> Answers<W> {
     }
 
     fn help(&self, is_over: &dyn Fn() -> bool) {
-        let helper = self.helper.as_ref().filter(|_| !is_inside_any());
-        if let Some(engine) = helper.and_then(Weak::upgrade) {
+        let owner = self.owner.as_ref();
+        let owner = owner.filter(|owner| owner.helps && !is_inside_any());
+        if let Some(engine) = owner.and_then(|owner| owner.engine.upgrade()) {
             engine.help(is_over);
         }
+    }
+
+    /// Takes `items` back, if their batch has no slot yet. Returns whether it did.
+    fn cancel(&self, items: Range<u32>, take: &mut dyn FnMut(W::Item)) -> bool {
+        let owner = self.owner.as_ref().filter(|_| !self.is_done());
+        let engine = owner.and_then(|owner| owner.engine.upgrade());
+        let first = items.start;
+        let is_taken = engine.is_some_and(|engine| engine.cancel(self, items, take));
+        if is_taken {
+            self.forget(first, self.state.lock());
+        }
+        is_taken
+    }
+
+    /// Drops the waker of the task that awaits the ticket whose first item is `first`.
+    fn forget(&self, first: u32, mut state: Guard<'_, State<W>>) {
+        let known = state.wakers.iter().position(|(of, _)| *of == first);
+        let waker = known.map(|index| state.wakers.swap_remove(index));
+        drop(state);
+        unwinding(|| drop(waker));
     }
 
     /// Wakes the task of `waker` when the batch is done, if it is not done yet. The task awaits the
@@ -150,10 +197,7 @@ impl<W: Workload> Answers<W> {
             Phase::Pending => {
                 let first = items.start;
                 state.unwanted.push(items);
-                let known = state.wakers.iter().position(|(of, _)| *of == first);
-                let waker = known.map(|index| state.wakers.swap_remove(index));
-                drop(state);
-                unwinding(|| drop(waker));
+                self.forget(first, state);
             }
             Phase::Lost => {}
             Phase::Done => {
@@ -202,7 +246,13 @@ impl<W: Workload> Reply<W> {
         }
     }
 
-    /// Gives the completions, one for each item of the batch, to the tickets.
+    /// Whether these are the answers of its batch.
+    pub(crate) fn is_of(&self, answers: &Answers<W>) -> bool {
+        std::ptr::eq(&*self.0, answers)
+    }
+
+    /// Gives the completions, one for each item of the batch, to the tickets. Cancelled items have
+    /// none.
     pub(crate) fn complete(self, completions: impl Iterator<Item = Option<Completion<W>>>) {
         let mut state = self.0.state.lock();
         debug_assert!(state.completions.is_empty(), "cleared before its use");
@@ -227,22 +277,22 @@ impl<W: Workload> Drop for Reply<W> {
 /// are free once its tickets and its reply are dropped.
 pub(crate) struct AnswersPool<W: Workload> {
     engine: EngineId,
-    helper: Option<Weak<dyn Helper>>,
+    owner: Option<EngineRef<W>>,
     /// In the order of their last use.
     answers: VecDeque<Arc<Answers<W>>>,
 }
 
 impl<W: Workload> AnswersPool<W> {
-    pub(crate) fn new(engine: EngineId, helper: Option<Weak<dyn Helper>>) -> Self {
+    pub(crate) fn new(engine: EngineId, owner: Option<EngineRef<W>>) -> Self {
         AnswersPool {
             engine,
-            helper,
+            owner,
             answers: VecDeque::new(),
         }
     }
 
     fn new_answers(&self) -> Arc<Answers<W>> {
-        Answers::new(self.engine, self.helper.clone())
+        Answers::new(self.engine, self.owner.clone())
     }
 
     /// The reply of a new batch.
@@ -288,6 +338,13 @@ impl<W: Workload> Part<W> {
         }
         self.answers.take(std::mem::take(&mut self.items), take)
     }
+
+    /// Takes the items back if their batch has no slot yet. Otherwise drops their completions.
+    fn cancel(mut self, mut take: impl FnMut(W::Item)) {
+        if self.answers.cancel(self.items.clone(), &mut take) {
+            self.items = Range::default();
+        }
+    }
 }
 
 impl<W: Workload> Drop for Part<W> {
@@ -299,7 +356,10 @@ impl<W: Workload> Drop for Part<W> {
 }
 
 /// A handle to the result of one submitted item.
-#[must_use = "dropping a ticket drops the item's result"]
+///
+/// Dropping it drops the result, when there is one; the item is computed all the same, as its
+/// kernels may update memory that later items read. [`Ticket::cancel`] also saves the device's time.
+#[must_use = "dropping a ticket drops the item's result; the item is computed all the same"]
 pub struct Ticket<W: Workload>(pub(super) Part<W>);
 
 impl<W: Workload> Ticket<W> {
@@ -333,6 +393,17 @@ impl<W: Workload> Ticket<W> {
         }
     }
 
+    /// Gives up the result. If the item's batch has no slot yet, takes the item out of the batch and
+    /// returns it; the device then spends no time on it. Otherwise returns `None`: the item is
+    /// computed, or was, and dropped with its result.
+    ///
+    /// It never waits for a device, and may be called anywhere.
+    pub fn cancel(self) -> Option<W::Item> {
+        let mut cancelled = None;
+        self.0.cancel(|item| cancelled = Some(item));
+        cancelled
+    }
+
     fn take(&mut self) -> Result<Completion<W>> {
         let mut taken = None;
         self.0.take(|completion| taken = Some(completion))?;
@@ -356,7 +427,9 @@ impl<W: Workload> Future for Ticket<W> {
 
 /// A handle to the results of items that were submitted together with
 /// [`Engine::submit_many`](super::Engine::submit_many).
-#[must_use = "dropping the tickets drops the results"]
+///
+/// Dropping it drops the results, as for a [`Ticket`].
+#[must_use = "dropping the tickets drops the results; the items are computed all the same"]
 pub struct Tickets<W: Workload> {
     /// By batch, in the order of the items.
     parts: Vec<Part<W>>,
@@ -402,6 +475,16 @@ impl<W: Workload> Tickets<W> {
             part.answers.wait(None)?;
         }
         self.take()
+    }
+
+    /// Gives up the results. Returns the items whose batches have no slot yet, in the order in which
+    /// they were submitted, as [`Ticket::cancel`] does.
+    pub fn cancel(self) -> Vec<W::Item> {
+        let mut cancelled = Vec::new();
+        for part in self.parts {
+            part.cancel(|item| cancelled.push(item));
+        }
+        cancelled
     }
 
     fn take(&mut self) -> Result<Vec<Completion<W>>> {

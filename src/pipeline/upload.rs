@@ -65,7 +65,7 @@ fn write_in_turn<W: Workload>(
             continue;
         };
         let written = parts.write_next(location.extent, |views| {
-            guarded(|| workload.write(buffers, &entry.item, location.at, views))
+            guarded(|| workload.write(buffers, entry.item(), location.at, views))
         });
         if let Err(error) = written {
             entry.location = Err(error.within("write"));

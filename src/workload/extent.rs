@@ -52,6 +52,15 @@ impl Extent {
         (carries >> 31 == 0).then_some(Extent(sums))
     }
 
+    /// The difference along each axis; `None` if one is negative.
+    pub(crate) fn checked_sub(self, other: Extent) -> Option<Extent> {
+        let mut rest = self;
+        for (rest, other) in rest.0.iter_mut().zip(other.0) {
+            *rest = rest.checked_sub(other)?;
+        }
+        Some(rest)
+    }
+
     /// The larger length along each axis.
     #[must_use]
     pub fn max(self, other: Extent) -> Extent {

@@ -158,7 +158,7 @@ fn module(path: &str) -> Module {
 }
 
 /// Identifiers, `::` and single signs, without comments, strings and lifetimes.
-fn tokens(text: &str) -> Vec<String> {
+pub(crate) fn tokens(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let starts = |at: usize, what: &str| {

@@ -2,6 +2,7 @@
 //! `docs/ARCHITECTURE.md`, and no others.
 
 mod imports;
+mod public_api;
 mod unsafe_files;
 
 use imports::Imports;

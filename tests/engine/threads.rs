@@ -251,6 +251,7 @@ fn a_lone_item_leaves_at_its_deadline_or_on_flush() {
     let options = SubmitOptions {
         urgent: true,
         deadline: Some(Instant::now()),
+        ..SubmitOptions::default()
     };
     let ticket = engine.submit_with(vec![3.0], options).unwrap();
     assert_eq!(ticket.wait().unwrap().result.unwrap().0, [6.0]);
@@ -283,6 +284,7 @@ fn an_item_of_a_full_batch_waits_no_longer_than_asked() {
     let options = SubmitOptions {
         urgent: false,
         deadline: Some(Instant::now() + Duration::from_millis(20)),
+        ..SubmitOptions::default()
     };
     let ticket = engine.submit_with(vec![3.0], options).unwrap();
     assert_eq!(ticket.wait().unwrap().result.unwrap().0, [6.0]);

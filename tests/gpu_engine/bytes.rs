@@ -71,6 +71,32 @@ pub(crate) fn every_policy_gives_the_bytes_of_the_cpu(target: &Target) {
     }
 }
 
+pub(crate) fn urgent_batches_give_the_bytes_of_the_cpu(target: &Target) {
+    let items = items(120, 150);
+    let all = policies().into_iter().chain(auto_policies());
+    for policy in all.filter(|policy| policy.mode != Mode::Resident) {
+        let mut config = config(&policy);
+        (config.slots, config.urgent_slots) = (3, 1);
+        let backends = [Arc::clone(&target.backend)];
+        let pool = Arc::clone(&target.pool);
+        let engine = Engine::new(Mix::new(), &backends, pool, &config).unwrap();
+        // Every third item is urgent.
+        let submit = |(n, item): (usize, &Item)| {
+            let options = SubmitOptions {
+                urgent: n % 3 == 0,
+                ..SubmitOptions::default()
+            };
+            engine.submit_with(item.clone(), options).unwrap()
+        };
+        let tickets: Vec<_> = items.iter().enumerate().map(submit).collect();
+        for (ticket, item) in tickets.into_iter().zip(&items) {
+            let done = ticket.wait().unwrap();
+            assert_eq!(done.result.unwrap(), item.output(UNIFORMS), "{policy:?}");
+        }
+        assert_eq!(engine.counters().items_done, items.len() as u64);
+    }
+}
+
 pub(crate) fn buckets_come_and_go_beside_batches_in_flight(target: &Target) {
     let ladder = [[10, 1], [40, 2], [90, 4], [200, 16]].map(Extent::from);
     let graphs = policies().into_iter().filter(|p| p.mode != Mode::Stream);

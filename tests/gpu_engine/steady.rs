@@ -191,7 +191,7 @@ pub(crate) fn a_long_run_of_items_takes_nothing(target: &Target) {
             if next < count {
                 let options = SubmitOptions {
                     urgent: next % 3 == 0,
-                    deadline: None,
+                    ..SubmitOptions::default()
                 };
                 let item = Item::new(next, 1 + next as usize % 40);
                 match pipeline.submit_at(item, options, now) {

@@ -23,11 +23,12 @@ pub(crate) const WRITE_PANICS: f32 = -2.0;
 pub(crate) const READ_FAILS: f32 = -3.0;
 pub(crate) const TWIN_PANICS: f32 = -4.0;
 
-fn scale(launch: &mut TwinLaunch<'_>) {
+fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
     let header: &[u32] = launch.read();
     let x: &[f32] = launch.read();
     let y: &mut [f32] = launch.write();
     let factor: f32 = launch.scalar();
+    before(&x[..header[0] as usize]);
     for i in 0..header[0] as usize {
         assert!(x[i] != TWIN_PANICS, "planted");
         y[i] = x[i] * factor;
@@ -36,14 +37,26 @@ fn scale(launch: &mut TwinLaunch<'_>) {
 
 impl Scale {
     pub(crate) fn new(factor: f32) -> Self {
+        Scale::of(factor, |kernel| kernel.twin(|launch| scale(launch, |_| ())))
+    }
+
+    /// A workload whose twin calls `before` with the elements of each batch first.
+    pub(crate) fn with(factor: f32, before: impl Fn(&[f32]) + Send + Sync + 'static) -> Self {
+        let twin = move |launch: &mut TwinLaunch<'_>| scale(launch, &before);
+        Scale::of(factor, |kernel| kernel.twin_closure(twin))
+    }
+
+    fn of(factor: f32, with_twin: impl FnOnce(Kernel) -> Kernel) -> Self {
         let kernel = Kernel::new("scale_vectors")
             .reads::<u32>("header")
             .reads::<f32>("x")
             .writes::<f32>("y")
             .scalar::<f32>("factor")
-            .changeable("factor")
-            .twin(scale);
-        Scale { kernel, factor }
+            .changeable("factor");
+        Scale {
+            kernel: with_twin(kernel),
+            factor,
+        }
     }
 }
 

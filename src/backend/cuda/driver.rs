@@ -100,6 +100,7 @@ driver! {
     cuCtxSetCurrent(sys::CUcontext);
     cuCtxPushCurrent_v2(sys::CUcontext);
     cuCtxPopCurrent_v2(*mut sys::CUcontext);
+    cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     cuThreadExchangeStreamCaptureMode(*mut sys::CUstreamCaptureMode);
     cuMemGetInfo_v2(*mut usize, *mut usize);
     cuMemAlloc_v2(*mut sys::CUdeviceptr, usize);
@@ -115,6 +116,7 @@ driver! {
     cuMemcpyAsync(sys::CUdeviceptr, sys::CUdeviceptr, usize, sys::CUstream);
     cuMemsetD8Async(sys::CUdeviceptr, c_uchar, usize, sys::CUstream);
     cuStreamCreate(*mut sys::CUstream, c_uint);
+    cuStreamCreateWithPriority(*mut sys::CUstream, c_uint, c_int);
     cuStreamSynchronize(sys::CUstream);
     cuStreamDestroy_v2(sys::CUstream);
     cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);

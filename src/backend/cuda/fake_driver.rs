@@ -29,6 +29,8 @@ const CAPTURE_WRONG_THREAD: i32 = 908;
 const INVALID_CONTEXT: i32 = 201;
 /// The primary context's handle.
 pub(super) const PRIMARY: usize = 0x1000;
+/// The highest priority of a stream, which is the least number.
+pub(super) const GREATEST_PRIORITY: i32 = -5;
 const ALIGN_BYTES: usize = 256;
 
 /// The state of the driver.
@@ -52,6 +54,8 @@ pub(super) struct State {
     pub(super) capture: Option<(u32, ThreadId)>,
     /// The result of an update of a graph and its reason, if not 0.
     pub(super) update_returns: (i32, u32),
+    /// The priorities of the streams that were created with one.
+    pub(super) priorities: BTreeMap<usize, i32>,
     /// Graphs that are loops, and their launches.
     pub(super) loops: FakeLoops,
     handles: usize,
@@ -355,6 +359,21 @@ fn streams(driver: &mut Driver) {
     extern "C" fn create_stream(stream: *mut sys::CUstream, _: c_uint) -> i32 {
         handle(stream)
     }
+    extern "C" fn create_with_priority(
+        stream: *mut sys::CUstream,
+        _: c_uint,
+        priority: c_int,
+    ) -> i32 {
+        let result = handle(stream);
+        // SAFETY: `handle` has written it.
+        let made = unsafe { stream.read() } as usize;
+        state(|state| state.priorities.insert(made, priority));
+        result
+    }
+    extern "C" fn priority_range(least: *mut c_int, greatest: *mut c_int) -> i32 {
+        put(least, 0);
+        put(greatest, GREATEST_PRIORITY)
+    }
     extern "C" fn create_event(event: *mut sys::CUevent, _: c_uint) -> i32 {
         handle(event)
     }
@@ -362,6 +381,8 @@ fn streams(driver: &mut Driver) {
         wait()
     }
     driver.cuStreamCreate = create_stream;
+    driver.cuStreamCreateWithPriority = create_with_priority;
+    driver.cuCtxGetStreamPriorityRange = priority_range;
     driver.cuEventCreate = create_event;
     driver.cuEventSynchronize = wait_event;
 }

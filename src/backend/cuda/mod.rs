@@ -53,7 +53,7 @@ mod timestamps;
 
 use super::{
     Allocation, Backend, BackendId, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls, FunctionId,
-    Layout, Occupancy, Space, Streams,
+    Layout, Occupancy, Priority, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -148,18 +148,19 @@ impl CudaBackend {
         layout: Layout,
         slots: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<CudaSlot>> {
         let device_bytes = layout.device_bytes * slots;
         let device = DeviceMemory::new(&self.context, device_bytes.max(1))?;
         let shared = match streams {
             Streams::PerSlot => None,
-            Streams::PerStage => Some(stream_set(&self.context, streams)?),
+            Streams::PerStage => Some(stream_set(&self.context, streams, priority)?),
         };
         SlotMemory::cut(layout, pinned, device, slots)
             .map(|share| {
                 let streams = match &shared {
                     Some(shared) => shared.clone(),
-                    None => stream_set(&self.context, streams)?,
+                    None => stream_set(&self.context, streams, priority)?,
                 };
                 let (timestamps, functions) = (self.timestamps(), &self.functions);
                 CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)
@@ -178,13 +179,28 @@ impl CudaBackend {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        streams: Streams,
+        (streams, priority): (Streams, Priority),
         host: super::worker::Arena,
     ) -> Result<Vec<Box<dyn super::worker::RemoteLoops>>> {
         let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
         let (layout, _) = Layout::for_slots(buffers, slots)?;
-        let opened = self.open_slots_in(pinned, layout, slots, streams)?;
+        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
+        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
+    }
+
+    fn open_of_priority(
+        &self,
+        buffers: &[BufferDecl],
+        slots: usize,
+        streams: Streams,
+        priority: Priority,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
+        let _outer = self.context.enter();
+        // The driver refuses allocations of 0 bytes.
+        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
+        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
         Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
 }
@@ -218,12 +234,16 @@ unsafe impl Backend for CudaBackend {
         slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
-        let _outer = self.context.enter();
-        // The driver refuses allocations of 0 bytes.
-        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
-        let opened = self.open_slots_in(pinned, layout, slots, streams)?;
-        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
+        self.open_of_priority(buffers, slots, streams, Priority::Normal)
+    }
+
+    fn open_urgent_slots(
+        &self,
+        buffers: &[BufferDecl],
+        slots: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.open_of_priority(buffers, slots, streams, Priority::Urgent)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

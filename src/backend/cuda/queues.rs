@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::stream::{Event, Stream};
-use crate::backend::{Queue, Streams};
-use crate::error::{Error, Result};
+use crate::backend::{Priority, Queue, Streams};
+use crate::error::{Error, ErrorKind, Result};
 use arrayvec::ArrayVec;
 use std::sync::Arc;
 
@@ -13,13 +13,17 @@ const QUEUES: usize = 3;
 pub(super) type StreamSet = ArrayVec<Arc<Stream>, QUEUES>;
 
 /// New streams for one slot, or for all slots that share theirs.
-pub(super) fn stream_set(context: &Arc<Context>, streams: Streams) -> Result<StreamSet> {
+pub(super) fn stream_set(
+    context: &Arc<Context>,
+    streams: Streams,
+    priority: Priority,
+) -> Result<StreamSet> {
     let count = match streams {
         Streams::PerSlot => 1,
         Streams::PerStage => QUEUES,
     };
     (0..count)
-        .map(|_| Stream::new(context).map(Arc::new))
+        .map(|_| Stream::of_priority(context, priority).map(Arc::new))
         .collect()
 }
 
@@ -68,8 +72,15 @@ impl Queues {
         self.streams.len() > 1
     }
 
-    /// Refuses a loop where other slots use the same streams.
+    /// Refuses a loop where other slots use the same streams, and where it would lose the slot's
+    /// priority.
     pub(super) fn check_loop(&self) -> Result<()> {
+        if self.streams[0].priority() == Priority::Urgent {
+            let message =
+                "a loop on the device has no priority, and the slot is for urgent batches";
+            return Err(Error::new(ErrorKind::Unavailable, message)
+                .fix("set mode = \"graph\", or urgent_slots = 0"));
+        }
         match self.are_shared() {
             false => Ok(()),
             true => Err(Error::usage("a resident graph needs a stream of its slot")

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::result_codes;
-use crate::backend::Call;
+use crate::backend::{Call, Priority};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
 use std::sync::Arc;
@@ -36,6 +36,7 @@ fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()>
 /// in the process may use.
 pub(super) struct Stream {
     context: Arc<Context>,
+    priority: Priority,
     raw: sys::CUstream,
 }
 
@@ -61,8 +62,38 @@ impl Stream {
         })?;
         Ok(Stream {
             context: Arc::clone(context),
+            priority: Priority::Normal,
             raw,
         })
+    }
+
+    /// A stream with a priority. A graph that is launched into it runs with that priority too, as
+    /// graphs are made without the flag that has nodes use their own.
+    pub(super) fn of_priority(context: &Arc<Context>, priority: Priority) -> Result<Stream> {
+        if priority == Priority::Normal {
+            return Stream::new(context);
+        }
+        let driver = context.bind()?;
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: both outlive the call, and the context is current.
+        context.check("cuCtxGetStreamPriorityRange", unsafe {
+            (driver.cuCtxGetStreamPriorityRange)(&mut least, &mut greatest)
+        })?;
+        let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: `raw` outlives the call, and the context is current.
+        context.check("cuStreamCreateWithPriority", unsafe {
+            (driver.cuStreamCreateWithPriority)(&mut raw, flags, greatest)
+        })?;
+        Ok(Stream {
+            context: Arc::clone(context),
+            priority,
+            raw,
+        })
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        self.priority
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {
@@ -95,7 +126,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(driver) = self.context.bind_to_free() {
-            // SAFETY: `raw` came from cuStreamCreate and is destroyed once, here.
+            // SAFETY: `raw` came from the driver, for this value, and is destroyed once, here.
             unsafe { (driver.cuStreamDestroy_v2)(self.raw) };
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::backend::{
     Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node, Occupancy, Op,
-    Queue, Residency, Streams, Timestamps,
+    Priority, Queue, Residency, Streams, Timestamps,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, Param};
@@ -36,6 +36,7 @@ pub(super) enum Request {
         buffers: Vec<BufferDecl>,
         slots: Vec<Option<u32>>,
         streams: Streams,
+        priority: Priority,
     },
     /// Drops a slot; its work in flight runs to its end. The reply is [`Reply::Done`].
     CloseSlot { slot: u32 },

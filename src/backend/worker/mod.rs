@@ -47,7 +47,7 @@ mod supervisor;
 
 use super::{
     Allocation, Backend, BackendId, Choice, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls,
-    FunctionId, Layout, Occupancy, Space, Streams,
+    FunctionId, Layout, Occupancy, Priority, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Kernel};
@@ -165,6 +165,43 @@ impl WorkerBackend {
     pub fn reason(&self) -> &str {
         &self.reason
     }
+
+    fn open_of_priority(
+        &self,
+        buffers: &[BufferDecl],
+        slots: usize,
+        streams: Streams,
+        priority: Priority,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
+        let sizes = std::iter::repeat_n(layout.host_bytes, slots);
+        let parts = Arena::new(host_bytes)?.cut(sizes);
+        let Some(first) = parts.first() else {
+            return Ok(Vec::new());
+        };
+        let flags = Arc::new(CompletionFlags::new(slots)?);
+        let group = Group {
+            buffers: buffers.to_vec(),
+            slots: Vec::new(),
+            streams,
+            priority,
+            host: Arc::clone(first.arena()),
+            flags: Arc::clone(&flags),
+        };
+        let numbers = self.supervisor.open_slots(group, slots)?;
+        let opened = device_slot::Opened {
+            backend: self.id,
+            layout: Arc::new(layout),
+            streams,
+            flags,
+            supervisor: Arc::clone(&self.supervisor),
+        };
+        let slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
+            Box::new(WorkerSlot::new(&opened, index, number, part))
+        };
+        let slots = numbers.into_iter().zip(parts).enumerate();
+        Ok(slots.map(slot).collect())
+    }
 }
 
 // SAFETY: the worker loads each declaration with its own image, and slots have the layout of
@@ -195,33 +232,16 @@ unsafe impl Backend for WorkerBackend {
         slots: usize,
         streams: Streams,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
-        let sizes = std::iter::repeat_n(layout.host_bytes, slots);
-        let parts = Arena::new(host_bytes)?.cut(sizes);
-        let Some(first) = parts.first() else {
-            return Ok(Vec::new());
-        };
-        let flags = Arc::new(CompletionFlags::new(slots)?);
-        let group = Group {
-            buffers: buffers.to_vec(),
-            slots: Vec::new(),
-            streams,
-            host: Arc::clone(first.arena()),
-            flags: Arc::clone(&flags),
-        };
-        let numbers = self.supervisor.open_slots(group, slots)?;
-        let opened = device_slot::Opened {
-            backend: self.id,
-            layout: Arc::new(layout),
-            streams,
-            flags,
-            supervisor: Arc::clone(&self.supervisor),
-        };
-        let slot = |(index, (number, part))| -> Box<dyn DeviceSlot> {
-            Box::new(WorkerSlot::new(&opened, index, number, part))
-        };
-        let slots = numbers.into_iter().zip(parts).enumerate();
-        Ok(slots.map(slot).collect())
+        self.open_of_priority(buffers, slots, streams, Priority::Normal)
+    }
+
+    fn open_urgent_slots(
+        &self,
+        buffers: &[BufferDecl],
+        slots: usize,
+        streams: Streams,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.open_of_priority(buffers, slots, streams, Priority::Urgent)
     }
 
     fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {

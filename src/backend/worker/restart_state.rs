@@ -7,7 +7,7 @@ use super::shared_words::SharedWords;
 use super::supervisor::answer;
 use super::unexpected;
 use crate::backend::graphs::Graphs;
-use crate::backend::{GraphId, Residency, Streams, doorbell};
+use crate::backend::{GraphId, Priority, Residency, Streams, doorbell};
 use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
@@ -38,6 +38,7 @@ pub(super) struct Group {
     /// The number of each slot, in the order of `host` and `flags`; `None` for a closed slot.
     pub(super) slots: Vec<Option<u32>>,
     pub(super) streams: Streams,
+    pub(super) priority: Priority,
     pub(super) host: Arc<Arena>,
     pub(super) flags: Arc<CompletionFlags>,
 }
@@ -156,6 +157,7 @@ impl Group {
             buffers: self.buffers.clone(),
             slots: self.slots.clone(),
             streams: self.streams,
+            priority: self.priority,
         })?;
         link.send_file(self.host.file())?;
         link.send_file(self.flags.file())?;

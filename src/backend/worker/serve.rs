@@ -9,7 +9,7 @@ use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
     Backend, Built, Choice, CudaOptions, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary,
-    Op, Residency, Streams, crate_threads, host_ns,
+    Op, Priority, Residency, Streams, crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
@@ -107,9 +107,10 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
                 buffers,
                 slots,
                 streams,
+                priority,
             } => {
                 let files = (link.receive_file()?, link.receive_file()?);
-                let opened = worker.open_slots(&buffers, &slots, streams, files);
+                let opened = worker.open_slots(&buffers, &slots, (streams, priority), files);
                 link.send(&Reply::Done(opened))?;
             }
             Request::MakeResident {
@@ -261,7 +262,7 @@ impl Worker<'_> {
         &mut self,
         buffers: &[BufferDecl],
         numbers: &[Option<u32>],
-        streams: Streams,
+        queues: (Streams, Priority),
         (host, flags): (OwnedFd, OwnedFd),
     ) -> Result<()> {
         let layout = Layout::new(buffers);
@@ -274,7 +275,7 @@ impl Worker<'_> {
         let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
         let slots = self
             .builtin
-            .open_slots_over(buffers, numbers.len(), streams, host)?;
+            .open_slots_over(buffers, numbers.len(), queues, host)?;
         for (index, (&number, slot)) in numbers.iter().zip(slots).enumerate() {
             // The slot was closed before this worker was started.
             let Some(number) = number else { continue };

@@ -247,7 +247,7 @@ fn urgent_items_do_not_hold_up_the_others_for_ever() {
         std::thread::spawn(move || {
             let urgent = SubmitOptions {
                 urgent: true,
-                deadline: None,
+                ..SubmitOptions::default()
             };
             while stop.load(Relaxed) == 0 {
                 drop(engine.submit_with(number(1), urgent).unwrap());
@@ -293,7 +293,7 @@ fn an_item_that_panics_when_it_is_dropped_ends_nothing() {
                     number(PANICS_WHEN_DROPPED),
                     SubmitOptions {
                         urgent: true,
-                        deadline: None,
+                        ..SubmitOptions::default()
                     },
                 )),
             }

@@ -13,7 +13,7 @@ fn meddle(engine: &Engine<AddOne>, turn: u32, item: &Item) -> Result<()> {
     let again = || number(item.number);
     let urgent = SubmitOptions {
         urgent: true,
-        deadline: None,
+        ..SubmitOptions::default()
     };
     match turn.wrapping_mul(2_654_435_761) >> 16 & 63 {
         0 => drop(engine.try_submit(again(), SubmitOptions::default())),
@@ -56,6 +56,7 @@ fn submit_and_wait(engine: &Engine<AddOne>, seed: u64, rounds: u32) {
         let options = SubmitOptions {
             urgent: random.below(4) == 0,
             deadline: Some(Instant::now() + Duration::from_micros(random.below(300) as u64)),
+            ..SubmitOptions::default()
         };
         match random.below(8) {
             0 => drop(engine.submit(item(&mut random)).unwrap()),

@@ -257,6 +257,7 @@ impl Driver {
         SubmitOptions {
             urgent: self.random.below(8) == 0,
             deadline: (self.random.below(4) == 0).then_some(deadline),
+            ..SubmitOptions::default()
         }
     }
 

@@ -1,0 +1,161 @@
+//! Slots over a driver without a device.
+
+use super::super::compile::Compiler;
+use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
+use super::super::memory::{DeviceMemory, Pinned};
+use super::super::queues::stream_set;
+use super::super::timestamps::Clock;
+use super::*;
+use crate::backend::{CudaOptions, Layout, Node, Priority, Space, Streams};
+use crate::error::ErrorKind;
+use crate::record::{Access, BufferDecl};
+
+pub(in super::super) fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
+    slot_of(context, Streams::PerSlot, Priority::Normal)
+}
+
+fn slot_of(context: &Arc<Context>, streams: Streams, priority: Priority) -> Result<CudaSlot> {
+    let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
+    let pinned = Pinned::zeroed(context, 64)?;
+    let device = DeviceMemory::new(context, 64)?;
+    let share = SlotMemory::cut(layout, pinned, device, 1).next().unwrap();
+    let compiler = Compiler::new(&CudaOptions::default(), 0);
+    let functions = Arc::new(Functions::new(context, compiler));
+    let streams = stream_set(context, streams, priority)?;
+    let clock = Arc::<Clock>::default();
+    let timestamps = Timestamps::new(context, &clock);
+    CudaSlot::open(timestamps, &functions, share, streams, false)
+}
+
+#[test]
+fn a_slot_is_opened_and_dropped_while_another_thread_captures() {
+    let session = Session::new();
+    fake_driver::state(|state| state.captures_elsewhere = true);
+    let context = session.context();
+    let slot = slot(&context).unwrap();
+    drop((slot, context));
+    let (live, retained) = fake_driver::state(|state| (state.memory.len(), state.retained));
+    assert_eq!((live, retained), (0, 0));
+    assert!(!fake_driver::state(|state| state.invalidated));
+}
+
+pub(in super::super) fn allocation(context: &Arc<Context>) -> Allocation {
+    let copier = super::super::copier::Copier::new(context).unwrap();
+    copier.allocate(Space::Device, 64).unwrap()
+}
+
+fn zero(allocation: &Allocation) -> Op {
+    Op::Memset {
+        device: allocation.address(),
+        byte: 0,
+        bytes: 64,
+    }
+}
+
+#[test]
+fn all_work_of_an_urgent_slot_is_in_streams_of_the_highest_priority() {
+    let session = Session::new();
+    let context = session.context();
+    for (streams, count) in [(Streams::PerSlot, 1), (Streams::PerStage, 3)] {
+        fake_driver::state(|state| state.priorities.clear());
+        let normal = slot_of(&context, streams, Priority::Normal).unwrap();
+        assert!(fake_driver::state(|state| state.priorities.is_empty()));
+        let urgent = slot_of(&context, streams, Priority::Urgent).unwrap();
+        let priorities = fake_driver::state(|state| state.priorities.clone());
+        assert_eq!(priorities.len(), count);
+        for queue in [Queue::Upload, Queue::Compute, Queue::Download] {
+            let stream = urgent.queues.stream(queue).handle() as usize;
+            assert_eq!(priorities[&stream], fake_driver::GREATEST_PRIORITY);
+        }
+        drop((normal, urgent));
+    }
+}
+
+#[test]
+fn a_graph_of_an_urgent_slot_is_not_made_resident() {
+    let session = Session::new();
+    fake_driver::state(|state| state.loops.loads_modules = true);
+    let context = session.context();
+    let allocation = allocation(&context);
+    let mut slot = slot_of(&context, Streams::PerSlot, Priority::Urgent).unwrap();
+    slot.adopt(&allocation).unwrap();
+    let (op, after) = (zero(&allocation), &[]);
+    let source = GraphSource::Explicit(&[Node { op: &op, after }]);
+    // SAFETY: the memset is of an allocation that the slot adopted.
+    let (graph, _) = unsafe { slot.make_graph(source, None) }.unwrap();
+    let error = slot.make_resident(graph, Residency::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    slot.launch_graph(graph).unwrap();
+    slot.fence().unwrap();
+    slot.wait().unwrap();
+}
+
+#[test]
+fn a_graph_that_refused_new_parameters_may_use_their_allocations_all_the_same() {
+    let session = Session::new();
+    let context = session.context();
+    let (old, new) = (allocation(&context), allocation(&context));
+    let mut slot = slot(&context).unwrap();
+    let mut build = |allocation: &Allocation, into| {
+        slot.adopt(allocation).unwrap();
+        let (op, after) = (zero(allocation), &[]);
+        let source = GraphSource::Explicit(&[Node { op: &op, after }]);
+        // SAFETY: the memset is of an allocation that the slot adopted.
+        let built = unsafe { slot.make_graph(source, into) };
+        slot.disown(allocation);
+        built
+    };
+    let (graph, _) = build(&old, None).unwrap();
+    // A graph whose update failed may hold parameters of either.
+    fake_driver::state(|state| state.update_returns = (910, 5));
+    assert_eq!(build(&new, Some(graph)).unwrap_err().code(), Some(910));
+    slot.launch_graph(graph).unwrap();
+    for allocation in [&old, &new] {
+        assert!(
+            allocation.lease(Access::Read).is_err(),
+            "the launch holds both"
+        );
+    }
+    slot.fence().unwrap();
+    slot.wait().unwrap();
+    assert!(new.lease(Access::Read).is_ok());
+}
+
+#[test]
+fn copies_stay_nodes_where_the_driver_does_not_load_the_kernel_that_merges_them() {
+    let session = Session::new();
+    let context = session.context();
+    let allocation = allocation(&context);
+    let mut slot = slot(&context).unwrap();
+    slot.adopt(&allocation).unwrap();
+    let ops = [0, 32].map(|offset| Op::Memset {
+        device: allocation.address() + offset,
+        byte: 0,
+        bytes: 32,
+    });
+    let nodes = ops.each_ref().map(|op| Node { op, after: &[] });
+    assert!(slot.plan(GraphSource::Explicit(&nodes)).1.is_none());
+    // SAFETY: the memsets are of an allocation that the slot adopted.
+    let built = unsafe { slot.make_graph(GraphSource::Explicit(&nodes), None) };
+    assert_eq!(built.unwrap().1, Built::Instantiated);
+}
+
+#[test]
+fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context() {
+    let session = Session::new();
+    let context = session.context();
+    let allocation = allocation(&context);
+    let mut first = slot(&context).unwrap();
+    first.adopt(&allocation).unwrap();
+    // SAFETY: the memset is of an allocation that the slot adopted.
+    unsafe { first.enqueue(Queue::Compute, &zero(&allocation)) }.unwrap();
+    fake_driver::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
+    drop(first);
+    fake_driver::state(|state| state.waits_return = 0);
+    assert!(!context.is_lost());
+    let live = || fake_driver::state(|state| state.memory.len());
+    assert_eq!(live(), 3, "nothing is freed");
+    assert!(allocation.lease(Access::Read).is_err());
+    drop(slot(&context).unwrap());
+    assert_eq!(live(), 3, "the next one is");
+}

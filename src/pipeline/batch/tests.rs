@@ -1,0 +1,185 @@
+//! The batcher over items that are their own length.
+
+use super::*;
+use crate::record::{DeviceInfo, Recorder};
+use crate::workload::{ReadViews, WriteViews};
+
+/// Items that are their own length; the batcher asks for nothing else.
+struct Lengths;
+
+impl Workload for Lengths {
+    type Item = u32;
+    type Output = ();
+    type Buffers = ();
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["elements"]
+    }
+    fn extent(&self, item: &u32) -> Result<Extent> {
+        Ok(Extent::from([*item]))
+    }
+    fn record(&self, _: &mut Recorder, _: &DeviceInfo) -> Result<()> {
+        Ok(())
+    }
+    fn write(&self, (): &(), _: &u32, _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+        Ok(())
+    }
+    fn read(&self, (): &(), _: &u32, _: Extent, _: &ReadViews<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn batcher(wait: Duration) -> Batcher<Lengths> {
+    Batcher::new(&["elements"], Extent::from([10]), Extent::from([100]), wait)
+}
+
+fn push(
+    batcher: &mut Batcher<Lengths>,
+    length: u32,
+    now: Instant,
+    deadline: Option<Instant>,
+) -> Vec<Vec<u32>> {
+    let options = SubmitOptions {
+        deadline,
+        ..SubmitOptions::default()
+    };
+    let closed = batcher.push(length, Lengths.extent(&length), now, &options);
+    closed.iter().map(|batch| lengths(batch)).collect()
+}
+
+fn lengths(batch: &Batch<Lengths>) -> Vec<u32> {
+    batch.entries.iter().map(|entry| *entry.item()).collect()
+}
+
+#[test]
+fn a_batch_closes_when_it_is_full_and_before_the_item_that_exceeds_it() {
+    let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
+    let none: [Vec<u32>; 0] = [];
+    assert_eq!(push(&mut batcher, 4, now, None), none);
+    assert_eq!(push(&mut batcher, 6, now, None), [[4, 6]], "ten fill ten");
+    assert_eq!(push(&mut batcher, 7, now, None), none);
+    assert_eq!(push(&mut batcher, 5, now, None), [[7]], "twelve exceed it");
+    assert_eq!(
+        push(&mut batcher, 60, now, None),
+        [[5], [60]],
+        "a large one goes alone, and at once"
+    );
+    assert_eq!(push(&mut batcher, 1, now, None), none);
+    assert_eq!(
+        push(&mut batcher, 101, now, None),
+        none,
+        "a rejected one takes no room"
+    );
+    let last = batcher.flush().unwrap();
+    assert_eq!((last.items, last.total), (1, Extent::from([1])));
+    assert_eq!(
+        last.entries[1].location.as_ref().unwrap_err().kind(),
+        ErrorKind::Capacity
+    );
+    assert!(batcher.flush().is_none());
+}
+
+#[test]
+fn a_batch_is_due_when_its_oldest_item_has_waited_or_at_the_first_deadline() {
+    let (second, now) = (Duration::from_secs(1), Instant::now());
+    let mut batcher = batcher(4 * second);
+    assert_eq!(batcher.closes_at(), None);
+    push(&mut batcher, 1, now, None);
+    push(&mut batcher, 1, now + second, None);
+    assert_eq!(
+        batcher.closes_at(),
+        Some(now + 4 * second),
+        "the oldest decides"
+    );
+    push(&mut batcher, 1, now + second, Some(now + 9 * second));
+    assert_eq!(
+        batcher.closes_at(),
+        Some(now + 4 * second),
+        "a late deadline changes nothing"
+    );
+    push(&mut batcher, 1, now + second, Some(now + 2 * second));
+    assert_eq!(batcher.closes_at(), Some(now + 2 * second));
+    batcher.flush();
+    assert_eq!(batcher.closes_at(), None);
+}
+
+#[test]
+fn a_wait_without_end_is_none() {
+    let mut batcher = batcher(Duration::MAX);
+    push(&mut batcher, 1, Instant::now(), None);
+    assert_eq!(batcher.closes_at(), None);
+}
+
+#[test]
+fn cancelled_and_expired_items_leave_their_room_to_the_others() {
+    let (second, now) = (Duration::from_secs(1), Instant::now());
+    let mut batcher = batcher(Duration::MAX);
+    let expiries = [None, Some(now), Some(now + second), None, Some(now)];
+    for (length, expires_at) in [3, 2, 1, 4, 101].into_iter().zip(expiries) {
+        let options = SubmitOptions {
+            expires_at,
+            ..SubmitOptions::default()
+        };
+        let extent = Lengths.extent(&length);
+        if length == 4 {
+            // It had no room if the first item were there.
+            let mut cancelled = Vec::new();
+            batcher.open().cancel(0..1, |item| cancelled.push(item));
+            batcher.open().cancel(0..1, |item| cancelled.push(item));
+            assert_eq!(cancelled, [3]);
+        }
+        let closed = batcher.push(length, extent, now, &options);
+        assert!(closed.is_empty());
+    }
+    let mut batch = batcher.flush().unwrap();
+    assert_eq!((batch.total, batch.items), (Extent::from([7]), 3));
+    assert_eq!(batch.leave_out(now), 1);
+    assert_eq!((batch.total, batch.items), (Extent::from([5]), 2));
+    let places: Vec<_> = batch
+        .entries
+        .iter()
+        .map(|entry| match &entry.location {
+            Ok(location) => Ok((location.at[0], location.extent[0])),
+            Err(error) => Err(error.kind()),
+        })
+        .collect();
+    let expected = [
+        Err(ErrorKind::Usage),
+        Err(ErrorKind::Expired),
+        Ok((0, 1)),
+        Ok((1, 4)),
+        Err(ErrorKind::Capacity),
+    ];
+    assert_eq!(places, expected, "a rejected item keeps its error");
+    let left: Vec<_> = batch.entries.iter().map(|entry| entry.item).collect();
+    assert_eq!(left, [None, Some(2), Some(1), Some(4), Some(101)]);
+    assert!(!batch.is_cancelled());
+    batch.cancel(1..5, drop);
+    assert!(batch.is_cancelled());
+    batch.clear();
+    assert_eq!((batch.cancelled, batch.expiries.len()), (0, 0));
+}
+
+#[test]
+fn items_that_take_no_room_close_a_batch_by_their_number() {
+    let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
+    push(&mut batcher, 1, now, None);
+    for item in 1..EMPTY_ENTRIES_MAX {
+        let length = [0, 101][item as usize % 2];
+        assert!(push(&mut batcher, length, now, None).is_empty());
+    }
+    let closed = &push(&mut batcher, 101, now, None)[0];
+    assert_eq!(closed.len(), 1 + EMPTY_ENTRIES_MAX as usize);
+}
+
+#[test]
+fn a_batch_holds_as_many_items_as_have_room() {
+    let all = 3 << 16;
+    let capacity = Extent::from([all]);
+    let mut batcher = Batcher::<Lengths>::new(&["elements"], capacity, capacity, Duration::MAX);
+    let now = Instant::now();
+    for _ in 1..all {
+        assert!(push(&mut batcher, 1, now, None).is_empty());
+    }
+    assert_eq!(push(&mut batcher, 1, now, None)[0].len(), all as usize);
+}

@@ -1,0 +1,341 @@
+//! The public names and signatures of the crate, as `public_api.txt` lists them. A change of the API shows
+//! as a change of that file.
+//!
+//! The lint `unreachable_pub` makes sure that what is `pub` can be reached from outside, so the list
+//! follows from the text: every `pub` item, field and method by its file, the bodies of enums and traits,
+//! implementations of traits for public types, and calls of macros that make public items.
+
+use crate::imports::tokens;
+use crate::sources;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Attributes that belong to the API.
+const ATTRIBUTES: &[&str] = &["derive", "non_exhaustive", "deprecated"];
+
+/// What the whole crate defines.
+#[derive(Default)]
+struct Names {
+    /// Structs, enums, unions and traits that are `pub`.
+    public: BTreeSet<String>,
+    /// Traits that are not.
+    private_traits: BTreeSet<String>,
+    /// Macros whose text has a `pub` item.
+    macros: BTreeSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, tokens: &[String]) {
+        for (at, token) in tokens.iter().enumerate() {
+            let name = tokens.get(at + 1).cloned().unwrap_or_default();
+            match &**token {
+                "struct" | "enum" | "union" | "trait" => {
+                    let start = &tokens[at.saturating_sub(2)..at];
+                    let is_public =
+                        start.last().is_some_and(|it| it == "pub") || start == ["pub", "unsafe"];
+                    if is_public {
+                        self.public.insert(name);
+                    } else if token == "trait" {
+                        self.private_traits.insert(name);
+                    }
+                }
+                "macro_rules" => {
+                    let body = &tokens[at + 3..end(tokens, at + 3)];
+                    if (0..body.len()).any(|at| is_pub(body, at)) {
+                        self.macros.insert(tokens[at + 2].clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether the token is a `pub` without a restriction.
+fn is_pub(tokens: &[String], at: usize) -> bool {
+    tokens[at] == "pub" && tokens.get(at + 1).is_none_or(|next| next != "(")
+}
+
+/// The end of the group that begins at `at` with a bracket, behind its last token.
+fn end(tokens: &[String], at: usize) -> usize {
+    let mut depth = 0;
+    for (index, token) in tokens.iter().enumerate().skip(at) {
+        match &**token {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return index + 1;
+        }
+    }
+    tokens.len()
+}
+
+/// Where the item or field that begins at `at` ends: behind its signature, before its body or value.
+fn signature_end(tokens: &[String], at: usize) -> usize {
+    let is_use = tokens.get(at + 1).is_some_and(|it| it == "use");
+    let (mut index, mut angles) = (at, 0_i32);
+    while index < tokens.len() {
+        match &*tokens[index] {
+            "(" | "[" => index = end(tokens, index) - 1,
+            "{" if is_use => index = end(tokens, index) - 1,
+            "<" => angles += 1,
+            ">" if tokens[index - 1] != "-" && tokens[index - 1] != "=" => angles -= 1,
+            "," if angles == 0 => return index,
+            ";" | "{" | "}" => return index,
+            // A value; the target of a type is a part of its signature.
+            "=" if angles == 0 && !tokens[at..index].iter().any(|it| it == "type") => return index,
+            _ => {}
+        }
+        index += 1;
+    }
+    index
+}
+
+/// The tokens of a trait's body, with `{ }` for the bodies of its methods.
+fn trait_body(tokens: &[String]) -> Vec<String> {
+    let (mut kept, mut at) = (Vec::new(), 0);
+    while at < tokens.len() {
+        if tokens[at] == "{" {
+            kept.extend(["{", "}"].map(str::to_owned));
+            at = end(tokens, at);
+        } else {
+            kept.push(tokens[at].clone());
+            at += 1;
+        }
+    }
+    kept
+}
+
+/// The last name of the path that ends a type, without its arguments.
+fn type_name(tokens: &[String]) -> &str {
+    let path = tokens
+        .split(|token| token == "<")
+        .next()
+        .unwrap_or_default();
+    path.last().map_or("", String::as_str)
+}
+
+/// The name of the type that an `impl` is for, and that of its trait.
+fn implementation(header: &[String]) -> (&str, Option<&str>) {
+    let mut rest = &header[1..];
+    if rest.first().is_some_and(|it| it == "<") {
+        let mut depth = 0;
+        let close = rest.iter().enumerate().position(|(at, token)| {
+            depth += i32::from(token == "<") - i32::from(token == ">" && rest[at - 1] != "-");
+            depth == 0
+        });
+        rest = &rest[close.map_or(rest.len(), |close| close + 1)..];
+    }
+    let rest = rest
+        .split(|token| token == "where")
+        .next()
+        .unwrap_or_default();
+    match rest.iter().position(|token| token == "for") {
+        Some(at) => (type_name(&rest[at + 1..]), Some(type_name(&rest[..at]))),
+        None => (type_name(rest), None),
+    }
+}
+
+fn text(tokens: &[String]) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut text = String::new();
+    for token in tokens {
+        let begins_word = token.starts_with(is_word);
+        let is_spaced = ["=", "+", "-", "{", "}"].contains(&&**token);
+        let follows_space = text.ends_with([',', ';', '=', '+', '{', '}'])
+            || text.ends_with(':') && !text.ends_with("::");
+        let is_apart = match token.as_str() {
+            "," | ";" | ":" | "::" | ")" | "]" | ">" => false,
+            _ if text.is_empty() || text.ends_with("::") => false,
+            _ => {
+                is_spaced
+                    || follows_space
+                    || begins_word && text.ends_with(|c| is_word(c) || c == '>')
+            }
+        };
+        if is_apart {
+            text.push(' ');
+        }
+        text.push_str(token);
+    }
+    text
+}
+
+/// Adds the lines of a file.
+fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
+    let module = path.trim_start_matches("src/").trim_end_matches(".rs");
+    let module = module.trim_end_matches("/mod").replace('/', "::");
+    // What each open brace belongs to, and what the next one does.
+    let (mut owners, mut next): (Vec<String>, String) = (Vec::new(), String::new());
+    let (mut attributes, mut at) = (Vec::new(), 0);
+    while at < tokens.len() {
+        let token = &*tokens[at];
+        let follows =
+            |offset: usize, what: &str| tokens.get(at + offset).is_some_and(|it| it == what);
+        if token == "#" && follows(1, "[") {
+            let close = end(tokens, at + 1);
+            if ATTRIBUTES.contains(&&*tokens[at + 2]) {
+                attributes.push(text(&tokens[at..close]));
+            }
+            at = close;
+            continue;
+        }
+        if token == "macro_rules" {
+            at = end(tokens, at + 3);
+            continue;
+        }
+        let owner = owners.iter().rev().find(|owner| !owner.is_empty());
+        let owner = owner.map(|owner| format!("{owner}: ")).unwrap_or_default();
+        let mut line = |what: String| {
+            let attributes: String = attributes.drain(..).map(|it: String| it + " ").collect();
+            lines.push(format!("{module}: {owner}{attributes}{what}"));
+        };
+        if follows(1, "!") && names.macros.contains(token) {
+            let close = end(tokens, at + 2);
+            line(text(&tokens[at..close]));
+            at = close;
+        } else if is_pub(tokens, at) {
+            let close = signature_end(tokens, at);
+            let signature = &tokens[at..close];
+            let kind = signature
+                .iter()
+                .find(|it| ["enum", "trait", "struct", "union", "fn", "mod"].contains(&&***it));
+            let name = kind.and_then(|kind| {
+                let kind = signature.iter().position(|it| it == kind)?;
+                signature.get(kind + 1).cloned()
+            });
+            let has_body = tokens.get(close).is_some_and(|it| it == "{");
+            match kind.map(String::as_str) {
+                Some("enum" | "trait") if has_body => {
+                    let body_end = end(tokens, close);
+                    let body = trait_body(&tokens[close + 1..body_end - 1]);
+                    let body = match kind.is_some_and(|kind| kind == "enum") {
+                        true => tokens[close + 1..body_end - 1].to_vec(),
+                        false => body,
+                    };
+                    line(format!("{} {{ {} }}", text(signature), text(&body)));
+                    at = body_end;
+                }
+                Some("fn") if has_body => {
+                    line(text(signature));
+                    at = end(tokens, close);
+                }
+                _ => {
+                    line(text(signature));
+                    next = name.unwrap_or_default();
+                    at = close;
+                }
+            }
+        } else if token == "impl"
+            && (at == 0
+                || ["}", ";", "]", "unsafe"].contains(&&*tokens[at - 1])
+                || tokens[at - 1] == "{")
+        {
+            let close = tokens[at..]
+                .iter()
+                .position(|it| it == "{")
+                .map_or(tokens.len(), |it| at + it);
+            let header = &tokens[at..close];
+            let (own, of_trait) = implementation(header);
+            next = own.to_owned();
+            if let Some(of_trait) = of_trait
+                && names.public.contains(own)
+                && !names.private_traits.contains(of_trait)
+            {
+                line(text(header));
+                at = end(tokens, close);
+            } else {
+                at = close;
+            }
+        } else {
+            match token {
+                "{" => owners.push(std::mem::take(&mut next)),
+                "}" => drop(owners.pop()),
+                ";" => next.clear(),
+                _ => {}
+            }
+            attributes.clear();
+            at += 1;
+        }
+    }
+}
+
+/// The lines of sources by path and text.
+fn public_api<'a>(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let sources: Vec<_> = sources.map(|(path, text)| (path, tokens(text))).collect();
+    let mut names = Names::default();
+    sources.iter().for_each(|(_, tokens)| names.add(tokens));
+    let mut lines = Vec::new();
+    for (path, tokens) in &sources {
+        list(path, tokens, &names, &mut lines);
+    }
+    lines
+}
+
+#[test]
+fn the_public_api_is_the_listed_one() {
+    let sources = sources();
+    let sources = sources.iter().map(|(path, text)| (&**path, &**text));
+    let api = public_api(sources.filter(|(path, _)| !path.starts_with("src/bin/")));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/architecture/public_api.txt");
+    if std::env::var_os("TAPELOOP_BLESS").is_some() {
+        fs::write(&file, api.join("\n") + "\n").unwrap();
+    }
+    let listed = fs::read_to_string(&file).unwrap();
+    let listed: Vec<&str> = listed.lines().collect();
+    let gone = listed
+        .iter()
+        .filter(|line| !api.iter().any(|it| it == *line));
+    let new = api.iter().filter(|line| !listed.contains(&&***line));
+    let changes: Vec<String> = gone
+        .map(|line| format!("- {line}"))
+        .chain(new.map(|line| format!("+ {line}")))
+        .collect();
+    assert!(
+        changes.is_empty() && listed.len() == api.len(),
+        "the public API has changed:\n{}\nIf that is meant, add a line to CHANGELOG.md, and write the list \
+         anew:\nTAPELOOP_BLESS=1 cargo test --test architecture public_api",
+        changes.join("\n")
+    );
+}
+
+#[test]
+fn the_list_has_what_a_program_can_name() {
+    let source = r#"
+        pub use a::{B, C};
+        #[derive(Clone, Debug)] #[non_exhaustive] pub struct S<T: Into<u8>> { pub x: Map<T, u8>, hidden: u8, pub(crate) own: u8 }
+        pub struct Pair(pub u8, u8);
+        pub enum E { One(u8), Two { deep: u8 } }
+        pub unsafe trait Tr: Send { type Item; fn given(&self) -> u8 { let s = S { x: 1 }; 7 } fn needed(&self); }
+        trait Hidden {}
+        impl<T: Into<u8>> S<T> { pub const MAX: u8 = 7; pub fn new(x: &'static str, f: impl Fn(u8) -> u8) -> Self where T: Copy { pub_looking(); } fn inner() {} }
+        impl<T: Into<u8>> Tr for S<T> { fn needed(&self) {} }
+        impl Hidden for E {}
+        impl From<u8> for Private { fn from(x: u8) -> Self { Private } }
+        macro_rules! make { ($name:ident) => { pub struct $name; } }
+        macro_rules! check { ($name:ident) => { $name() } }
+        make! { Made }
+        check!(inner);
+        pub type Alias = Vec<u8>;
+        mod m { pub(super) fn f() {} pub static ONE: u8 = 1; }
+    "#;
+    let lines = public_api([("src/a/mod.rs", source)].into_iter());
+    let expected = [
+        "a: pub use a::{ B, C }",
+        "a: #[derive(Clone, Debug)] #[non_exhaustive] pub struct S<T: Into<u8>>",
+        "a: S: pub x: Map<T, u8>",
+        "a: pub struct Pair(pub u8, u8)",
+        "a: pub enum E { One(u8), Two { deep: u8 } }",
+        "a: pub unsafe trait Tr: Send { type Item; fn given(&self) -> u8 { } fn needed(&self); }",
+        "a: S: pub const MAX: u8",
+        "a: S: pub fn new(x: &static str, f: impl Fn(u8) -> u8) -> Self where T: Copy",
+        "a: impl<T: Into<u8>> Tr for S<T>",
+        "a: make! { Made }",
+        "a: pub type Alias = Vec<u8>",
+        "a: pub static ONE: u8",
+    ];
+    assert_eq!(lines, expected);
+}
