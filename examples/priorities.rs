@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use tapeloop::pipeline::SubmitOptions;
+use tapeloop::pipeline::{SubmitOptions, Tickets};
 use tapeloop::record::Unit;
 use tapeloop::*;
 
@@ -187,15 +187,16 @@ fn urgent_latencies(
 
 /// Keeps two bulk batches for each slot in the engine until `is_over`. Returns the batches per second.
 fn bulk_rate(engine: &Engine<Turns>, is_over: impl Fn() -> bool) -> Result<f64> {
+    let finish = |batch: Tickets<Turns>| batch.wait()?.into_iter().try_for_each(check);
     let (start, mut count, mut batches) = (Instant::now(), 0, VecDeque::new());
     while !is_over() {
         batches.push_back(engine.submit_many((0..BULK).map(|_| ()))?);
+        count += 1;
         if batches.len() == 2 * SLOTS {
-            let oldest = batches.pop_front().expect("there are some");
-            oldest.wait()?.into_iter().try_for_each(check)?;
-            count += 1;
+            batches.pop_front().map_or(Ok(()), finish)?;
         }
     }
+    batches.into_iter().try_for_each(finish)?;
     Ok(f64::from(count) / start.elapsed().as_secs_f64())
 }
 
@@ -250,7 +251,7 @@ fn main() -> Result<()> {
     print_latencies("alone", &urgent_latencies(&engine, interval, time)?);
     let start = Instant::now();
     let alone = bulk_rate(&engine, || start.elapsed() >= time)?;
-    println!("bulk alone: {alone:.0} batches/s");
+    println!("bulk alone: {alone:.1} batches/s");
     let is_over = AtomicBool::new(false);
     let (latencies, beside) = std::thread::scope(|scope| {
         let bulk = scope.spawn(|| bulk_rate(&engine, || is_over.load(Relaxed)));
@@ -261,7 +262,7 @@ fn main() -> Result<()> {
     print_latencies("next to bulk", &latencies?);
     let beside = beside?;
     println!(
-        "bulk next to urgent items: {beside:.0} batches/s, {:.0}%",
+        "bulk next to urgent items: {beside:.1} batches/s, {:.0}%",
         100.0 * beside / alone
     );
     Ok(())
