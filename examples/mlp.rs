@@ -2,7 +2,7 @@
 //! library's kernels are captured into the graph of a batch, between a kernel of the program's own.
 //!
 //! ```sh
-//! cargo run --release --example mlp
+//! cargo run --release --example mlp -- [BATCHES [SLOTS]]
 //! ```
 //!
 //! Without a GPU the twins compute the same.
@@ -301,10 +301,13 @@ impl Workload for Network {
 }
 
 fn main() -> Result<()> {
-    let batches = std::env::args()
-        .nth(1)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(20);
+    let number = |place, default| {
+        let given = std::env::args().nth(place);
+        given.and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let batches = number(1, 20);
+    let mut config = EngineConfig::new([ITEMS]);
+    config.slots = number(2, 3);
     let items: Vec<Arc<[f32]>> = (0..ITEMS as usize)
         .map(|item| {
             (0..WIDTHS[0])
@@ -314,7 +317,7 @@ fn main() -> Result<()> {
         .collect();
     let network = Network::new()?;
     let expected = network.expected(&items[5]);
-    let engine = Engine::auto(network, &EngineConfig::new([ITEMS]))?;
+    let engine = Engine::auto(network, &config)?;
 
     let start = Instant::now();
     let mut tickets = Vec::new();
@@ -333,9 +336,12 @@ fn main() -> Result<()> {
         .zip(&expected)
         .map(|(found, sum)| (f64::from(*found) - sum).abs());
     let furthest = furthest.fold(0.0, f64::max);
+    let latency = engine.statistics().batch_latency;
     println!(
-        "{}: {batches} batches of {ITEMS} in {seconds:.3} s",
-        engine.device().name
+        "{}: {batches} batches of {ITEMS} in {seconds:.3} s, each {:.1} us (p50) in one of {} slots",
+        engine.device().name,
+        latency.quantile_ns(0.5) as f64 / 1000.0,
+        config.slots
     );
     println!("one item differs by {furthest:.1e} from a sum in double precision");
     assert!(furthest < 1e-5);
