@@ -20,7 +20,7 @@ fn run(engine: &mut Engine<Scale>, items: &[Vec<f32>], mut at: impl FnMut(usize)
         at(back);
         Ok(())
     };
-    engine.run(items.to_vec().into_iter(), &mut sink).unwrap();
+    engine.run(items.iter().cloned(), &mut sink).unwrap();
     assert_eq!(back, items.len());
 }
 
