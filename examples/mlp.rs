@@ -11,6 +11,7 @@ use libloading::Library;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use tapeloop::pipeline::Wait;
 use tapeloop::record::{Kernel, LibraryCall, TwinLaunch, Unit};
 use tapeloop::workload::ResidentViews;
 use tapeloop::*;
@@ -308,6 +309,8 @@ fn main() -> Result<()> {
     let batches = number(1, 20);
     let mut config = EngineConfig::new([ITEMS]);
     config.slots = number(2, 3);
+    // A batch takes less time than a thread to wake up.
+    config.wait = Wait::Spin;
     let items: Vec<Arc<[f32]>> = (0..ITEMS as usize)
         .map(|item| {
             (0..WIDTHS[0])
