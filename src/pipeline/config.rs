@@ -184,3 +184,8 @@ impl<I> fmt::Debug for TrySubmitError<I> {
 }
 
 impl<I> std::error::Error for TrySubmitError<I> {}
+
+/// The error of a call to an engine that has stopped.
+pub(super) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the engine has stopped")
+}

@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::compute::ToDevice;
-use super::config::{SubmitOptions, TrySubmitError};
+use super::config::{SubmitOptions, TrySubmitError, closed};
 use super::counters::add;
 use super::queue::{Cancelled, Queue, Start};
 use super::reentrancy::InsideEngine;
@@ -546,8 +546,4 @@ impl<W: Workload> Drop for BreaksOnPanic<'_, W> {
             self.dispatcher.break_off();
         }
     }
-}
-
-pub(super) fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the engine has stopped")
 }

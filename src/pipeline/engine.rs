@@ -2,9 +2,9 @@
 
 use super::batch::unwinding;
 use super::build::{Built, Shrunk, build};
-use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
+use super::config::{EngineConfig, SubmitOptions, TrySubmitError, closed};
 use super::counters::Counters;
-use super::dispatcher::{Dispatcher, closed};
+use super::dispatcher::Dispatcher;
 use super::driver;
 use super::plan::MemoryPlan;
 use super::recorded::record_buckets;

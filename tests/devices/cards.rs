@@ -6,6 +6,7 @@ use crate::gpu::say;
 use crate::samples::samples;
 use crate::tables::{bits, tables};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::iter::repeat_n;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::{
@@ -189,7 +190,8 @@ mod supervised {
     fn a_worker_for_each_card_and_one_killed_in_a_run_lose_nothing() {
         let workers = workers();
         let Some(killed) = workers.last() else { return };
-        let structures = structures();
+        // So many that all workers have batches after the kill.
+        let structures: Vec<Structure> = repeat_n(structures(), 8).flatten().collect();
         let card = first().unwrap();
         let expected = tables(&mut engine(&[card]), structures.iter());
         let backends: Vec<_> = workers

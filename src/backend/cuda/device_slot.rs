@@ -2,7 +2,7 @@
 
 use super::address_checks::{self, Checked};
 use super::allocations::{Allocations, Use};
-use super::capture::capture;
+use super::capture::{capture, capture_call};
 use super::context::Context;
 use super::copies;
 use super::graph::{Draft, Graph, NodeWork, Resident, Template};
@@ -122,23 +122,24 @@ impl CudaSlot {
                     .expect("a place is in one node"),
             });
         let nodes: Vec<Checked<'_>> = nodes.collect();
-        let is_library = |node: &Checked<'_>| node.is_library_call();
+        let calls = nodes.iter().map(|node| self.capture_call(node));
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let is_library: Vec<bool> = calls.iter().map(Option::is_some).collect();
         let template = match source {
             // Each library call is a node, of which a capture on one stream would make several.
-            GraphSource::Captured(_) if nodes.iter().any(is_library) => {
+            GraphSource::Captured(_) if is_library.contains(&true) => {
                 let line: Vec<usize> = (0..nodes.len()).collect();
                 let after = line
                     .iter()
                     .map(|&place| &line[place.saturating_sub(1)..place]);
-                Template::explicit(&self.capture_stream, after, &nodes)?
+                Template::explicit(&self.context, after, &nodes, &calls)?
             }
             GraphSource::Captured(_) => capture(&self.capture_stream, &nodes)?,
             GraphSource::Explicit(_) => {
                 let after = plan.iter().map(|node| &*node.after);
-                Template::explicit(&self.capture_stream, after, &nodes)?
+                Template::explicit(&self.context, after, &nodes, &calls)?
             }
         };
-        let libraries: Vec<bool> = nodes.iter().map(is_library).collect();
         let work = |(node, is_library): (NodePlan, bool)| match (node.copies, is_library) {
             (false, false) => NodeWork::One(node.places[0]),
             (false, true) => {
@@ -153,9 +154,17 @@ impl CudaSlot {
         Ok(Draft {
             template,
             captured: source.is_captured(),
-            work: plan.into_iter().zip(libraries).map(work).collect(),
+            work: plan.into_iter().zip(is_library).map(work).collect(),
             parts,
         })
+    }
+
+    /// The graph of a library call; `None` for other operations.
+    fn capture_call(&self, checked: &Checked<'_>) -> Result<Option<Template>> {
+        let is_call = checked.is_library_call();
+        is_call
+            .then(|| capture_call(&self.capture_stream, checked))
+            .transpose()
     }
 
     /// The nodes of a graph, and the function that does merged copies and memsets. Where the driver
@@ -324,9 +333,10 @@ unsafe impl DeviceSlot for CudaSlot {
         let _outer = self.context.enter();
         self.graphs.get(graph)?.check_changeable()?;
         let checked = self.check_node(op)?;
+        let call = self.capture_call(&checked)?;
         self.graphs
             .get_mut(graph)?
-            .set(node, checked, &self.functions, &self.capture_stream)
+            .set(node, checked, &self.functions, call)
     }
 
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {

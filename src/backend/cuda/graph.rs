@@ -63,20 +63,23 @@ impl Template {
         }
     }
 
-    /// An explicit graph. `after` are the nodes that each node runs after. Library calls are captured
-    /// on `stream`.
+    /// An explicit graph. `after` are the nodes that each node runs after, and `children` the captured
+    /// graphs of library calls.
     pub(super) fn explicit<'a>(
-        stream: &Stream,
+        context: &Arc<Context>,
         after: impl Iterator<Item = &'a [usize]>,
         checked: &[Checked<'_>],
+        children: &[Option<Template>],
     ) -> Result<Template> {
-        let mut template = Template::empty(stream.context())?;
-        for (place, (after, checked)) in after.zip(checked).enumerate() {
+        let mut template = Template::empty(context)?;
+        let nodes = after.zip(checked).zip(children);
+        for (place, ((after, checked), child)) in nodes.enumerate() {
             let after = after.iter().map(|&after| template.nodes[after]);
             let after: Vec<_> = after.collect();
-            // SAFETY: `raw` is the graph that `empty` made, and `after` are nodes
-            // that were added to it.
-            let added = unsafe { graph_node::add(stream, template.raw, &after, checked) };
+            let child = child.as_ref().map(Template::raw);
+            // SAFETY: `raw` is the graph that `empty` made, `after` are nodes that were added to it,
+            // and `children` outlives the call.
+            let added = unsafe { graph_node::add(context, template.raw, &after, checked, child) };
             template
                 .nodes
                 .push(added.within(|| format!("node {place}"))?);
@@ -323,13 +326,13 @@ impl Graph {
         format!("{}, {place}", update_result(why))
     }
 
-    /// Gives one operation other parameters.
+    /// Gives one operation other parameters. `child` is the captured graph of a library call.
     pub(super) fn set(
         &mut self,
         place: usize,
         checked: Checked<'_>,
         functions: &Functions,
-        stream: &Stream,
+        child: Option<Template>,
     ) -> Result<()> {
         let mut works = self.work.iter();
         let index = works.position(|work| work.places().any(|known| known == place));
@@ -353,16 +356,19 @@ impl Graph {
         if let Some((_, op)) = copy {
             *op = checked.op().clone();
         }
-        let (exec, node) = (self.exec.raw, self.made.nodes[index]);
+        let (context, exec, node) = (&self.exec.context, self.exec.raw, self.made.nodes[index]);
         let set = match (&copies, step.function) {
             (Some(copies), Some(function)) => {
                 let launch = copies::launch(function, copies.iter().map(|(_, op)| op));
                 let launch = Checked::copies(&launch, functions.get(function)?);
                 // SAFETY: `node` is of `made`, which `exec` was made of, and both live.
-                unsafe { graph_node::set(stream, exec, node, &launch) }
+                unsafe { graph_node::set(context, exec, node, &launch, None) }
             }
-            // SAFETY: as above.
-            _ => unsafe { graph_node::set(stream, exec, node, &checked) },
+            // SAFETY: as above, and `child` outlives the call.
+            _ => unsafe {
+                let child = child.as_ref().map(Template::raw);
+                graph_node::set(context, exec, node, &checked, child)
+            },
         };
         self.was_set = true;
         let op = checked.op().clone();

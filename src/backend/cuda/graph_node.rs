@@ -1,8 +1,7 @@
 //! Adds operations to graphs as nodes, and changes their parameters.
 
 use super::address_checks::{Checked, pointers};
-use super::capture::capture_call;
-use super::stream::Stream;
+use super::context::Context;
 use crate::backend::{Call, FunctionId, Op};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUmemorytype};
@@ -27,23 +26,23 @@ impl NodeKind {
     }
 }
 
-/// Adds an operation to a graph, after the nodes `after`. A library call is captured on `stream`, and
-/// its graph is one node.
+/// Adds an operation to a graph, after the nodes `after`. The captured graph `child` of a
+/// library call is one node.
 ///
 /// # Safety
-/// `graph` and `after` must be alive, and `after` nodes of `graph`.
+/// `graph`, `after` and `child` must be alive, and `after` nodes of `graph`.
 pub(super) unsafe fn add(
-    stream: &Stream,
+    context: &Context,
     graph: sys::CUgraph,
     after: &[sys::CUgraphNode],
     checked: &Checked<'_>,
+    child: Option<sys::CUgraph>,
 ) -> Result<sys::CUgraphNode> {
-    let context = &**stream.context();
     let driver = context.bind_for(Call::GraphEdit)?;
     let (mut node, count) = (null_mut(), after.len());
     let after = after.as_ptr();
-    match checked.op() {
-        Op::Upload { .. } | Op::Download { .. } => {
+    match (checked.op(), child) {
+        (Op::Upload { .. } | Op::Download { .. }, _) => {
             let params = copy_params(checked.op());
             // SAFETY: `after` and `params` outlive the call, the caller answers
             // for the handles, and nothing runs yet.
@@ -58,7 +57,7 @@ pub(super) unsafe fn add(
                 )
             })?;
         }
-        Op::Memset { .. } => {
+        (Op::Memset { .. }, _) => {
             let params = memset_params(checked.op());
             // SAFETY: as above.
             context.check("cuGraphAddMemsetNode", unsafe {
@@ -72,14 +71,13 @@ pub(super) unsafe fn add(
                 )
             })?;
         }
-        Op::Launch { .. } if checked.is_library_call() => {
-            let child = capture_call(stream, checked)?;
+        (Op::Launch { .. }, Some(child)) => {
             // SAFETY: as above; the node gets a copy of `child`.
             context.check("cuGraphAddChildGraphNode", unsafe {
-                (driver.cuGraphAddChildGraphNode)(&mut node, graph, after, count, child.raw())
+                (driver.cuGraphAddChildGraphNode)(&mut node, graph, after, count, child)
             })?;
         }
-        Op::Launch { args, .. } => {
+        (Op::Launch { args, .. }, None) => {
             let mut pointers = pointers(&checked.function().params, args);
             let params = kernel_params(checked, pointers.as_mut_ptr());
             // SAFETY: as above; the driver copies the arguments in the call, as
@@ -88,7 +86,7 @@ pub(super) unsafe fn add(
                 (driver.cuGraphAddKernelNode_v2)(&mut node, graph, after, count, &params)
             })?;
         }
-        Op::Timestamp { .. } => {
+        (Op::Timestamp { .. }, _) => {
             // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
             context.check("cuGraphAddEventRecordNode", unsafe {
@@ -99,20 +97,21 @@ pub(super) unsafe fn add(
     Ok(node)
 }
 
-/// Gives a node of an exec the parameters of an operation. A library call is captured on `stream`.
+/// Gives a node of an exec the parameters of an operation. The
+/// captured graph of a library call is `child`.
 ///
 /// # Safety
-/// Both handles must be alive, and `node` of the graph that `exec` was made of.
+/// All handles must be alive, and `node` of the graph that `exec` was made of.
 pub(super) unsafe fn set(
-    stream: &Stream,
+    context: &Context,
     exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
     checked: &Checked<'_>,
+    child: Option<sys::CUgraph>,
 ) -> Result<()> {
-    let context = &**stream.context();
     let driver = context.bind_for(Call::GraphEdit)?;
-    match checked.op() {
-        Op::Upload { .. } | Op::Download { .. } => {
+    match (checked.op(), child) {
+        (Op::Upload { .. } | Op::Download { .. }, _) => {
             let params = copy_params(checked.op());
             // SAFETY: `params` outlives the call, the caller answers for the
             // handles, and launches in flight keep their own parameters.
@@ -120,21 +119,20 @@ pub(super) unsafe fn set(
                 (driver.cuGraphExecMemcpyNodeSetParams)(exec, node, &params, context.raw())
             })
         }
-        Op::Memset { .. } => {
+        (Op::Memset { .. }, _) => {
             let params = memset_params(checked.op());
             // SAFETY: as above.
             context.check("cuGraphExecMemsetNodeSetParams", unsafe {
                 (driver.cuGraphExecMemsetNodeSetParams)(exec, node, &params, context.raw())
             })
         }
-        Op::Launch { .. } if checked.is_library_call() => {
-            let child = capture_call(stream, checked)?;
+        (Op::Launch { .. }, Some(child)) => {
             // SAFETY: as above; the driver copies `child`.
             context.check("cuGraphExecChildGraphNodeSetParams", unsafe {
-                (driver.cuGraphExecChildGraphNodeSetParams)(exec, node, child.raw())
+                (driver.cuGraphExecChildGraphNodeSetParams)(exec, node, child)
             })
         }
-        Op::Launch { args, .. } => {
+        (Op::Launch { args, .. }, None) => {
             let mut pointers = pointers(&checked.function().params, args);
             let params = kernel_params(checked, pointers.as_mut_ptr());
             // SAFETY: as above; the driver copies the arguments in the call, as
@@ -143,7 +141,7 @@ pub(super) unsafe fn set(
                 (driver.cuGraphExecKernelNodeSetParams_v2)(exec, node, &params)
             })
         }
-        Op::Timestamp { .. } => {
+        (Op::Timestamp { .. }, _) => {
             // SAFETY: as above; the event lives as long as the slot, whose graph it
             // is.
             context.check("cuGraphExecEventRecordNodeSetEvent", unsafe {
