@@ -2,7 +2,7 @@
 
 use super::ring::Wait;
 use super::timeline::TimelineConfig;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::replay::{Mode, Policy};
 use crate::workload::Extent;
 use std::fmt;

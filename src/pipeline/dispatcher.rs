@@ -17,7 +17,7 @@ use super::sync::{
 use super::ticket::{Answers, Reply, Ticket, TicketEngine};
 use super::upload::shares_work;
 use crate::backend::receive_helping;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::workload::{Completion, Extent, Workload};
 use crossbeam_channel::bounded;
 use crossbeam_utils::CachePadded;
