@@ -76,11 +76,10 @@ pub fn select_all(
         .collect()
 }
 
-/// The options that open each device of `devices`: `options` with that device instead of theirs.
-/// They are for [`select_with`], or for the workers
-/// of supervised devices. One device is opened as it is named, which calls no driver here; several
-/// are opened by their UUIDs. On the CPU, or if there is no GPU, there is one backend to open,
-/// whatever is named.
+/// For each device of `devices` a copy of `options` that names it, for [`select_with`] or for the worker
+/// of a supervised device. One device keeps the name that it was given, and no driver is called here;
+/// several are named by their UUIDs. On the CPU, or if there is no GPU, there is one backend to open,
+/// and what `devices` names is not checked.
 ///
 /// # Errors
 /// - [`ErrorKind::Config`] if no device is named, or one twice, as by its number and by its UUID.

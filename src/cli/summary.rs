@@ -239,7 +239,7 @@ impl Outcome {
             for (index, _) in lost {
                 let _ = writeln!(
                     text,
-                    "device {index} was lost and could not be restarted; the others computed its batches"
+                    "device {index} was lost and could not be restarted; the run went on on the others"
                 );
             }
         }

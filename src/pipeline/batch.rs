@@ -70,6 +70,8 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) closed_at: Option<Instant>,
     /// When it was submitted to the device.
     pub(crate) submitted_at: Option<Instant>,
+    /// The values of the uniforms of a batch that was written before, for a device that was lost.
+    pub(crate) first_uniforms: Option<Vec<u32>>,
     /// The results of entries that were run apart from each other after a loss.
     pub(crate) settled: Vec<Option<Result<W::Output>>>,
 }
@@ -122,8 +124,8 @@ impl<W: Workload> Batch<W> {
     }
 
     /// Rejects the items that have expired at `now`, and moves the others together where items were
-    /// cancelled or have expired. Called once, before the batch is written. Returns the number of
-    /// items that have expired.
+    /// cancelled or have expired, or could not be written for a device that was lost. Called before the
+    /// batch is written. Returns the number of items that have expired.
     pub(crate) fn leave_out(&mut self, now: Instant) -> usize {
         let mut expired = 0;
         for (index, _) in self.expiries.drain(..).filter(|(_, at)| *at <= now) {
@@ -133,7 +135,7 @@ impl<W: Workload> Batch<W> {
                 expired += 1;
             }
         }
-        if expired > 0 || self.cancelled > 0 {
+        if expired > 0 || self.cancelled > 0 || self.first_uniforms.is_some() {
             (self.total, self.items) = (Extent::default(), 0);
             let located = self.entries.iter_mut();
             for location in located.filter_map(|entry| entry.location.as_mut().ok()) {
@@ -172,6 +174,7 @@ impl<W: Workload> Default for Batch<W> {
             timed: false,
             closed_at: None,
             submitted_at: None,
+            first_uniforms: None,
             settled: Vec::new(),
         }
     }
@@ -331,7 +334,7 @@ impl<W: Workload> Batcher<W> {
 
     /// Whether no further item of any size fits.
     fn is_full(&self) -> bool {
-        self.open.total.reaches_any(self.full) || self.open.empty_entries == EMPTY_ENTRIES_MAX
+        self.open.total.reaches_any(self.full) || self.open.empty_entries >= EMPTY_ENTRIES_MAX
     }
 
     /// When the open batch closes, if there is one.

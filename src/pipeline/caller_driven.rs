@@ -73,8 +73,7 @@ impl<W: Workload> Pipeline<W> {
         config: &EngineConfig,
     ) -> Result<Self> {
         if config.urgent_slots > 0 {
-            let message =
-                "a pipeline runs batches in the order of their items, and has urgent_slots";
+            let message = "a Pipeline runs batches in the order of their items, and keeps no slots for urgent ones";
             return Err(Error::config(message).fix("set urgent_slots = 0, or use an Engine"));
         }
         let Built {

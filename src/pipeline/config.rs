@@ -30,8 +30,8 @@ pub struct EngineConfig {
     /// Slots on each device. Three keep upload, compute and download busy at the same time.
     pub slots: usize,
     /// The slots among them that are kept for urgent batches ([`SubmitOptions::urgent`]); 0, the
-    /// default, for none. Urgent items then share no batch with others, and find a free slot while no
-    /// more urgent batches are in flight than that. On a GPU the kernels of these slots have the
+    /// default, for none. Urgent items then share no batch with others, and find a free slot while fewer
+    /// urgent batches than that are in flight. On a GPU the kernels of these slots have the
     /// highest priority: they start before kernels of other batches that wait for a multiprocessor.
     ///
     /// At least one slot must be left for other batches. With [`Mode::Resident`] this has to be 0, and
@@ -138,11 +138,13 @@ pub struct SubmitOptions {
     /// With [`EngineConfig::urgent_slots`] urgent items share no batch with others, and their batch
     /// closes as soon as a slot is free for it. The bound on batches in a row is for the other slots.
     pub urgent: bool,
-    /// The latest time at which the item's batch closes with [`Close::Full`], full or not.
+    /// The latest time at which the item's batch closes with [`Close::Full`], full or not, even if the
+    /// item was cancelled.
     pub deadline: Option<Instant>,
     /// If the item's batch has no slot before this time, the item is not computed, and its result is
     /// [`ErrorKind::Expired`](crate::ErrorKind::Expired). It comes back when the batch would have been
-    /// written, so set `deadline` too where batches wait to fill. An item whose batch has a slot in
+    /// written, so set `deadline` too where batches wait to fill. It is compared with the clock, also
+    /// where a [`Pipeline`](super::Pipeline) is given the time. An item whose batch has a slot in
     /// time has its result, however long the device takes.
     pub expires_at: Option<Instant>,
 }

@@ -2,6 +2,7 @@
 //! thread that closes a batch, or frees a slot, starts what can start.
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
+use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::ToDevice;
 use super::config::{SubmitOptions, TrySubmitError, closed};
 use super::counters::add;
@@ -26,7 +27,6 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::thread::panicking;
 use std::time::Instant;
 
 pub(super) struct Dispatcher<W: Workload> {
@@ -385,12 +385,18 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Queues a batch again whose device was lost for good. Returns the next batch that can start.
     fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Option<Start<W>> {
-        let Failed { error, batch, slot } = failed;
+        let Failed {
+            error,
+            mut batch,
+            slot,
+        } = failed;
         let number = batch.number;
         tracing::warn!(%error, batch = number, "the batch runs on another device");
         add(&self.shared.counters.finished.reruns, 1);
         // No batch is given to a lost device.
+        let (slot, uniforms) = self.shared.uniforms_of(slot);
         drop(slot);
+        batch.first_uniforms = Some(uniforms);
         let mut queue = self.queue.lock();
         queue.put_back(batch);
         self.next(&mut queue)
@@ -448,7 +454,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Ends the engine after a panic: what was submitted may never be answered.
-    fn break_off(&self) {
+    pub(super) fn break_off(&self) {
         self.is_broken.store(true, SeqCst);
         let lost = self.queue.lock().clear();
         self.room.notify_all();
@@ -520,30 +526,5 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         // As in `help`.
         unwinding(|| drop(self));
         is_taken
-    }
-}
-
-/// Breaks the engine off if its thread panics. The code of embedders is guarded elsewhere, so only
-/// a mistake in this crate does that.
-pub(super) struct BreaksOnPanic<'a, W: Workload> {
-    dispatcher: &'a Dispatcher<W>,
-    /// Whether the thread panicked before, as one may that drops an engine.
-    was_panicking: bool,
-}
-
-impl<'a, W: Workload> BreaksOnPanic<'a, W> {
-    pub(super) fn new(dispatcher: &'a Dispatcher<W>) -> Self {
-        BreaksOnPanic {
-            dispatcher,
-            was_panicking: panicking(),
-        }
-    }
-}
-
-impl<W: Workload> Drop for BreaksOnPanic<'_, W> {
-    fn drop(&mut self) {
-        if panicking() && !self.was_panicking {
-            self.dispatcher.break_off();
-        }
     }
 }

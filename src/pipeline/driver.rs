@@ -2,9 +2,10 @@
 //! file that starts threads of the pipeline.
 
 use super::batch::{Batch, unwinding};
+use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::Completions;
 use super::config::EngineConfig;
-use super::dispatcher::{BreaksOnPanic, Dispatcher};
+use super::dispatcher::Dispatcher;
 use super::queue::Queue;
 use super::reentrancy::{EngineId, InsideEngine};
 use super::run_results::{RunResults, Unconsumed};

@@ -14,6 +14,7 @@
 //! closed a batch or freed a slot, and whose `driver` has a thread for each device.
 
 mod batch;
+mod breaks_on_panic;
 mod build;
 mod caller_driven;
 mod compute;

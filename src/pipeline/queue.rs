@@ -72,7 +72,7 @@ pub(super) enum Cancelled<W: Workload> {
     Late,
     /// They were taken out of their batch.
     Taken,
-    /// They were the last items of a closed batch, which was taken out too.
+    /// They were the last items of their batch, which was taken out too.
     Emptied(Box<Batch<W>>),
 }
 
@@ -175,7 +175,11 @@ impl<W: Workload> Queue<W> {
         for batcher in &mut self.batchers {
             if is_of(batcher.open()) {
                 batcher.open().cancel(items, take);
-                return Cancelled::Taken;
+                if !batcher.open().is_cancelled() {
+                    return Cancelled::Taken;
+                }
+                self.closed += 1;
+                return Cancelled::Emptied(batcher.flush().expect("it has the items"));
             }
         }
         for closed in [&mut self.urgent, &mut self.normal] {

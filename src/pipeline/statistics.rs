@@ -66,7 +66,7 @@ pub struct DeviceStatistics {
     pub slots: usize,
     /// The average number of its slots in flight.
     pub slots_in_flight: f64,
-    /// Whether it was lost for good, and its batches run on the other devices.
+    /// Whether it was taken out of use, because it was lost and could not be started again.
     pub is_lost: bool,
 }
 

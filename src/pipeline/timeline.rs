@@ -158,7 +158,7 @@ impl Timeline {
     pub fn device_of(&self, slot: usize) -> usize {
         match self.devices.len() {
             0 | 1 => 0,
-            devices => slot / (self.slots / devices),
+            devices => slot / (self.slots / devices).max(1),
         }
     }
 

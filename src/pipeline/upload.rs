@@ -19,7 +19,10 @@ pub(crate) fn fill<W: Workload>(
     mut batch: Box<Batch<W>>,
 ) -> Slot<Filled<Box<Batch<W>>>> {
     let mut slot = slot.begin();
-    write(program, pool, &mut slot, &mut batch, program.uniforms());
+    match batch.first_uniforms.take() {
+        None => write(program, pool, &mut slot, &mut batch, program.uniforms()),
+        Some(first) => write(program, pool, &mut slot, &mut batch, first.into_iter()),
+    }
     let total = batch.total;
     let newer = program.newer_buckets(slot.buckets());
     slot.filled(batch, total, newer)

@@ -1,7 +1,7 @@
 //! The commands of a recording.
 
 use super::buffer::{Buffer, BufferId, DType, Element, Scalar};
-use super::kernel::{Access, Kernel, Param, ParamKind, Twin};
+use super::kernel::{Access, DeviceCode, Kernel, Param, ParamKind, Twin};
 use super::shape::Shape;
 use super::struct_arg::{StructArg, Target};
 
@@ -126,6 +126,11 @@ impl Launch {
     /// Whether the kernel has device code.
     pub fn has_code(&self) -> bool {
         self.kernel.has_code()
+    }
+
+    /// Whether the kernel is a library call.
+    pub(crate) fn is_library_call(&self) -> bool {
+        matches!(self.kernel.code, Some(DeviceCode::Library(_)))
     }
 
     /// The kernel's CPU twin.

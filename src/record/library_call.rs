@@ -6,7 +6,8 @@ use crate::error::{Context, Error, ErrorKind, Result, catch};
 use std::fmt;
 use std::sync::Arc;
 
-/// A launch as a library call sees it: the stream, and the arguments, which it takes in order.
+/// What the closure of a library call gets: the stream, and the launch's arguments, which it takes in
+/// order.
 pub struct LibraryCall<'a> {
     stream: u64,
     params: std::slice::Iter<'a, ParamKind>,
@@ -54,6 +55,10 @@ impl LibraryCall<'_> {
 
 /// What submits the work of a library call. Two are equal if they are the same closure.
 #[derive(Clone)]
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "library calls are submitted to GPUs")
+)]
 pub(crate) struct LibraryCode {
     /// The kernel's name, for errors.
     name: String,
@@ -63,10 +68,14 @@ pub(crate) struct LibraryCode {
 type Call = dyn Fn(&mut LibraryCall<'_>) -> Result<()> + Send + Sync;
 
 impl LibraryCode {
-    /// Has the work of a launch submitted to a stream. A panic is an error.
+    /// Calls the closure, which submits the work of a launch to a stream. A panic is an error.
     ///
     /// # Safety
     /// `stream` is alive, and the addresses in `words` are those of buffers of the launch.
+    #[cfg_attr(
+        not(feature = "cuda"),
+        allow(dead_code, reason = "library calls are submitted to GPUs")
+    )]
     pub(crate) unsafe fn submit(
         &self,
         stream: u64,
@@ -107,9 +116,12 @@ impl Kernel {
     /// call; otherwise `call` runs for each batch. Without a GPU the twin runs. A supervised device
     /// refuses such a kernel, since its worker process does not have the closure.
     ///
-    /// A library that takes memory by itself, as cuBLAS does for its workspace, cannot be captured
-    /// that way: pass it a buffer that the kernel [`updates`](Kernel::updates). The buffer belongs to
-    /// the slot, so batches in flight do not share it.
+    /// A graph cannot hold the allocations of a library, such as that of cuBLAS for its workspace. Give
+    /// the library a buffer that the kernel [`writes`](Kernel::writes). The buffer belongs to the slot,
+    /// so batches in flight do not share it.
+    ///
+    /// A library may submit other work for other arguments, so a graph is captured again when they
+    /// change.
     ///
     /// ```
     /// use tapeloop::record::{Kernel, LibraryCall, TwinLaunch};
@@ -140,9 +152,15 @@ impl Kernel {
     /// - keeps to the declaration as the code in [`Kernel::code`] does: the work reads and writes only
     ///   memory behind the addresses that it gets, each with the declared access and within the length
     ///   of the buffer that the recording passes there, whatever the buffers hold that the host can
-    ///   write; or memory of its own that lives as long as the kernel, and that any number of launches
-    ///   may use at the same time;
-    /// - leaves the same context current, and may be called by several threads at the same time.
+    ///   write; or device memory that the closure owns, or that is never freed, and that any number of
+    ///   launches may use at the same time;
+    /// - submits no work that reads or writes the host's memory, or that calls the host, when it is
+    ///   replayed;
+    /// - leaves the same context current, and may be called by several threads at the same time, also for
+    ///   several devices. The context that is current says for which one.
+    ///
+    /// The closure is dropped after the last backend that has loaded the kernel, and the last copy of the
+    /// kernel.
     ///
     /// # Panics
     /// After [`Kernel::code`] or another call of this, and for a kernel that takes a struct.

@@ -24,6 +24,7 @@ pub use buffer::{
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub use device_info::DeviceInfo;
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(crate) use kernel::TwinCode;

@@ -14,6 +14,7 @@ pub struct Lowered {
     command: usize,
     queue: Queue,
     op: Op,
+    is_library_call: bool,
     slot: DeviceSlotId,
     /// Keeps the allocations that buffers are bound to.
     _allocations: Arc<[Allocation]>,
@@ -35,6 +36,11 @@ impl Lowered {
         &self.op
     }
 
+    /// Whether it is a library call, which may give a graph other nodes with other arguments.
+    pub(super) fn is_library_call(&self) -> bool {
+        self.is_library_call
+    }
+
     /// The slot whose memory it addresses.
     pub fn slot(&self) -> &DeviceSlotId {
         &self.slot
@@ -47,6 +53,7 @@ impl Lowered {
             command,
             queue: Queue::Compute,
             op,
+            is_library_call: false,
             slot: DeviceSlotId::new(crate::backend::BackendId::new()),
             _allocations: Arc::new([]),
         }
@@ -110,6 +117,7 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
             command: index,
             queue,
             op,
+            is_library_call: matches!(command, Command::Launch(launch) if launch.is_library_call()),
             slot: bindings.slot().clone(),
             _allocations: Arc::clone(&allocations),
         })

@@ -64,7 +64,15 @@ impl Updates {
         let changed = changed_nodes(&ready.batch.body, &batch.body);
         let cheapest = match changed.as_deref() {
             Some([]) => Rung::Unchanged,
-            Some(_) => Rung::Params,
+            Some(nodes)
+                if nodes
+                    .iter()
+                    .all(|&node| !batch.body[node].is_library_call()) =>
+            {
+                Rung::Params
+            }
+            // A library may submit other work for other arguments.
+            Some(_) => Rung::Update,
             None => Rung::Update,
         };
         let rung = match cheapest.max(least) {

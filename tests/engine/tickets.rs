@@ -204,3 +204,36 @@ fn every_item_of_several_threads_is_computed_or_expires_or_comes_back() {
         assert_eq!(counters.items_rejected, counters.items_expired);
     }
 }
+
+#[test]
+fn cancelled_items_count_among_those_that_take_no_room() {
+    let mut config = config();
+    config.batch = [1000, 1000].into();
+    config.buckets = vec![config.batch];
+    let (engine, _gate) = engine(&config);
+    // An item stays, so its batch stays open until it is full.
+    let stays = engine.submit(vec![1.0]).unwrap();
+    for _ in 0..700 {
+        let some = engine.submit_many((0..100).map(|_| vec![1.0])).unwrap();
+        assert!(some.cancel().len() <= 100);
+    }
+    let next = engine.submit(vec![2.0]).unwrap();
+    assert_eq!(stays.wait().unwrap().result.unwrap().0, [2.0]);
+    engine.flush().unwrap();
+    assert_eq!(next.wait().unwrap().result.unwrap().0, [4.0]);
+}
+
+#[test]
+fn an_open_batch_without_items_left_is_no_batch() {
+    let (engine, _gate) = engine(&config());
+    for _ in 0..3 {
+        let some = engine.submit_many([vec![1.0], vec![2.0]]).unwrap();
+        assert_eq!(some.cancel(), [[1.0], [2.0]]);
+    }
+    let next = engine.submit(vec![3.0]).unwrap();
+    engine.flush().unwrap();
+    assert_eq!(next.wait().unwrap().result.unwrap().0, [6.0]);
+    let statistics = engine.statistics();
+    assert_eq!(statistics.unpack.batches, 1);
+    assert_eq!(statistics.item_latency.count(), 1);
+}

@@ -120,3 +120,48 @@ fn a_worker_over_the_limit_of_restarts_is_left_out_and_its_batches_fail() {
     );
     assert!(statistics.devices[1].is_lost && !statistics.devices[0].is_lost);
 }
+
+#[test]
+fn a_batch_with_an_item_that_cannot_be_written_moves_to_another_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("worker");
+    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
+    let (_first, backend) = open();
+    let second = Arc::new(
+        WorkerBackend::open(WorkerOptions {
+            // SAFETY: it is this program, which serves.
+            program: Some(unsafe { WorkerProgram::at(&name) }),
+            ..options()
+        })
+        .unwrap(),
+    );
+    let config = EngineConfig::new([64, 8]);
+    let backends = [backend, Arc::clone(&second) as Arc<dyn Backend>];
+    let mut engine = Engine::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
+    std::fs::remove_file(&name).unwrap();
+    let killed = second.process_id().unwrap();
+    // Every eighth vector cannot be written.
+    let items: Vec<Vec<f32>> = (0..8_000)
+        .map(|n| match n % 8 {
+            0 => vec![scale::WRITE_FAILS],
+            _ => vec![n as f32; 1 + n % 3],
+        })
+        .collect();
+    let (mut back, mut wrong) = (0, Vec::new());
+    let mut sink = |done: Completion<Scale>| -> Result<()> {
+        match done.result {
+            Ok(output) if output.0 != doubled(&items[back]) => wrong.push((back, output.0)),
+            Ok(_) => assert!(back % 8 != 0),
+            Err(_) => assert!(back % 8 == 0),
+        }
+        back += 1;
+        if back == 700 {
+            kill(killed);
+        }
+        Ok(())
+    };
+    engine.run(items.clone().into_iter(), &mut sink).unwrap();
+    let counters = engine.counters();
+    assert!(counters.reruns >= 1, "{counters:?}");
+    assert!(wrong.is_empty(), "{wrong:?}");
+}

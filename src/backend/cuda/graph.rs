@@ -299,7 +299,8 @@ impl Graph {
         let kinds = |kinds: &[NodeKind]| kinds.iter().map(|step| step.kind).collect::<Vec<_>>();
         let same = kinds(&self.made.kinds) == kinds(&draft.template.kinds);
         // The driver treats copies in both directions as the same type of node.
-        if same && !is_of_topology(why) {
+        let is_library = |work: &NodeWork| matches!(work, NodeWork::Library(..));
+        if same && !is_of_topology(why) && !self.work.iter().any(is_library) {
             let meaning = Code::of(result).meaning;
             return Err(
                 Error::new(ErrorKind::Device, format!("{meaning}: {reason}"))

@@ -26,8 +26,8 @@ impl NodeKind {
     }
 }
 
-/// Adds an operation to a graph, after the nodes `after`. The captured graph `child` of a
-/// library call is one node.
+/// Adds an operation to a graph, after the nodes `after`. The captured
+/// graph `child` of a library call is one node.
 ///
 /// # Safety
 /// `graph`, `after` and `child` must be alive, and `after` nodes of `graph`.
@@ -97,8 +97,8 @@ pub(super) unsafe fn add(
     Ok(node)
 }
 
-/// Gives a node of an exec the parameters of an operation. The
-/// captured graph of a library call is `child`.
+/// Gives a node of an exec the parameters of an operation. The captured graph of a library call is
+/// `child`.
 ///
 /// # Safety
 /// All handles must be alive, and `node` of the graph that `exec` was made of.

@@ -26,7 +26,8 @@ pub(super) struct Function {
     /// Null for a library call.
     raw: sys::CUfunction,
     library: Option<LibraryCode>,
-    /// The parameters: at most [`PARAMS_MAX`], with the number and sizes that the code takes.
+    /// The parameters. Of a kernel they are at most [`PARAMS_MAX`], with the number and sizes that its
+    /// code takes.
     pub(super) params: Arc<[ParamKind]>,
     /// Whether it follows pointers in device memory.
     pub(super) follows_device_pointers: bool,
@@ -52,10 +53,11 @@ impl Function {
 /// Everything that is loaded in a context. A [`FunctionId`](crate::backend::FunctionId) is an
 /// index.
 pub(super) struct Functions {
+    // Before the context, which code of a library call may use when it is dropped.
+    loaded: RwLock<Vec<Loaded>>,
     context: Arc<Context>,
     compiler: Compiler,
     modules: Mutex<Vec<(Arc<Image>, Module)>>,
-    loaded: RwLock<Vec<Loaded>>,
 }
 
 /// A declaration of loaded code.
@@ -65,13 +67,22 @@ struct Loaded {
     function: Function,
 }
 
+impl Drop for Functions {
+    fn drop(&mut self) {
+        // The closures of library calls are dropped with the context current, as they may own handles
+        // of a library.
+        let _bound = self.context.bind_to_free();
+        self.loaded.get_mut().clear();
+    }
+}
+
 impl Functions {
     pub(super) fn new(context: &Arc<Context>, compiler: Compiler) -> Functions {
         Functions {
+            loaded: RwLock::default(),
             context: Arc::clone(context),
             compiler,
             modules: Mutex::default(),
-            loaded: RwLock::default(),
         }
     }
 
