@@ -5,9 +5,10 @@ use super::target::Target;
 use libloading::Library;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use tapeloop::pipeline::{Engine, EngineConfig};
+use tapeloop::memory::{Pool, PoolConfig};
+use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop::record::{Buffer, DeviceInfo, Kernel, LibraryCall, Recorder, TwinLaunch, Unit};
-use tapeloop::replay::Policy;
+use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
@@ -233,6 +234,50 @@ pub(crate) fn a_library_call_that_fails_is_an_error_with_the_kernel(target: &Tar
                 assert_eq!(done.result.unwrap(), [8, 9]);
             }
             (built, _) => panic!("built: {}", built.is_ok()),
+        }
+    }
+}
+
+pub(crate) fn a_library_call_is_captured_again_for_other_memory(target: &Target) {
+    const LEN: usize = 50;
+    let pool = Pool::new(Arc::clone(&target.backend), PoolConfig::development());
+    let contents = [1000, 2000].map(|first| (first..first + LEN as u32).collect::<Vec<_>>());
+    let memory = contents.each_ref().map(|contents| {
+        let mut memory = pool.device::<u32>(LEN, "numbers").unwrap();
+        memory.as_slice_mut().upload(contents).unwrap();
+        memory
+    });
+    let (workload, _) = Sum::new(Behaviour::Right);
+    let mut recorder = Recorder::new(&[LEN as u32]);
+    let x = recorder.resident_buffer::<u32>("x", LEN);
+    let y = recorder.download_buffer::<u32>("y", 0, 1);
+    let unit = Unit::PerBatch { elements: LEN };
+    let z = recorder.device_buffer::<u32>("z", unit);
+    let sizes = [(LEN as u32).into(), 7_u32.into()];
+    let args = [&[x.into(), y.into(), z.into()], &sizes[..]].concat();
+    recorder.call(&workload.kernel, &args);
+    recorder.download(y);
+    let buckets = Buckets::single(recorder.finish().unwrap());
+    let buckets = buckets.with_resident(x, memory[0].view()).unwrap();
+    for policy in policies().iter().take(target.rounds) {
+        let buckets = Arc::new(buckets.clone());
+        let mut ring =
+            Ring::<usize>::new(&target.backend, &buckets, 2, policy, Wait::Spin).unwrap();
+        for number in 0..8 {
+            let mut slot = ring.acquire().unwrap();
+            let mut bindings = slot.bindings(0).unwrap();
+            let other = number / 3 % 2;
+            bindings.bind_device(x, memory[other].view()).unwrap();
+            slot.rebind(0, bindings).unwrap();
+            let live = Extent::from([LEN as u32]);
+            let submitted = ring.submit(slot, live, other);
+            submitted.map_err(|failed| failed.error).unwrap();
+            let done = ring.wait().unwrap();
+            {
+                let slot = done.as_ref().unwrap();
+                assert_eq!(slot.read(y)[..LEN], contents[*slot.batch()], "{policy:?}");
+            }
+            assert!(ring.release(done).1.is_none());
         }
     }
 }
