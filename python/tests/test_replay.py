@@ -304,9 +304,11 @@ print("end", flush=True)
 
 @pytest.mark.parametrize("n", [8, BIG])
 def test_a_twin_cannot_use_a_replay(n):
-    caught = []
+    caught, submitted = [], threading.Event()
 
     def nested(x, y, a, n):
+        # The twin may begin before `submit` returns.
+        assert submitted.wait(timeout=60)
         for use in (lambda: replay.submit(x=x), lambda: job.done(), replay.close):
             try:
                 use()
@@ -317,6 +319,7 @@ def test_a_twin_cannot_use_a_replay(n):
     replay = one(nested, n)
     job = None
     job = replay.submit(x=np.ones(n, np.float32))
+    submitted.set()
     assert (job.result(timeout=60)["y"] == 2).all()
     assert set(caught) == {"a twin cannot use a replay"}
 
