@@ -10,6 +10,27 @@ fn engine(config: &EngineConfig) -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
     (workers.map(|(worker, _)| worker), engine)
 }
 
+/// An engine on two workers, of which the second cannot be started again.
+fn engine_with_one_start_of_the_second() -> ([Arc<WorkerBackend>; 2], Engine<Scale>) {
+    // Another name of this program, which is gone when the worker is to start again.
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("worker");
+    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
+    let (first, backend) = open();
+    let second = Arc::new(
+        WorkerBackend::open(WorkerOptions {
+            // SAFETY: it is this program, which serves.
+            program: Some(unsafe { WorkerProgram::at(&name) }),
+            ..options()
+        })
+        .unwrap(),
+    );
+    let config = EngineConfig::new([64, 8]);
+    let backends = [backend, Arc::clone(&second) as Arc<dyn Backend>];
+    let engine = Engine::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
+    ([first, second], engine)
+}
+
 /// Runs all items, and calls `at` with the number of each that has come back.
 fn run(engine: &mut Engine<Scale>, items: &[Vec<f32>], mut at: impl FnMut(usize)) {
     let mut back = 0;
@@ -46,23 +67,7 @@ fn one_of_two_workers_that_is_killed_in_a_run_costs_nothing_but_a_restart() {
 
 #[test]
 fn the_batches_of_a_worker_that_cannot_be_started_again_run_on_the_other() {
-    // Another name of this program, which is gone when the worker is to start again.
-    let folder = tempfile::tempdir().unwrap();
-    let name = folder.path().join("worker");
-    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
-    let (first, backend) = open();
-    let second = Arc::new(
-        WorkerBackend::open(WorkerOptions {
-            // SAFETY: it is this program, which serves.
-            program: Some(unsafe { WorkerProgram::at(&name) }),
-            ..options()
-        })
-        .unwrap(),
-    );
-    let config = EngineConfig::new([64, 8]);
-    let backends = [backend, Arc::clone(&second) as Arc<dyn Backend>];
-    let mut engine = Engine::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
-    std::fs::remove_file(&name).unwrap();
+    let ([first, second], mut engine) = engine_with_one_start_of_the_second();
     let killed = second.process_id().unwrap();
     run(&mut engine, &vectors(4_000), |back| {
         if back == 700 {
@@ -123,22 +128,7 @@ fn a_worker_over_the_limit_of_restarts_is_left_out_and_its_batches_fail() {
 
 #[test]
 fn a_batch_with_an_item_that_cannot_be_written_moves_to_another_device() {
-    let folder = tempfile::tempdir().unwrap();
-    let name = folder.path().join("worker");
-    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &name).unwrap();
-    let (_first, backend) = open();
-    let second = Arc::new(
-        WorkerBackend::open(WorkerOptions {
-            // SAFETY: it is this program, which serves.
-            program: Some(unsafe { WorkerProgram::at(&name) }),
-            ..options()
-        })
-        .unwrap(),
-    );
-    let config = EngineConfig::new([64, 8]);
-    let backends = [backend, Arc::clone(&second) as Arc<dyn Backend>];
-    let mut engine = Engine::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
-    std::fs::remove_file(&name).unwrap();
+    let ([_first, second], mut engine) = engine_with_one_start_of_the_second();
     let killed = second.process_id().unwrap();
     // Every eighth vector cannot be written.
     let items: Vec<Vec<f32>> = (0..8_000)

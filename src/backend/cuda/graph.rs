@@ -407,18 +407,18 @@ impl Graph {
         let mut ops = Vec::new();
         let nodes = template.nodes.iter().zip(&template.kinds);
         for ((&node, &step), work) in nodes.zip(&self.work) {
-            if let NodeWork::Library(place, op) = work {
-                ops.push((*place, op.clone()));
-                continue;
-            }
             let place = || format!("operation {}", work.places().next().unwrap_or_default());
-            // SAFETY: the nodes of a template live as long as it does.
-            let held =
-                unsafe { readback::read(&template.context, node, step, functions, timestamps) };
-            let held = held.within(place)?;
+            let read = || {
+                // SAFETY: the nodes of a template live as long as it does.
+                let held =
+                    unsafe { readback::read(&template.context, node, step, functions, timestamps) };
+                held.within(place)
+            };
             match work {
-                NodeWork::One(place) | NodeWork::Library(place, _) => ops.push((*place, held)),
+                NodeWork::One(place) => ops.push((*place, read()?)),
+                NodeWork::Library(place, op) => ops.push((*place, op.clone())),
                 NodeWork::Copies(copies) => {
+                    let held = read()?;
                     let pieces = copies::ops_of(&held, copies.iter().map(|(_, op)| op));
                     let same = |pieces: &Vec<Op>| {
                         let meant = step.function;

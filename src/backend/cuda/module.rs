@@ -53,11 +53,10 @@ impl Function {
 /// Everything that is loaded in a context. A [`FunctionId`](crate::backend::FunctionId) is an
 /// index.
 pub(super) struct Functions {
-    // Before the context, which code of a library call may use when it is dropped.
-    loaded: RwLock<Vec<Loaded>>,
     context: Arc<Context>,
     compiler: Compiler,
     modules: Mutex<Vec<(Arc<Image>, Module)>>,
+    loaded: RwLock<Vec<Loaded>>,
 }
 
 /// A declaration of loaded code.
@@ -79,10 +78,10 @@ impl Drop for Functions {
 impl Functions {
     pub(super) fn new(context: &Arc<Context>, compiler: Compiler) -> Functions {
         Functions {
-            loaded: RwLock::default(),
             context: Arc::clone(context),
             compiler,
             modules: Mutex::default(),
+            loaded: RwLock::default(),
         }
     }
 
