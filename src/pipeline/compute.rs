@@ -1,9 +1,11 @@
 //! Stage two: waits for the slots in flight on one device, in the order in which they finish.
 
 use super::ring::{Finished, InFlightSet, Wait};
+use super::sharing::WakesDevice;
 use super::slot::{Failed, Flight};
-use super::sync::{Receiver, receive_within, yield_now};
+use super::sync::{AtomicBool, Receiver, Sender, receive_within, yield_now};
 use crate::backend::Backoff;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// Rounds after an event in which the thread keeps its core without a system call.
@@ -14,6 +16,61 @@ pub(super) enum ToDevice<B> {
     Flight(Flight<B>),
     /// Something else has changed that the thread looks at.
     Wake,
+}
+
+/// The way to the completion threads of an engine, by device.
+pub(super) struct ToDevices<B> {
+    threads: Vec<Sender<ToDevice<B>>>,
+    /// Whether a [`ToDevice::Wake`] is on its way.
+    wakes: Vec<AtomicBool>,
+}
+
+impl<B> ToDevices<B> {
+    pub(super) fn new(threads: Vec<Sender<ToDevice<B>>>) -> Self {
+        ToDevices {
+            wakes: threads.iter().map(|_| AtomicBool::new(false)).collect(),
+            threads,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Gives a batch that was submitted, or failed, to the device's thread.
+    pub(super) fn send(&self, device: usize, flight: Flight<B>) {
+        let sent = self.threads[device].send(ToDevice::Flight(flight));
+        assert!(sent.is_ok(), "the completion thread outlives its batches");
+    }
+
+    /// Notes on a device's thread that it has received [`ToDevice::Wake`].
+    pub(super) fn woken(&self, device: usize) {
+        // A swap, so that what came before a wake that was not sent is seen after it.
+        self.wakes[device].swap(false, SeqCst);
+    }
+
+    pub(super) fn wake_all(&self) {
+        (0..self.len()).for_each(|device| self.wake_once(device));
+    }
+
+    /// Wakes a device's thread, unless it is being woken.
+    fn wake_once(&self, device: usize) {
+        if !self.wakes[device].swap(true, SeqCst) {
+            self.wake_again(device);
+        }
+    }
+
+    /// Wakes a device's thread instead of one that has received its wake.
+    pub(super) fn wake_again(&self, device: usize) {
+        // There is room for one.
+        let _ = self.threads[device].try_send(ToDevice::Wake);
+    }
+}
+
+impl<B: Send> WakesDevice for ToDevices<B> {
+    fn wake(&self, device: usize) {
+        self.wake_once(device);
+    }
 }
 
 /// The slots in flight on one device.

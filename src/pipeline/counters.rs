@@ -84,6 +84,11 @@ counters! {
     /// Time from submission, or from the end of the measurement before it, until the batch was
     /// found done.
     compute_ns,
+    /// Time that batches took of devices which the engine shares
+    /// ([`EngineConfig::share`](super::EngineConfig::share)): of each batch, from its submission, or
+    /// from the end of another batch after that, until it was found done. 0 for an engine that shares
+    /// no device.
+    device_ns,
     /// Time that results were read out.
     unpack_ns,
     /// Time that the results of a run waited for its sink.

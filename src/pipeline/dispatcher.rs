@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
-use super::compute::ToDevice;
+use super::compute::{ToDevice, ToDevices};
 use super::config::{SubmitOptions, TrySubmitError, closed};
 use super::counters::add;
 use super::queue::{Cancelled, Queue, Start};
@@ -13,7 +13,7 @@ use super::run_results::RunResults;
 use super::slot::{Failed, Flight, Progress, Slot};
 use super::stages::{Given, Shared};
 use super::sync::{
-    AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, Sender, spin_unlocked, yield_now,
+    AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, spin_unlocked, yield_now,
 };
 use super::ticket::{Answers, Reply, Ticket, TicketEngine};
 use super::upload::shares_work;
@@ -39,13 +39,10 @@ pub(super) struct Dispatcher<W: Workload> {
     changes: CachePadded<AtomicU64>,
     /// By device: batches that were given a slot and are not with the completion thread yet.
     starting: Vec<CachePadded<AtomicU64>>,
-    /// By device: to its completion thread.
-    devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
+    devices: Arc<ToDevices<Box<Batch<W>>>>,
     /// By device: what its completion thread receives, for threads that wait for a ticket. Empty if
     /// those cannot help.
     helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
-    /// By device: whether a [`ToDevice::Wake`] is on its way.
-    wakes: Vec<AtomicBool>,
     /// Writes and reads large batches; `None` if the engine's pool has one thread.
     workers: Option<ThreadPool>,
     /// Batches whose items have their results.
@@ -60,7 +57,7 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn new(
         shared: Shared<W>,
         queue: Queue<W>,
-        devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
+        devices: Arc<ToDevices<Box<Batch<W>>>>,
         helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
         workers: Option<ThreadPool>,
     ) -> Self {
@@ -69,11 +66,9 @@ impl<W: Workload> Dispatcher<W> {
             queue: CachePadded::new(Mutex::new(queue)),
             room: Condvar::new(),
             changes: CachePadded::new(AtomicU64::new(0)),
-            starting: devices
-                .iter()
+            starting: (0..devices.len())
                 .map(|_| CachePadded::new(AtomicU64::new(0)))
                 .collect(),
-            wakes: devices.iter().map(|_| AtomicBool::new(false)).collect(),
             devices,
             helped,
             workers,
@@ -106,7 +101,7 @@ impl<W: Workload> Dispatcher<W> {
             ticket = Some(Ticket(batch.ticket(index..index + 1)));
         });
         if added.timed {
-            self.wake_all();
+            self.devices.wake_all();
         }
         self.go_on(queue);
         Ok(ticket.expect("an item outside of a run has a ticket"))
@@ -136,7 +131,7 @@ impl<W: Workload> Dispatcher<W> {
             }
             let added = queue.add(&self.shared, item, extent, options, &mut added);
             if added.timed {
-                self.wake_all();
+                self.devices.wake_all();
             }
             if added.closed {
                 self.go_on(queue);
@@ -165,7 +160,8 @@ impl<W: Workload> Dispatcher<W> {
         self.go_on(queue);
     }
 
-    /// Starts what can start, after the consumer of a run has taken a batch or has ended.
+    /// Starts what can start, after the consumer of a run has taken a batch or has ended, or when it may
+    /// be the engine's turn.
     pub(super) fn look(self: &Arc<Self>) {
         self.go_on(self.queue.lock());
     }
@@ -175,7 +171,7 @@ impl<W: Workload> Dispatcher<W> {
         // If the engine is broken, the tickets report it.
         let _ = self.flush();
         self.is_closing.swap(true, SeqCst);
-        self.wake_all();
+        self.devices.wake_all();
     }
 
     /// Whether the completion threads have nothing left to do.
@@ -200,23 +196,14 @@ impl<W: Workload> Dispatcher<W> {
         None
     }
 
-    /// Notes on a device's completion thread that it has received [`ToDevice::Wake`].
-    pub(super) fn woken(&self, device: usize) {
-        // A swap, so that what came before a wake that was not sent is seen after it.
-        self.wakes[device].swap(false, SeqCst);
-    }
-
-    fn wake_all(&self) {
-        for (device, is_on_its_way) in self.wakes.iter().enumerate() {
-            if !is_on_its_way.swap(true, SeqCst) {
-                self.wake(device);
-            }
-        }
-    }
-
-    fn wake(&self, device: usize) {
-        // There is room for one.
-        let _ = self.devices[device].try_send(ToDevice::Wake);
+    /// Looks at what may have changed, on a device's completion thread that was woken. Returns when the
+    /// open batch will be due.
+    pub(super) fn woken(self: &Arc<Self>, device: usize) -> Option<Instant> {
+        self.devices.woken(device);
+        let due = self.close_due(Instant::now());
+        // It may be this engine's turn on a device that it shares.
+        self.look();
+        due
     }
 
     fn next(&self, queue: &mut Queue<W>) -> Option<Start<W>> {
@@ -327,8 +314,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Gives a batch that was submitted to the device's completion thread.
     fn send(&self, device: usize, flight: Flight<Box<Batch<W>>>) {
-        let sent = self.devices[device].send(ToDevice::Flight(flight));
-        assert!(sent.is_ok(), "the completion thread outlives its batches");
+        self.devices.send(device, flight);
         if self.is_broken() {
             self.drop_helped();
         }
@@ -430,7 +416,7 @@ impl<W: Workload> Dispatcher<W> {
         // A change that changes nothing: either this sees that the engine closes, or `close` and
         // those whom it wakes see the batch as answered.
         if self.is_closing.fetch_or(false, SeqCst) {
-            self.wake_all();
+            self.devices.wake_all();
         }
     }
 
@@ -458,7 +444,7 @@ impl<W: Workload> Dispatcher<W> {
         self.is_broken.store(true, SeqCst);
         let lost = self.queue.lock().clear();
         self.room.notify_all();
-        self.wake_all();
+        self.devices.wake_all();
         for batch in lost {
             unwinding(|| drop(batch));
         }
@@ -476,7 +462,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
                 && let Ok(message) = batches.try_recv()
             {
                 let ToDevice::Flight(flight) = message else {
-                    self.wake(device);
+                    self.devices.wake_again(device);
                     match std::mem::replace(&mut was_woken, true) {
                         true => break,
                         false => continue,

@@ -3,12 +3,13 @@
 
 use super::batch::{Batch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
-use super::compute::Completions;
+use super::compute::{Completions, ToDevices};
 use super::config::EngineConfig;
 use super::dispatcher::Dispatcher;
 use super::queue::Queue;
 use super::reentrancy::{EngineId, InsideEngine};
 use super::run_results::{RunResults, Unconsumed};
+use super::sharing::{Turns, WakesDevice};
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
@@ -46,6 +47,18 @@ pub(super) fn start<W: Workload>(
     let threads = threads.min(shared.pool.current_num_threads());
     let workers = workers(threads, shared.engine)?;
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
+    let devices = Arc::new(ToDevices::new(devices));
+    let turns = config.share.as_ref().map(|share| {
+        let mut backends: Vec<_> = slots
+            .iter()
+            .map(|it| (it.device(), it.backend().id()))
+            .collect();
+        backends.sort_by_key(|(device, _)| *device);
+        backends.dedup();
+        let backends: Vec<_> = backends.into_iter().map(|(_, id)| id).collect();
+        let threads = Arc::downgrade(&devices);
+        Turns::new(share, &backends, &(threads as Weak<dyn WakesDevice>))
+    });
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let helped = match can_be_helped {
             true => submitted.clone(),
@@ -55,7 +68,7 @@ pub(super) fn start<W: Workload>(
             engine: this.clone() as Weak<dyn TicketEngine<W>>,
             helps: can_be_helped,
         };
-        let queue = Queue::new(&shared, slots, config.close, owner);
+        let queue = Queue::new(&shared, slots, config.close, owner, turns);
         Dispatcher::new(shared, queue, devices, helped, workers)
     });
     let mut threads = Vec::new();
@@ -113,8 +126,7 @@ fn complete<W: Workload>(
     let mut due: Option<Instant> = None;
     loop {
         if completions.take_submitted() {
-            dispatcher.woken(device);
-            due = dispatcher.close_due(Instant::now());
+            due = dispatcher.woken(device);
         }
         match completions.poll() {
             Some(Err(failed)) if shared.comes_back(&failed) => {

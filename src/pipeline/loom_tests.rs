@@ -6,7 +6,7 @@
 use super::batch::RunBatch;
 use super::run_results::RunResults;
 use super::sync::{Builder, Condvar, Mutex};
-use super::{Engine, EngineConfig, SubmitOptions, Ticket};
+use super::{Engine, EngineConfig, Share, Sharing, SubmitOptions, Ticket};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
@@ -109,33 +109,51 @@ fn check_on(
     preemptions: usize,
     test: impl Fn(Engine<Double>, Held) + Send + Sync + 'static,
 ) {
-    let pool: Arc<ThreadPool> = Arc::new(
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .unwrap(),
-    );
+    let pool = pool();
+    explore(preemptions, move || {
+        let (engine, held) = engine(&backends(), &pool, slots, None);
+        test(engine, held);
+    });
+}
+
+fn pool() -> Arc<ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    Arc::new(pool.unwrap())
+}
+
+fn engine(
+    backends: &[Arc<dyn Backend>],
+    pool: &Arc<ThreadPool>,
+    slots: [usize; 2],
+    share: Option<Share>,
+) -> (Engine<Double>, Held) {
+    let kernel = Kernel::new("double")
+        .reads::<u32>("x")
+        .writes::<u32>("y")
+        .twin(double);
+    let held = Held::default();
+    let workload = Double {
+        kernel,
+        held: Arc::clone(&held),
+    };
+    let mut config = EngineConfig::new([1]);
+    [config.slots, config.urgent_slots] = slots;
+    config.share = share;
+    config.batch_wait = Duration::MAX;
+    config.policy.verify = Verify::Off;
+    let engine = Engine::new(workload, backends, Arc::clone(pool), &config);
+    (engine.unwrap(), held)
+}
+
+/// Runs `test` in every order of events with at most `preemptions` preemptions.
+fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
     let orders = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = Arc::clone(&orders);
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let kernel = Kernel::new("double")
-            .reads::<u32>("x")
-            .writes::<u32>("y")
-            .twin(double);
-        let held = Held::default();
-        let workload = Double {
-            kernel,
-            held: Arc::clone(&held),
-        };
-        let mut config = EngineConfig::new([1]);
-        [config.slots, config.urgent_slots] = slots;
-        config.batch_wait = Duration::MAX;
-        config.policy.verify = Verify::Off;
-        let engine = Engine::new(workload, &backends(), Arc::clone(&pool), &config);
-        test(engine.unwrap(), held);
+        test();
     });
     println!(
         "{} orders of events",
@@ -389,4 +407,22 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
             assert_eq!(seen, [(1, 2), (2, 4), (3, 6)]);
         });
     }
+}
+
+#[test]
+fn loom_engines_that_share_a_device_all_have_their_turns() {
+    let pool = pool();
+    explore(2, move || {
+        let backends: [Arc<dyn Backend>; 1] = [Arc::new(CpuBackend::inline())];
+        let sharing = Sharing::new(1);
+        let [first, second] =
+            [(); 2].map(|()| engine(&backends, &pool, [1, 0], Some(sharing.share(1))).0);
+        let ticket = first.submit(3).unwrap();
+        let other = second.submit(5).unwrap();
+        // The turn that it may wait for passes on.
+        drop(second.submit(6).unwrap().cancel());
+        assert_eq!(value(other).unwrap(), 10);
+        drop(second);
+        assert_eq!(value(ticket).unwrap(), 6);
+    });
 }

@@ -449,6 +449,10 @@ impl<B> Slot<Done<B>> {
         &self.state.batch
     }
 
+    pub(super) fn batch_mut(&mut self) -> &mut B {
+        &mut self.state.batch
+    }
+
     /// When the device began a batch that was submitted with timestamps, and when its uploads,
     /// kernels and downloads ended, in nanoseconds of [`host_ns`](crate::backend::host_ns).
     ///

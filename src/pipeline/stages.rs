@@ -215,13 +215,16 @@ impl<W: Workload> Shared<W> {
     /// Notes that a batch is no longer on the device, if it was.
     pub(super) fn back(&self, outcome: &mut Finished<Box<Batch<W>>>) {
         let (slot, batch) = match outcome {
-            Ok(slot) => (slot.index(), slot.batch()),
-            Err(failed) => (failed.slot.index(), &failed.batch),
+            Ok(slot) => (slot.index(), slot.batch_mut()),
+            Err(failed) => (failed.slot.index(), &mut failed.batch),
         };
         let Batch { number, items, .. } = **batch;
         let _span = trace_span!("complete", batch = number, slot, items).entered();
+        let turn = batch.turn.take();
         if let Some(submitted_at) = batch.submitted_at {
             let now = add_since(&self.counters.finished.compute_ns, submitted_at);
+            let used_ns = turn.map_or(0, |turn| turn.end(submitted_at, now));
+            add(&self.counters.finished.device_ns, used_ns as usize);
             self.meter.seen(slot, submitted_at, now);
             match outcome {
                 Ok(slot) => self.sample_flight(slot, submitted_at, now),

@@ -19,7 +19,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// A workload that doubles vectors, and its gate.
-    fn new() -> (Scale, Gate) {
+    pub(crate) fn new() -> (Scale, Gate) {
         let ((begin, began), (go_on, gone_on)) = (unbounded(), unbounded::<()>());
         let scale = Scale::with(2.0, move |elements| {
             if elements.contains(&STAYS) {

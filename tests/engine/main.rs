@@ -25,6 +25,7 @@ mod executor;
 mod gate;
 mod outgrown;
 mod pipeline;
+mod sharing;
 mod soundness;
 mod statistics;
 mod structs;
