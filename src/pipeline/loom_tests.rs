@@ -145,15 +145,23 @@ fn engine(
     (engine.unwrap(), held)
 }
 
+/// The stack of a model's thread that builds engines, in words.
+const STACK_WORDS: usize = 1 << 15;
+
 /// Runs `test` in every order of events with at most `preemptions` preemptions.
 fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
     let orders = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = Arc::clone(&orders);
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
+    let test = Arc::new(test);
     model.check(move || {
         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        test();
+        let test = Arc::clone(&test);
+        // A thread of its own, as the stack of a model's first thread is too small to build engines.
+        let thread = loom::thread::Builder::new().stack_size(STACK_WORDS);
+        let thread = thread.spawn(move || test()).unwrap();
+        thread.join().unwrap();
     });
     println!(
         "{} orders of events",
@@ -420,7 +428,7 @@ fn loom_engines_that_share_a_device_all_have_their_turns() {
         let ticket = first.submit(3).unwrap();
         let other = second.submit(5).unwrap();
         // The turn that it may wait for passes on.
-        drop(second.submit(6).unwrap().cancel());
+        let _ = second.submit(6).unwrap().cancel();
         assert_eq!(value(other).unwrap(), 10);
         drop(second);
         assert_eq!(value(ticket).unwrap(), 6);
