@@ -160,8 +160,8 @@ impl<W: Workload> Dispatcher<W> {
         self.go_on(queue);
     }
 
-    /// Starts what can start, after the consumer of a run has taken a batch or has ended, or when it may
-    /// be the engine's turn.
+    /// Starts what can start, after the consumer of a run has taken a batch or has ended, or when
+    /// it may be the engine's turn.
     pub(super) fn look(self: &Arc<Self>) {
         self.go_on(self.queue.lock());
     }

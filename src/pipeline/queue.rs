@@ -332,8 +332,8 @@ impl<W: Workload> Queue<W> {
         Some(self.started(slot, batch, turn))
     }
 
-    /// The position of a free slot that a batch can start in, and the batch's turn if the engine shares the
-    /// slot's device.
+    /// The position of a free slot that a batch can start in, and the batch's turn if the engine
+    /// shares the slot's device.
     fn startable(&mut self, shared: &Shared<W>) -> Option<(usize, Option<Turn>)> {
         loop {
             let turns = self.turns.as_ref();
@@ -412,8 +412,8 @@ impl<W: Workload> Queue<W> {
     }
 }
 
-/// The position of a slot that a batch can start in, of a device that has not refused a turn. Slots of lost
-/// devices are dropped.
+/// The position of a slot that a batch can start in, of a device that has not refused a turn. Slots
+/// of lost devices are dropped.
 fn usable<W: Workload>(
     free: &mut VecDeque<Slot<Free>>,
     suspended: &[bool],

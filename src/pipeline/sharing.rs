@@ -1,10 +1,11 @@
 //! [`Sharing`]: engines that share devices take turns on them.
 //!
-//! A batch needs a turn on its device before it is written, and has it until the device is done with
-//! the batch. The engine that has used the least of the device's time, divided by its weight, has the
-//! next turn. An engine that was idle starts where the others are, so that it cannot save time up. This is
-//! start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on Networking 5, 1997) for
-//! lengths that are known only afterwards: a turn counts with the engine's usual length until its end.
+//! A batch needs a turn on its device before it is written, and has it until the device is done
+//! with the batch. The engine that has used the least of the device's time, divided by its weight,
+//! has the next turn. An engine that was idle starts where the others are, so that it cannot save
+//! time up. This is start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on
+//! Networking 5, 1997) for lengths that are known only afterwards: a turn counts with the engine's
+//! usual length until its end.
 
 use super::sync::Mutex;
 use crate::backend::BackendId;
@@ -19,8 +20,9 @@ use std::time::Instant;
 /// Each engine keeps its own workload, slots, buckets and statistics.
 ///
 /// The time of a device that an engine used is in
-/// [`Counters::device_ns`](super::Counters::device_ns). A single batch is never interrupted, so an engine
-/// with short batches waits for the long ones of others; smaller batches of those shorten the wait.
+/// [`Counters::device_ns`](super::Counters::device_ns). A single batch is never interrupted, so an
+/// engine with short batches waits for the long ones of others; smaller batches of those shorten
+/// the wait.
 ///
 /// The engines must be built with the same backends: two backends that were opened on one GPU count as
 /// two devices.
@@ -58,11 +60,12 @@ pub struct Share {
 }
 
 impl Sharing {
-    /// Devices on which at most `batches_max` batches are at a time, of all engines together, counted from
-    /// when a batch begins to be written until it is done. With 3, one can be written or uploaded while
-    /// another is computed and a third one is downloaded; fewer shorten the wait of an engine whose turn it
-    /// is. Batches in slots that an engine keeps for urgent ones
-    /// ([`EngineConfig::urgent_slots`](super::EngineConfig::urgent_slots)) do not wait for a turn, but count.
+    /// Devices on which at most `batches_max` batches are at a time, of all engines together,
+    /// counted from when a batch begins to be written until it is done. With 3, one can be written
+    /// or uploaded while another is computed and a third one is downloaded; fewer shorten the wait
+    /// of an engine whose turn it is. Batches in slots that an engine keeps for urgent ones
+    /// ([`EngineConfig::urgent_slots`](super::EngineConfig::urgent_slots)) do not wait for a turn,
+    /// but count.
     pub fn new(batches_max: usize) -> Self {
         Sharing(Arc::new(Devices {
             batches_max,
@@ -70,8 +73,8 @@ impl Sharing {
         }))
     }
 
-    /// The part of one engine. While several engines have batches to run, each has time in proportion to its
-    /// weight.
+    /// The part of one engine. While several engines have batches to run, each has time in
+    /// proportion to its weight.
     pub fn share(&self, weight: u32) -> Share {
         let of = self.clone();
         Share { of, weight }
@@ -83,7 +86,7 @@ impl Share {
         let (weight, batches_max) = (self.weight, self.of.0.batches_max);
         if weight == 0 || batches_max == 0 {
             let message = format!(
-                "share has weight {weight} of devices for {batches_max} batches at a time: no batch could run"
+                "share: weight = {weight} with batches_max = {batches_max}: no batch could run"
             );
             return Err(Error::config(message).fix("set both to at least 1"));
         }
@@ -181,7 +184,8 @@ impl Member {
         }
     }
 
-    /// Calls `work` with a device and this engine's position on it, then wakes the engine whose turn it is.
+    /// Calls `work` with a device and this engine's position on it, then wakes the engine whose
+    /// turn it is.
     fn on_device<T>(
         &self,
         device: usize,
@@ -236,8 +240,8 @@ impl Drop for Member {
 }
 
 impl SharedDevice {
-    /// Begins a turn, unless as many batches have turns or come first as `batches_max`. Returns the time that
-    /// the turn counts until it ends.
+    /// Begins a turn, unless as many batches have turns or come first as `batches_max`. Returns the
+    /// time that the turn counts until it ends.
     fn begin(&mut self, own: usize, batches_max: Option<usize>) -> Option<u64> {
         let clock_ns = self.clock_ns;
         let engine = &mut self.engines[own];
@@ -262,8 +266,8 @@ impl SharedDevice {
         Some(engine.usual_ns)
     }
 
-    /// Ends a turn that counted `assumed_ns`. `ran` is when its batch was submitted, and when it was seen
-    /// done; `None` if it did not run. Returns the time that it took of the device.
+    /// Ends a turn that counted `assumed_ns`. `ran` is when its batch was submitted, and when it
+    /// was seen done; `None` if it did not run. Returns the time that it took of the device.
     fn end(&mut self, own: usize, assumed_ns: u64, ran: Option<(Instant, Instant)>) -> u64 {
         let used_ns = ran.map(|(submitted_at, now)| {
             // Before that the device was busy with other batches.
@@ -387,8 +391,8 @@ impl Turns {
         self.refused[device]
     }
 
-    /// Ends a look. The engine no longer waits for turns that it did not ask for again, and is idle if it
-    /// has no batches to run.
+    /// Ends a look. The engine no longer waits for turns that it did not ask for again, and is idle
+    /// if it has no batches to run.
     pub(super) fn end_look(&mut self, has_batches: bool) {
         for device in 0..self.refused.len() {
             let was_refused = std::mem::take(&mut self.refused[device]);

@@ -48,9 +48,9 @@ impl Engine {
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A device that runs batches one after the other, and engines that always have batches of these lengths
-/// and as many slots as there are turns. Returns the time of each, in ms, and the longest time between two
-/// batches of the same engine.
+/// A device that runs batches one after the other, and engines that always have batches of these
+/// lengths and as many slots as there are turns. Returns the time of each, in ms, and the longest
+/// time between two batches of the same engine.
 fn run(
     weights: &[u32],
     lengths: &[u32],
