@@ -59,6 +59,7 @@ mod devices;
 pub mod doctor;
 mod doorbell;
 pub(crate) mod edges;
+mod external_event;
 mod graphs;
 mod ids;
 mod layout;
@@ -92,6 +93,8 @@ pub use call_counters::{Call, CallCounters};
 pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub(crate) use devices::device_names;
 pub use devices::{DeviceChoice, DeviceEntry, DeviceSet, PcieLink, visible_variable};
+pub use external_event::ExternalEvent;
+pub(crate) use external_event::no_events;
 pub use ids::{BackendId, DeviceSlotId, FunctionId, GraphId};
 pub use layout::{ALIGN_BYTES, BufferRange, Layout};
 pub use loops::Residency;
@@ -477,6 +480,25 @@ pub unsafe trait DeviceSlot: Send {
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _ = (graph, residency);
         Ok(false)
+    }
+
+    /// Makes work that the slot gets from now on wait, on the device, for what an event of other
+    /// code has recorded by now. Has no effect if it has recorded nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for a slot without [`DeviceSlot::stream`].
+    fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        let _ = event;
+        Err(no_events("the slot has no stream of its own"))
+    }
+
+    /// Lets an event of other code record all work that the slot got before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for a slot without [`DeviceSlot::stream`].
+    fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        let _ = event;
+        Err(no_events("the slot has no stream of its own"))
     }
 
     /// Sets a fence on the download queue. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`]

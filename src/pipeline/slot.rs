@@ -4,6 +4,7 @@
 //! `Filling` and read only in `Done`, so a program that refills a slot in flight, or reads it
 //! before it is done, does not compile.
 
+mod events;
 mod in_flight;
 
 use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, HostViews, Timestamps};
@@ -11,6 +12,7 @@ use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
+use events::Events;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,13 +44,14 @@ struct Core {
 /// The slot holds no batch.
 pub struct Free(());
 /// The host may write the slot's memory.
-pub struct Filling(());
+pub struct Filling(Events);
 /// The slot is ready to submit: a batch, its extent, and the buckets that it may run in if they are
 /// not those of the slot.
 pub(crate) struct Filled<B> {
     batch: B,
     live: Extent,
     buckets: Option<Arc<Buckets>>,
+    events: Events,
 }
 /// The slot is in flight.
 pub(crate) struct InFlight<B> {
@@ -163,6 +166,7 @@ impl Core {
         &mut self,
         live: Extent,
         newer: Option<&Arc<Buckets>>,
+        events: &Events,
         timed: bool,
     ) -> Result<Replay> {
         let mut taken = Replay::default();
@@ -179,16 +183,19 @@ impl Core {
         let bucket = self.executor.buckets().find(live);
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
+        events.wait(&mut *self.device_slot)?;
         let replay = match timed {
             true => self
                 .executor
                 .replay_timed(&mut *self.device_slot, bucket, live)?,
             false => self.executor.replay(&mut *self.device_slot, bucket, live)?,
         };
+        events.record(&mut *self.device_slot)?;
         Ok(Replay {
             made: replay.made + taken.made,
             dropped: replay.dropped + taken.dropped,
             graphs_failed: replay.graphs_failed + taken.graphs_failed,
+            calls: replay.calls + events.len(),
             ..replay
         })
     }
@@ -266,7 +273,7 @@ impl<S> Slot<S> {
 
 impl Slot<Free> {
     pub(crate) fn begin(self) -> Slot<Filling> {
-        self.with(|_| Filling(()))
+        self.with(|_| Filling(Events::default()))
     }
 
     /// Waits until no part of a failed batch is on the device. Drops the slot and returns `None` if
@@ -406,10 +413,11 @@ impl Slot<Filling> {
         live: Extent,
         buckets: Option<Arc<Buckets>>,
     ) -> Slot<Filled<B>> {
-        self.with(|_| Filled {
+        self.with(|Filling(events)| Filled {
             batch,
             live,
             buckets,
+            events,
         })
     }
 }
@@ -423,7 +431,7 @@ impl<B> Slot<Filled<B>> {
     /// the device supports it, the slot has timestamps when it is done.
     pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
         let (live, newer) = (self.state.live, self.state.buckets.as_ref());
-        match self.core.replay(live, newer, timed) {
+        match self.core.replay(live, newer, &self.state.events, timed) {
             Ok(replay) => {
                 let due = self.core.due();
                 let slot = self.with(|Filled { batch, .. }| InFlight::new(batch, due, None));

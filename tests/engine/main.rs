@@ -21,6 +21,7 @@ mod contract;
 mod cpu;
 mod dot;
 mod errors;
+mod events;
 mod executor;
 mod gate;
 mod outgrown;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Residency, Space, Streams,
-    Timestamps,
+    DriverCalls, ExternalEvent, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Residency,
+    Space, Streams, Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -110,6 +110,18 @@ pub(crate) trait SlotHooks: Send + 'static {
         inner.make_resident(graph, residency)
     }
 
+    fn stream(&self, inner: &dyn DeviceSlot) -> Option<u64> {
+        inner.stream()
+    }
+
+    fn wait_for_event(&mut self, inner: &mut dyn DeviceSlot, event: &ExternalEvent) -> Result<()> {
+        inner.wait_for_event(event)
+    }
+
+    fn record_event(&mut self, inner: &mut dyn DeviceSlot, event: &ExternalEvent) -> Result<()> {
+        inner.record_event(event)
+    }
+
     fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         inner.fence()
     }
@@ -196,6 +208,10 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
         self.inner.streams()
     }
 
+    fn stream(&self) -> Option<u64> {
+        self.hooks.stream(&*self.inner)
+    }
+
     fn is_quiet(&self) -> bool {
         self.inner.is_quiet()
     }
@@ -231,6 +247,14 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
 
     fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
         self.hooks.join(&mut *self.inner, earlier, later)
+    }
+
+    fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        self.hooks.wait_for_event(&mut *self.inner, event)
+    }
+
+    fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        self.hooks.record_event(&mut *self.inner, event)
     }
 
     unsafe fn make_graph(

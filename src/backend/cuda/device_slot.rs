@@ -15,8 +15,8 @@ use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
-    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, FunctionId, GraphId,
-    GraphSource, HostViews, Op, Queue, Residency, Streams,
+    self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, ExternalEvent, FunctionId,
+    GraphId, GraphSource, HostViews, Op, Queue, Residency, Streams,
 };
 use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
@@ -390,6 +390,18 @@ unsafe impl DeviceSlot for CudaSlot {
         let stream = self.queues.give(Queue::Compute);
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }
+    }
+
+    fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        let _outer = self.context.enter();
+        self.finish_ringing()?;
+        self.queues.wait_for_event(event)
+    }
+
+    fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        let _outer = self.context.enter();
+        self.finish_ringing()?;
+        self.queues.record_event(event)
     }
 
     fn fence(&mut self) -> Result<()> {

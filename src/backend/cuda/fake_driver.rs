@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) capture: Option<(u32, ThreadId)>,
     /// The result of an update of a graph and its reason, if not 0.
     pub(super) update_returns: (i32, u32),
+    /// The streams that wait for events, with these.
+    pub(super) stream_waits: Vec<(usize, usize)>,
     /// The priorities of the streams that were created with one.
     pub(super) priorities: BTreeMap<usize, i32>,
     /// Graphs that are loops, and their launches.
@@ -383,6 +385,11 @@ fn streams(driver: &mut Driver) {
     driver.cuStreamCreate = create_stream;
     driver.cuStreamCreateWithPriority = create_with_priority;
     driver.cuCtxGetStreamPriorityRange = priority_range;
+    extern "C" fn stream_wait(stream: sys::CUstream, event: sys::CUevent, _: u32) -> i32 {
+        state(|state| state.stream_waits.push((stream as usize, event as usize)));
+        result_codes::SUCCESS
+    }
+    driver.cuStreamWaitEvent = stream_wait;
     driver.cuEventCreate = create_event;
     driver.cuEventSynchronize = wait_event;
 }

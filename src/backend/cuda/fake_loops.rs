@@ -21,7 +21,7 @@ pub(in crate::backend) struct FakeLoops {
     /// Launches of loops, by stream; the next one of a stream waits for the one before.
     running: BTreeMap<usize, JoinHandle<()>>,
     /// By event: the stream that it was last recorded on.
-    recorded: BTreeMap<usize, usize>,
+    pub(super) recorded: BTreeMap<usize, usize>,
     /// Whether modules can be loaded.
     pub(super) loads_modules: bool,
     /// Launches so far.

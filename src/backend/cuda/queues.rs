@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::stream::{Event, Stream};
-use crate::backend::{Priority, Queue, Streams};
+use crate::backend::{ExternalEvent, Priority, Queue, Streams, no_events};
 use crate::error::{Error, ErrorKind, Result};
 use arrayvec::ArrayVec;
 use std::sync::Arc;
@@ -103,6 +103,22 @@ impl Queues {
             self.progress.join(from, to);
         }
         Ok(())
+    }
+
+    /// The slot's own stream, which has all its work.
+    fn own_stream(&self) -> Result<&Stream> {
+        match self.are_shared() {
+            false => Ok(&self.streams[0]),
+            true => Err(no_events("other slots use the same streams")),
+        }
+    }
+
+    pub(super) fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        self.own_stream()?.wait_for_external(event)
+    }
+
+    pub(super) fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
+        self.own_stream()?.record_external(event)
     }
 
     pub(super) fn fence(&mut self) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::result_codes;
-use crate::backend::{Call, Priority};
+use crate::backend::{Call, ExternalEvent, Priority};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
 use std::sync::Arc;
@@ -115,10 +115,30 @@ impl Stream {
 
     /// Makes later work of the stream wait for an event.
     pub(super) fn wait_for(&self, mark: &Event) -> Result<()> {
+        self.wait_for_raw(mark.raw)
+    }
+
+    /// Makes later work of the stream wait for an event of other code.
+    pub(super) fn wait_for_external(&self, event: &ExternalEvent) -> Result<()> {
+        self.wait_for_raw(event.handle() as sys::CUevent)
+    }
+
+    fn wait_for_raw(&self, event: sys::CUevent) -> Result<()> {
         let driver = self.context.bind_for(Call::Submission)?;
-        // SAFETY: both handles live as long as the references.
+        // SAFETY: the stream lives as long as `self`, and the event as long as the caller's reference
+        // to it, as its maker has promised of one of other code.
         self.context.check("cuStreamWaitEvent", unsafe {
-            (driver.cuStreamWaitEvent)(self.raw, mark.raw, 0)
+            (driver.cuStreamWaitEvent)(self.raw, event, 0)
+        })
+    }
+
+    /// Lets an event of other code record the work of the stream so far.
+    pub(super) fn record_external(&self, event: &ExternalEvent) -> Result<()> {
+        let driver = self.context.bind_for(Call::Submission)?;
+        // SAFETY: the stream lives as long as `self`, and the event as long as the reference, as its
+        // maker has promised.
+        self.context.check("cuEventRecord", unsafe {
+            (driver.cuEventRecord)(event.handle() as sys::CUevent, self.raw)
         })
     }
 }

@@ -72,6 +72,30 @@ fn all_work_of_an_urgent_slot_is_in_streams_of_the_highest_priority() {
 }
 
 #[test]
+fn events_of_other_code_are_waited_for_and_recorded_in_the_slot_s_own_stream() {
+    let session = Session::new();
+    let context = session.context();
+    // SAFETY: the driver without a device does not look at events.
+    let [produced, consumed] = [0x70, 0x80].map(|raw| unsafe { ExternalEvent::from_raw(raw) });
+    let mut own = slot(&context).unwrap();
+    let stream = own.stream().unwrap() as usize;
+    own.wait_for_event(&produced).unwrap();
+    own.record_event(&consumed).unwrap();
+    let waits = fake_driver::state(|state| state.stream_waits.clone());
+    assert_eq!(waits, [(stream, 0x70)]);
+    let recorded = fake_driver::state(|state| state.loops.recorded[&0x80]);
+    assert_eq!(recorded, stream);
+    assert!(own.is_quiet(), "neither uses the slot's memory");
+    let mut shared = slot_of(&context, Streams::PerStage, Priority::Normal).unwrap();
+    for refused in [
+        shared.wait_for_event(&produced),
+        shared.record_event(&consumed),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+}
+
+#[test]
 fn a_graph_of_an_urgent_slot_is_not_made_resident() {
     let session = Session::new();
     fake_driver::state(|state| state.loops.loads_modules = true);

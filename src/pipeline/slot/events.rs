@@ -1,0 +1,86 @@
+//! Events of other code, which a batch waits for or records.
+
+use super::{Core, Filling, Slot};
+use crate::backend::{DeviceSlot, ExternalEvent, no_events};
+use crate::error::Result;
+use crate::replay::Mode;
+
+/// The events of the batch that is submitted next.
+#[derive(Default)]
+pub(super) struct Events {
+    waits_for: Vec<ExternalEvent>,
+    signals: Vec<ExternalEvent>,
+}
+
+impl Events {
+    pub(super) fn len(&self) -> usize {
+        self.waits_for.len() + self.signals.len()
+    }
+
+    /// Makes later work of the slot wait. To be called before the batch is given to it.
+    pub(super) fn wait(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
+        let mut waits_for = self.waits_for.iter();
+        waits_for.try_for_each(|event| slot.wait_for_event(event))
+    }
+
+    /// Records the batch. To be called when the slot was given all of it.
+    pub(super) fn record(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
+        let mut signals = self.signals.iter();
+        signals.try_for_each(|event| slot.record_event(event))
+    }
+}
+
+impl Slot<Filling> {
+    /// Makes the batch that is filled now wait on the device for what `event` has recorded when the
+    /// batch is submitted, such as kernels of another library that write the batch's input. The host
+    /// does not wait.
+    ///
+    /// ```no_run
+    /// # fn f(mut ring: tapeloop::pipeline::Ring<()>, produced: u64, consumed: u64) -> tapeloop::Result<()> {
+    /// use tapeloop::backend::ExternalEvent;
+    ///
+    /// let mut slot = ring.acquire().expect("no batch is in flight");
+    /// // SAFETY: both are events of the GPU's primary context, and live until the batch is done.
+    /// unsafe {
+    ///     slot.wait_for(ExternalEvent::from_raw(produced))?;
+    ///     slot.signal(ExternalEvent::from_raw(consumed))?;
+    /// }
+    /// ring.submit(slot, [1024].into(), ())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a device that is no GPU of this
+    /// process, for [`Streams::PerStage`](crate::backend::Streams::PerStage), and for
+    /// [`Mode::Resident`] and [`Mode::Auto`], as batches of a loop on the device are in no stream.
+    pub fn wait_for(&mut self, event: ExternalEvent) -> Result<()> {
+        self.core.check_events()?;
+        self.state.0.waits_for.push(event);
+        Ok(())
+    }
+
+    /// Lets `event` record the batch that is filled now when the batch is submitted, so that other
+    /// work can wait on the device for the batch's results.
+    ///
+    /// # Errors
+    /// Those of [`Slot::wait_for`].
+    pub fn signal(&mut self, event: ExternalEvent) -> Result<()> {
+        self.core.check_events()?;
+        self.state.0.signals.push(event);
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Refuses events where no stream has all work of the slot.
+    fn check_events(&self) -> Result<()> {
+        match self.executor.policy().mode {
+            Mode::Resident | Mode::Auto => Err(no_events("a loop on the device may run them")),
+            _ if self.device_slot.stream().is_none() => {
+                Err(no_events("the slot has no stream of its own"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
