@@ -33,6 +33,8 @@ mod batch;
 #[cfg(all(feature = "cuda", feature = "bench"))]
 mod bench;
 mod bytes;
+#[cfg(feature = "cuda")]
+mod events;
 mod fronts;
 mod library_calls;
 mod live;
