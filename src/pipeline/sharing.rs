@@ -61,9 +61,9 @@ pub struct Share {
 
 impl Sharing {
     /// Devices on which at most `batches_max` batches are at a time, of all engines together,
-    /// counted from when a batch begins to be written until it is done. With 3, one can be written
-    /// or uploaded while another is computed and a third one is downloaded; fewer shorten the wait
-    /// of an engine whose turn it is. Batches in slots that an engine keeps for urgent ones
+    /// counted from when a batch gets its slot until it is done. With 3, one can be written or
+    /// uploaded while another is computed and a third one is downloaded; fewer shorten the wait of
+    /// an engine whose turn it is. Batches in slots that an engine keeps for urgent ones
     /// ([`EngineConfig::urgent_slots`](super::EngineConfig::urgent_slots)) do not wait for a turn,
     /// but count.
     pub fn new(batches_max: usize) -> Self {
