@@ -99,9 +99,7 @@ pub use op::{GraphSource, Node, Op, Queue};
 pub use select::{Choice, Selected, device_options, devices, select, select_all, select_with};
 use std::any::Any;
 use std::time::{Duration, Instant};
-#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
-pub(crate) use streams::Priority;
-pub use streams::Streams;
+pub use streams::{Priority, Streams};
 pub(crate) use timestamp::of_whole_batch;
 pub use timestamp::{TIMESTAMPS, Timestamps, host_ns};
 
@@ -206,8 +204,10 @@ pub unsafe trait Backend: Send + Sync {
         })
     }
 
-    /// Opens `slots` slots with these buffers, and the streams for them. The memory of all slots
-    /// is one arena on the device and one on the host. Buffers start zeroed.
+    /// Opens `slots` slots with these buffers, and streams of this priority for them. The memory of
+    /// all slots is one arena on the device and one on the host. Buffers start zeroed.
+    ///
+    /// A device without priorities opens the same slots for each.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] if the arenas do not fit.
@@ -216,24 +216,8 @@ pub unsafe trait Backend: Send + Sync {
         buffers: &[BufferDecl],
         slots: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>>;
-
-    /// Opens slots as [`Backend::open_slots`] does, with the highest priority of the device: when
-    /// a part of the device becomes free, thread blocks of their kernels start before those of other
-    /// slots. What runs already is not interrupted. [`DeviceSlot::make_resident`] refuses their graphs.
-    ///
-    /// The default opens slots without a priority, for devices that have none.
-    ///
-    /// # Errors
-    /// Those of [`Backend::open_slots`].
-    fn open_urgent_slots(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_slots(buffers, slots, streams)
-    }
 
     /// Takes an allocation of `bytes` bytes, apart from the slots' arenas. It starts zeroed.
     ///
@@ -473,7 +457,7 @@ pub unsafe trait DeviceSlot: Send {
     /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it runs
     /// at once; [`ErrorKind::Usage`] for a graph that does not exist, is resident, or was changed
     /// since it was made, and for a slot with [`Streams::PerStage`]. [`ErrorKind::Unavailable`] for
-    /// a slot of [`Backend::open_urgent_slots`] too: a loop has no priority.
+    /// a slot of [`Priority::Urgent`] too: a loop has no priority.
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _ = (graph, residency);
         Ok(false)

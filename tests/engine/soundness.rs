@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
 use tapeloop::backend::{
-    Allocation, AllocationView, Backend, DeviceSlot, FunctionId, Node, Op, Space, Streams,
+    Allocation, AllocationView, Backend, DeviceSlot, FunctionId, Node, Op, Priority, Space, Streams,
 };
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::record::{
@@ -74,7 +74,8 @@ fn recorded(mut recorder: Recorder) -> (Recording, Buffer<u32>, Buffer<u32>) {
 }
 
 fn device_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
-    let device_slots = backend.open_slots(recording.buffers(), 1, Streams::PerSlot);
+    let device_slots =
+        backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal);
     device_slots.unwrap().remove(0)
 }
 
@@ -267,7 +268,7 @@ fn slots_kernels_and_bindings_go_together() {
     let (recording, ..) = recorded(Recorder::new(&[LEN]));
     let recording = Arc::new(recording);
     let mut device_slots = cpu
-        .open_slots(recording.buffers(), 2, Streams::PerSlot)
+        .open_slots(recording.buffers(), 2, Streams::PerSlot, Priority::Normal)
         .unwrap();
     let policy = Policy::default();
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);

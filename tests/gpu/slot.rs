@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::backend::cuda::CudaBackend;
 use tapeloop::backend::{
-    Backend, CudaOptions, DeviceChoice, DeviceSlot, NvrtcLibrary, Op, Queue, Streams,
+    Backend, CudaOptions, DeviceChoice, DeviceSlot, NvrtcLibrary, Op, Priority, Queue, Streams,
 };
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
@@ -218,7 +218,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let error = backend
-        .open_slots(recording.buffers(), 1, Streams::PerSlot)
+        .open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)
         .err()
         .unwrap();
     say(&format!("out of memory: {error}"));
@@ -226,7 +226,12 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     assert!(error.message().contains("8796093022464 bytes"), "{error}");
     assert!(error.fix_text().is_some());
     let error = backend
-        .open_slots(recording.buffers(), usize::MAX, Streams::PerSlot)
+        .open_slots(
+            recording.buffers(),
+            usize::MAX,
+            Streams::PerSlot,
+            Priority::Normal,
+        )
         .err()
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceSlot, DeviceSlotId, DriverCalls,
-    FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
+    FunctionId, GraphId, GraphSource, HostViews, Op, Priority, Queue, Space, Streams, TIMESTAMPS,
+    Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, DeviceInfo, Image};
 use tapeloop::replay::Buckets;
@@ -65,6 +66,7 @@ unsafe impl Backend for EmptyBackend {
         buffers: &[BufferDecl],
         device_slots: usize,
         _: Streams,
+        _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let words = |decl: &BufferDecl| vec![0; decl.size_bytes().div_ceil(8)];
         let open = |_| -> Box<dyn DeviceSlot> {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use tapeloop::backend::{
     Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Residency, Space, Streams,
-    Timestamps,
+    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Priority, Queue, Residency,
+    Space, Streams, Timestamps,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -27,8 +27,9 @@ pub(crate) trait BackendHooks: Send + Sync + Sized + 'static {
         buffers: &[BufferDecl],
         count: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let opened = inner.open_slots(buffers, count, streams)?;
+        let opened = inner.open_slots(buffers, count, streams, priority)?;
         let hooks: Vec<_> = opened.iter().map(|_| self.slot(&opened)).collect();
         let slots = opened.into_iter().zip(hooks);
         let forward =
@@ -154,8 +155,10 @@ unsafe impl<H: BackendHooks> Backend for Forward<H> {
         buffers: &[BufferDecl],
         count: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.hooks.open_slots(&*self.inner, buffers, count, streams)
+        self.hooks
+            .open_slots(&*self.inner, buffers, count, streams, priority)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

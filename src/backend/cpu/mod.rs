@@ -12,7 +12,7 @@ mod work;
 use super::twin_launch::Functions;
 use super::{
     Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
-    DriverCalls, FunctionId, Space, Streams,
+    DriverCalls, FunctionId, Priority, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -129,6 +129,7 @@ unsafe impl Backend for CpuBackend {
         buffers: &[BufferDecl],
         slots: usize,
         _: Streams,
+        _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |_| -> Result<Box<dyn DeviceSlot>> {
             let buffers = memory::slot_buffers(buffers)?;

@@ -188,21 +188,6 @@ impl CudaBackend {
         let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
         Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
-
-    fn open_of_priority(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-        priority: Priority,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
-        let _outer = self.context.enter();
-        // The driver refuses allocations of 0 bytes.
-        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
-        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
-        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
-    }
 }
 
 // SAFETY: functions are found by the image and the name of the declaration, and every slot
@@ -233,17 +218,14 @@ unsafe impl Backend for CudaBackend {
         buffers: &[BufferDecl],
         slots: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_of_priority(buffers, slots, streams, Priority::Normal)
-    }
-
-    fn open_urgent_slots(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_of_priority(buffers, slots, streams, Priority::Urgent)
+        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
+        let _outer = self.context.enter();
+        // The driver refuses allocations of 0 bytes.
+        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
+        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
+        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

@@ -48,7 +48,7 @@ mod violation;
 use super::twin_launch::Functions;
 use super::{
     Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo,
-    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Space, Streams,
+    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Priority, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
@@ -197,6 +197,7 @@ unsafe impl Backend for SimBackend {
         buffers: &[BufferDecl],
         slots: usize,
         streams: Streams,
+        _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
         let (_, sizes) = Layout::for_slots(buffers, slots)?;

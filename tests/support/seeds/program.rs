@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop::backend::DeviceSlot;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Residency, Streams};
+use tapeloop::backend::{Backend, Priority, Residency, Streams};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
 use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Scope};
 use tapeloop::workload::Extent;
@@ -131,7 +131,7 @@ impl Program {
         streams: Streams,
     ) -> tapeloop::Result<Vec<Box<dyn DeviceSlot>>> {
         let buffers = self.buckets.largest().recording.buffers();
-        backend.open_slots(buffers, device_slots, streams)
+        backend.open_slots(buffers, device_slots, streams, Priority::Normal)
     }
 
     /// Slots with an executor each.
