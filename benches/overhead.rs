@@ -24,10 +24,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop::backend::contract::Priority;
 use tapeloop::backend::cpu::CpuBackend;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use tapeloop::backend::worker::{self, WorkerBackend, WorkerOptions};
-use tapeloop::backend::{Backend, Choice, Priority, select};
+use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::pipeline::{Pipeline, Ring, TimelineConfig, Wait};
 use tapeloop::record::Recorder;
 use tapeloop::replay::{Buckets, Executor, Mode, Policy, Rung};

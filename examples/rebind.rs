@@ -9,9 +9,10 @@
 //! buffers of a pool. Prints what each rebinding took of the graph, and fails if
 //! any result is wrong.
 
-use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
-use tapeloop::backend::{Choice, DeviceSlot, Priority, Streams, select};
+use tapeloop::backend::ThreadPoolBuilder;
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Choice, Streams, select};
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Policy};

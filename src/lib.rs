@@ -106,7 +106,8 @@
 //!
 //! - [`record`]: *what* runs, as plain data: buffers, kernels, commands, checked once
 //! - [`workload`]: *why*: the trait that an embedder implements
-//! - [`backend`]: *where*: a device's contract, and the CPU and CUDA ones
+//! - [`backend`]: *where*: the CPU, GPUs and the choice among them; [`backend::contract`] is for
+//!   authors of others, and unstable
 //! - [`memory`]: an embedder's own buffers beside the engine's, from a pool
 //! - [`replay`]: *how*: a recording against a slot's addresses, captured and launched
 //! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]

@@ -10,7 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tapeloop::backend::Priority;
+use tapeloop::backend::contract::Priority;
 use tapeloop::pipeline::{Pipeline, Ring, Wait};
 use tapeloop::replay::{Executor, Mode, Policy};
 use tapeloop::workload::{Completion, Extent};

@@ -71,6 +71,7 @@ pub struct Done<B> {
 }
 
 /// A failed batch and its slot. A part of the batch may still be on the device.
+#[non_exhaustive]
 pub struct Failed<B> {
     /// The error.
     pub error: Error,

@@ -15,10 +15,9 @@ use crate::tamper::{Call, Price, Tamper};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
-use tapeloop::backend::{
-    AllocationView, Backend, DeviceSlot, Op, Priority, Space, Streams, cpu::CpuBackend,
-};
+use tapeloop::backend::{AllocationView, Backend, Space, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop::record::{Access, Buffer, DType, Kernel, Recorder, Recording, StructArg, TwinLaunch};
 use tapeloop::replay::{Buckets, Chosen, Executor, Mode, Policy, Replay, Rung, Scope, Verify, Way};

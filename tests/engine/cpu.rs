@@ -6,9 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 use tapeloop::ErrorKind;
-use tapeloop::backend::{
-    Allocation, AllocationView, Backend, DeviceSlot, Priority, Space, cpu::CpuBackend,
-};
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space, cpu::CpuBackend};
 use tapeloop::pipeline::{Finished, Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Rung, Verify};

@@ -5,11 +5,9 @@ use crate::scale::{Scale, doubled, vectors};
 use rayon::ThreadPoolBuilder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, GraphId, Priority};
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{
-    AllocationView, Backend, DeviceSlot, GraphId, Priority, Residency, Space, Streams,
-    cpu::CpuBackend,
-};
+use tapeloop::backend::{AllocationView, Backend, Residency, Space, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{EngineConfig, Pipeline, Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, Unit};
 use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Fallback, Mode, Policy, Rung, Scope};

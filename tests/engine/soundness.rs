@@ -10,15 +10,14 @@ use crate::scale::Scale;
 use rayon::ThreadPoolBuilder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use tapeloop::backend::DeviceInfo;
+use tapeloop::backend::contract::{DeviceSlot, FunctionId, Node, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{
-    Allocation, AllocationView, Backend, DeviceSlot, FunctionId, Node, Op, Priority, Space, Streams,
-};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space, Streams};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::record::{
-    Access, Buffer, Cover, DType, DeviceInfo, Image, Kernel, Recorder, Recording, StructArg,
-    TwinLaunch, Unit,
+    Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
 };
 use tapeloop::replay::{Bindings, Buckets, Build, Executor, Policy};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};

@@ -4,9 +4,10 @@
 
 use crate::random::Random;
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, DeviceSlot, Op, Priority, Streams};
+use tapeloop::backend::{Backend, Streams};
 use tapeloop::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Mode, Policy, lower};
 use tapeloop::{ErrorKind, Result};

@@ -6,7 +6,8 @@ use crate::gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::{Backend, DeviceSlot, Op, Priority, Queue, Space, Streams};
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority, Queue};
+use tapeloop::backend::{Backend, Space, Streams};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{Build, Executor, Mode, Policy, Scope, Verify};
 

@@ -6,10 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority, Queue};
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{
-    Backend, CudaOptions, DeviceChoice, DeviceSlot, NvrtcLibrary, Op, Priority, Queue, Streams,
-};
+use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, NvrtcLibrary, Streams};
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
 

@@ -4,7 +4,8 @@
 
 use crate::gpu::*;
 use std::sync::Arc;
-use tapeloop::backend::{Backend, Priority};
+use tapeloop::backend::Backend;
+use tapeloop::backend::contract::Priority;
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Build, Mode, Policy, Replay, Verify};
 use tapeloop::{ErrorKind, Result};

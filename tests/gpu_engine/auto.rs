@@ -2,7 +2,8 @@
 
 use crate::gpu::*;
 use crate::target::turn;
-use tapeloop::backend::{Priority, Streams};
+use tapeloop::backend::Streams;
+use tapeloop::backend::contract::Priority;
 use tapeloop::replay::{Build, Mode, Policy, Transfer, Verify, Way};
 
 fn policies() -> Vec<Policy> {

@@ -3,9 +3,8 @@
 use crate::gpu::*;
 use crate::target::turn;
 use std::sync::Arc;
-use tapeloop::backend::{
-    Allocation, AllocationView, Backend, CudaOptions, DeviceSlot, Priority, Space, Streams,
-};
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Allocation, AllocationView, Backend, CudaOptions, Space, Streams};
 use tapeloop::replay::{Bindings, Executor, Mode, Policy, Scope, Transfer};
 
 const REPLAYS: u64 = 1_000;

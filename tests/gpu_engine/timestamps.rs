@@ -4,7 +4,7 @@ use crate::give::Give;
 use crate::gpu::*;
 use crate::target::turn;
 use std::time::Instant;
-use tapeloop::backend::{DeviceSlot, Node, Op, Priority, TIMESTAMPS, host_ns};
+use tapeloop::backend::contract::{DeviceSlot, Node, Op, Priority, TIMESTAMPS, host_ns};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Verify};
 
 /// What the device's clock may be off by the host's.

@@ -2,7 +2,8 @@
 
 use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
-use tapeloop::backend::{Backend, DeviceSlot, Priority, Streams};
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Backend, Streams};
 use tapeloop::memory::Pool;
 use tapeloop::record::{Buffer, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Rung};

@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each binary uses its part")]
 
 use std::sync::Arc;
-use tapeloop::backend::{
-    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, FunctionId, GraphId, GraphSource, HostViews, Op, Priority, Queue, Residency,
-    Space, Streams, Timestamps,
+use tapeloop::backend::contract::{
+    Addresses, BackendId, Built, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
+    HostViews, Op, Priority, Queue, Timestamps,
 };
+use tapeloop::backend::{Allocation, Backend, DeviceInfo, DriverCalls, Residency, Space, Streams};
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
 

@@ -4,9 +4,10 @@
 
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Priority, Space};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space};
 use tapeloop::record::{
     Access, Buffer, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch,
 };

@@ -3,8 +3,9 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, Priority};
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, DeviceSlot, Priority, Streams};
+use tapeloop::backend::{Backend, CudaOptions, Streams};
 use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay, Verify};
 

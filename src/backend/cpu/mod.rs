@@ -60,15 +60,10 @@ impl CpuBackend {
         let threads = pool.as_ref().map_or(1, |pool| pool.current_num_threads());
         CpuBackend {
             device: DeviceInfo {
-                backend: "cpu",
-                name: processor_name(),
-                compute_capability: None,
                 multiprocessors: threads as u32,
                 memory_bytes: memory_bytes(),
-                driver_version: 0,
                 shares_host_memory: true,
-                uuid: None,
-                pci_bus_id: None,
+                ..DeviceInfo::new("cpu", processor_name())
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),

@@ -69,11 +69,13 @@ use memory::{DeviceMemory, Pinned};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
-pub use result_codes::Code;
 use slot_memory::SlotMemory;
 use std::any::Any;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
+/// The crate of the subscribers that [`NvtxLayer`] is a layer of.
+#[cfg(feature = "nvtx")]
+pub use tracing_subscriber;
 
 /// One CUDA device, by its primary context, which the CUDA runtime uses too.
 ///

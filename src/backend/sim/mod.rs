@@ -65,6 +65,7 @@ pub use violation::{Accessed, Violation, ViolationKind};
 
 /// The resources of a device that are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Live {
     /// Open slots.
     pub slots: usize,
@@ -102,15 +103,9 @@ impl SimBackend {
         );
         SimBackend {
             info: DeviceInfo {
-                backend: "sim",
-                name: "simulated device".to_owned(),
-                compute_capability: None,
                 multiprocessors: 4,
                 memory_bytes: 16 << 30,
-                driver_version: 0,
-                shares_host_memory: false,
-                uuid: None,
-                pci_bus_id: None,
+                ..DeviceInfo::new("sim", "simulated device")
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),

@@ -4,9 +4,10 @@
 use crate::random::Random;
 use std::sync::Arc;
 use std::time::Duration;
-use tapeloop::backend::DeviceSlot;
+use tapeloop::backend::contract::DeviceSlot;
+use tapeloop::backend::contract::Priority;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Priority, Residency, Streams};
+use tapeloop::backend::{Backend, Residency, Streams};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
 use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Scope};
 use tapeloop::workload::Extent;
