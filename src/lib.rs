@@ -118,11 +118,13 @@
 //! # Cargo features
 //!
 //! `default = ["cli", "cuda-12040"]`. With `default-features = false` the engine
-//! comes alone, without Arrow and without readers. `cuda-12040` to `cuda-13000`
-//! choose the driver API that the bindings are of, and exclude each other; the
-//! driver is loaded at run time, so none of them needs CUDA to build. `nvtx` beside
-//! one of them shows the stages in Nsight Systems. `supervise` adds devices behind a
-//! worker process (Linux).
+//! comes alone, without Arrow and without readers. `cuda` adds GPUs. `cuda-12040` to `cuda-13000`
+//! also choose the version of the driver API that the bindings are of, which is that of the oldest
+//! driver that works. They exclude each other, so a library selects `cuda` alone, and the program
+//! one version, here or as a feature of `cudarc`; if nothing in the build selects one, the build
+//! script of `cudarc` lists them. The driver is loaded at run time, so that no build needs CUDA.
+//! `nvtx` shows the stages in Nsight Systems. `supervise` adds devices behind a worker process
+//! (Linux).
 
 pub mod backend;
 #[cfg(feature = "bench")]
