@@ -24,6 +24,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop::backend::contract::Priority;
 use tapeloop::backend::cpu::CpuBackend;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use tapeloop::backend::worker::{self, WorkerBackend, WorkerOptions};
@@ -63,7 +64,9 @@ fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels
     let buckets = Nothing::new(kernels).single(backend.device());
     let policy = Policy::of(mode);
     let buffers = buckets.largest().recording.buffers();
-    let mut device_slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+    let mut device_slots = backend
+        .open_slots(buffers, 1, policy.streams, Priority::Normal)
+        .unwrap();
     let device_slot = &mut *device_slots[0];
     let mut executor = Executor::new(backend, device_slot, &buckets, &policy).unwrap();
     let name = format!("replay/{}/{kernels} kernels", mode.name());
@@ -295,7 +298,9 @@ fn update(group: &mut Group<'_>, backend: &Arc<dyn Backend>) {
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
     let buffers = buckets.largest().recording.buffers();
     let policy = Policy::default();
-    let mut slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+    let mut slots = backend
+        .open_slots(buffers, 1, policy.streams, Priority::Normal)
+        .unwrap();
     let slot = &mut *slots[0];
     let mut executor = Executor::new(backend, slot, &buckets, &policy).unwrap();
     let whole = executor.bindings(slot, 0).unwrap().clone();

@@ -17,13 +17,14 @@
 //! zero, in the first `error_bytes` bytes at `error`. Calls may come from any thread,
 //! several at once; none changes the caller's CUDA context.
 
-use rayon::ThreadPoolBuilder;
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use tapeloop::backend::DeviceInfo;
+use tapeloop::backend::ThreadPoolBuilder;
 use tapeloop::backend::{Choice, CudaOptions, DeviceChoice, select_with};
 use tapeloop::pipeline::{Engine, EngineConfig, Ring, Wait};
-use tapeloop::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};

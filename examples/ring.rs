@@ -7,8 +7,8 @@
 //! cargo run --release --no-default-features --features cuda-12040 --example ring     # a GPU, if there is one
 //! ```
 
-use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
+use tapeloop::backend::ThreadPoolBuilder;
 use tapeloop::backend::{Choice, select};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Kernel, Recorder, TwinLaunch};

@@ -19,6 +19,7 @@ sets=(
     "bench,cuda-12040"          # benchmarks, without the program
     "cli"                       # the program, without CUDA
     "cli,nvtx,cuda-12040"
+    "cuda,cudarc/cuda-13010"    # as a library selects it, next to a crate that selects a version
 )
 for set in "${sets[@]}"; do
     echo "== features: ${set:-none}"

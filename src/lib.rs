@@ -106,7 +106,8 @@
 //!
 //! - [`record`]: *what* runs, as plain data: buffers, kernels, commands, checked once
 //! - [`workload`]: *why*: the trait that an embedder implements
-//! - [`backend`]: *where*: a device's contract, and the CPU and CUDA ones
+//! - [`backend`]: *where*: the CPU, GPUs and the choice among them; [`backend::contract`] is for
+//!   authors of others, and unstable
 //! - [`memory`]: an embedder's own buffers beside the engine's, from a pool
 //! - [`replay`]: *how*: a recording against a slot's addresses, captured and launched
 //! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]
@@ -117,11 +118,13 @@
 //! # Cargo features
 //!
 //! `default = ["cli", "cuda-12040"]`. With `default-features = false` the engine
-//! comes alone, without Arrow and without readers. `cuda-12040` to `cuda-13000`
-//! choose the driver API that the bindings are of, and exclude each other; the
-//! driver is loaded at run time, so none of them needs CUDA to build. `nvtx` beside
-//! one of them shows the stages in Nsight Systems. `supervise` adds devices behind a
-//! worker process (Linux).
+//! comes alone, without Arrow and without readers. `cuda` adds GPUs. `cuda-12040` to `cuda-13000`
+//! also choose the version of the driver API that the bindings are of, which is that of the oldest
+//! driver that works. They exclude each other, so a library selects `cuda` alone, and the program
+//! one version, here or as a feature of `cudarc`; if nothing in the build selects one, the build
+//! script of `cudarc` lists them. The driver is loaded at run time, so that no build needs CUDA.
+//! `nvtx` shows the stages in Nsight Systems. `supervise` adds devices behind a worker process
+//! (Linux).
 
 pub mod backend;
 #[cfg(feature = "bench")]

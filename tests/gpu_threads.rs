@@ -19,6 +19,7 @@ use std::ptr::null_mut;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use tapeloop::backend::contract::Priority;
 use tapeloop::backend::{Backend, Space, Streams, devices};
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
@@ -221,7 +222,10 @@ fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
 fn run_slot(backend: &Arc<dyn Backend>, streams: Streams) {
     let saxpy = saxpy();
     let buffers = saxpy.recording.buffers();
-    let mut device_slot = backend.open_slots(buffers, 1, streams).unwrap().remove(0);
+    let mut device_slot = backend
+        .open_slots(buffers, 1, streams, Priority::Normal)
+        .unwrap()
+        .remove(0);
     for mode in MODES {
         let policy = Policy {
             streams,

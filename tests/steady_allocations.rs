@@ -10,6 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tapeloop::backend::contract::Priority;
 use tapeloop::pipeline::{Pipeline, Ring, Wait};
 use tapeloop::replay::{Executor, Mode, Policy};
 use tapeloop::workload::{Completion, Extent};
@@ -113,7 +114,9 @@ fn executor_and_ring(policy: &Policy) {
     let buckets = Nothing::new(4).single(backend.device());
     let live = Extent::from([1]);
     let buffers = buckets.largest().recording.buffers();
-    let mut device_slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+    let mut device_slots = backend
+        .open_slots(buffers, 1, policy.streams, Priority::Normal)
+        .unwrap();
     let device_slot = &mut *device_slots[0];
     let mut executor = Executor::new(&backend, device_slot, &buckets, policy).unwrap();
     assert_steady("executor", || {

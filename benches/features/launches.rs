@@ -4,7 +4,8 @@ use crate::forward::{BackendHooks, SlotHooks};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tapeloop::backend::{Backend, Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::Backend;
+use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
 use tapeloop::record::Kernel;
 use tapeloop::{Error, Result};
 

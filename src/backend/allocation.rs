@@ -11,6 +11,7 @@ use parking_lot::{
     RwLockWriteGuard,
 };
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -64,10 +65,48 @@ pub trait Region: Send + Sync {
 }
 
 type Locked = RwLock<Box<dyn Region>>;
-/// Pinned memory while the host reads it.
-pub type ReadGuard<'a> = MappedRwLockReadGuard<'a, [u8]>;
-/// Pinned memory while the host writes it.
-pub type WriteGuard<'a> = MappedRwLockWriteGuard<'a, [u8]>;
+
+/// Pinned elements that the host has locked to read.
+#[derive(Debug)]
+pub struct ReadGuard<'a, T = u8>(MappedRwLockReadGuard<'a, [T]>);
+
+/// Pinned elements that the host has locked to write.
+#[derive(Debug)]
+pub struct WriteGuard<'a, T = u8>(MappedRwLockWriteGuard<'a, [T]>);
+
+impl<'a, T> ReadGuard<'a, T> {
+    pub(crate) fn map<U>(self, part: impl FnOnce(&[T]) -> &[U]) -> ReadGuard<'a, U> {
+        ReadGuard(MappedRwLockReadGuard::map(self.0, part))
+    }
+}
+
+impl<'a, T> WriteGuard<'a, T> {
+    pub(crate) fn map<U>(self, part: impl FnOnce(&mut [T]) -> &mut [U]) -> WriteGuard<'a, U> {
+        WriteGuard(MappedRwLockWriteGuard::map(self.0, part))
+    }
+}
+
+impl<T> Deref for ReadGuard<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> Deref for WriteGuard<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for WriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
 
 /// An allocation of memory. Clones are handles of the same memory; the last of them frees it.
 #[derive(Clone)]
@@ -191,9 +230,9 @@ impl Allocation {
     pub fn read(&self) -> Result<ReadGuard<'_>> {
         self.expect_pinned()?;
         let guard = self.region.try_read().ok_or_else(|| self.in_use())?;
-        Ok(RwLockReadGuard::map(guard, |region| {
+        Ok(ReadGuard(RwLockReadGuard::map(guard, |region| {
             region.bytes().expect("the host sees pinned memory")
-        }))
+        })))
     }
 
     /// Locks pinned memory for the host to write.
@@ -204,9 +243,9 @@ impl Allocation {
     pub fn write(&self) -> Result<WriteGuard<'_>> {
         self.expect_pinned()?;
         let guard = self.region.try_write().ok_or_else(|| self.in_use())?;
-        Ok(RwLockWriteGuard::map(guard, |region| {
+        Ok(WriteGuard(RwLockWriteGuard::map(guard, |region| {
             region.bytes_mut().expect("the host sees pinned memory")
-        }))
+        })))
     }
 
     /// Locks the allocation for the device; for backends.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 /// A visible GPU. CUDA_VISIBLE_DEVICES hides GPUs and reorders them before the driver numbers
 /// them.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DeviceEntry {
     /// The number among the visible GPUs, from 0.
     pub ordinal: usize,

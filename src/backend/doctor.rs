@@ -20,6 +20,7 @@ pub enum Status {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Whether it affects a run.
     pub status: Status,

@@ -28,6 +28,7 @@ pub enum Choice {
 }
 
 /// A backend and the reason for its choice.
+#[non_exhaustive]
 pub struct Selected {
     /// The backend.
     pub backend: Arc<dyn Backend>,

@@ -6,7 +6,7 @@ use super::record::Limits;
 use super::runner::{self, Machine};
 use super::statistics::median;
 use super::synthetic::Synthetic;
-use crate::backend::{Backend, DeviceSlot, GraphId, Queue, Space as Memory, Streams};
+use crate::backend::{Backend, DeviceSlot, GraphId, Priority, Queue, Space as Memory, Streams};
 use crate::error::Result;
 use crate::record::{Recorder, Recording};
 use crate::replay::{Bindings, Lowered, Policy, capture, enqueue, lower};
@@ -132,7 +132,8 @@ impl Link {
             ..Space::of(Work::Launch, true).base
         };
         let recording = Arc::new(recorded(backend, &point)?);
-        let device_slots = backend.open_slots(recording.buffers(), 2, Streams::PerSlot)?;
+        let device_slots =
+            backend.open_slots(recording.buffers(), 2, Streams::PerSlot, Priority::Normal)?;
         let copy = |device_slot: &dyn DeviceSlot, queue: Queue| -> Result<Lowered> {
             let ops = lowered(backend, &recording, device_slot)?;
             let mut of_queue = ops.into_iter().filter(|lowered| lowered.queue() == queue);
@@ -178,7 +179,8 @@ impl Launches {
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
         let point = Space::of(Work::Launch, true).base;
         let recording = Arc::new(recorded(backend, &point)?);
-        let mut device_slots = backend.open_slots(recording.buffers(), 1, Streams::PerSlot)?;
+        let mut device_slots =
+            backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)?;
         let mut device_slot = device_slots.remove(0);
         let mut kernels = lowered(backend, &recording, &*device_slot)?;
         kernels.retain(|lowered| lowered.queue() == Queue::Compute);

@@ -141,7 +141,7 @@ pub struct Closed {
     /// of the whole process if other threads work for it.
     pub busy: f64,
     /// Of each batch, from its submission to its end.
-    pub latencies: Histogram<u64>,
+    pub(super) latencies: Histogram<u64>,
 }
 
 /// The result of an open loop.
@@ -149,7 +149,7 @@ pub struct Opened {
     /// From the first arrival to the end of the last batch.
     pub elapsed: Duration,
     /// Of each batch, from its arrival to its end.
-    pub latencies: Histogram<u64>,
+    pub(super) latencies: Histogram<u64>,
 }
 
 /// The times of a batch's stages, in nanoseconds on the host's clock.

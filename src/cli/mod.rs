@@ -64,6 +64,8 @@ pub use feature_engine::{FeatureEngine, FeatureStream, Inputs, Next, StreamCount
 use std::io::Write;
 use std::process::ExitCode;
 use terminal::{complain, final_code, note, say};
+/// The crates of the record batches that [`FeatureStream`] gives.
+pub use {arrow_array, arrow_schema};
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {

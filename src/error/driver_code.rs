@@ -15,6 +15,7 @@ const OUT_OF_MEMORY: i32 = 2;
 
 /// A `CUresult` with its explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Code {
     /// The number.
     pub raw: i32,

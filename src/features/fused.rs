@@ -307,15 +307,8 @@ mod tests {
 
     fn device(compute_capability: Option<(u32, u32)>) -> DeviceInfo {
         DeviceInfo {
-            backend: "made up",
-            name: String::new(),
             compute_capability,
-            multiprocessors: 1,
-            memory_bytes: 0,
-            driver_version: 0,
-            shares_host_memory: false,
-            uuid: None,
-            pci_bus_id: None,
+            ..DeviceInfo::new("made up", "")
         }
     }
 

@@ -1,7 +1,7 @@
 //! Buffers that a pool lends.
 
 use super::pool::PooledAllocation;
-use super::{Read, Slice, SliceMut, Write};
+use super::{ReadGuard, Slice, SliceMut, WriteGuard};
 use crate::backend::{AllocationView, Space};
 use crate::error::Result;
 use crate::record::Element;
@@ -126,7 +126,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As [`Slice::read`].
-    pub fn read(&self) -> Result<Read<'_, T>> {
+    pub fn read(&self) -> Result<ReadGuard<'_, T>> {
         self.as_slice().read()
     }
 
@@ -134,7 +134,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As [`SliceMut::write`].
-    pub fn write(&mut self) -> Result<Write<'_, T>> {
+    pub fn write(&mut self) -> Result<WriteGuard<'_, T>> {
         self.as_slice_mut().into_write()
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 /// The buffers that are alive, by owner; the largest sum comes first. At the end of a program these
 /// are its leaks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeakReport {
     /// One line for each owner and kind of memory; without tracking, one for each kind of memory.
     pub lines: Vec<LeakLine>,
@@ -15,6 +16,7 @@ pub struct LeakReport {
 
 /// The buffers of one owner in one kind of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeakLine {
     /// The owner; `None` without tracking.
     pub owner: Option<Cow<'static, str>>,

@@ -6,11 +6,11 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tapeloop::backend::{Choice, select};
+//! use tapeloop::backend::{Choice, ThreadPoolBuilder, select};
 //! use tapeloop::memory::{Pool, PoolConfig};
 //!
 //! # fn main() -> tapeloop::Result<()> {
-//! let threads = Arc::new(rayon::ThreadPoolBuilder::new().build().unwrap());
+//! let threads = Arc::new(ThreadPoolBuilder::new().build().unwrap());
 //! let backend = select(Choice::Auto, &threads)?.backend;
 //! let pool = Pool::new(backend, PoolConfig::development());
 //!
@@ -95,12 +95,13 @@ mod size_class;
 mod slice;
 mod store;
 
+pub use crate::backend::allocation::{ReadGuard, WriteGuard};
 pub use buffer::{Device, DeviceBuffer, MemorySpace, Owned, Pinned, PinnedBuffer};
 pub use config::{Limits, PoolConfig};
 pub use leaks::{LeakLine, LeakReport};
 pub use pool::Pool;
 pub use pool_stats::{PoolStats, SpaceStats};
-pub use slice::{Read, Slice, SliceMut, Write};
+pub use slice::{Slice, SliceMut};
 
 /// A part of a [`DeviceBuffer`].
 pub type DeviceSlice<'a, T> = Slice<'a, T, Device>;

@@ -65,7 +65,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for a `len` of 0; [`ErrorKind::OutOfMemory`], with the memory that the
-    /// pool holds; those of the [backend](crate::backend).
+    /// pool holds; those of the [backend](crate::backend::contract#errors).
     pub fn device<T: Element>(
         &self,
         len: usize,

@@ -2,6 +2,7 @@
 
 /// Statistics of both kinds of memory, taken at the same moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolStats {
     /// Device memory.
     pub device: SpaceStats,
@@ -11,6 +12,7 @@ pub struct PoolStats {
 
 /// Statistics of one kind of memory. Sizes are those of allocations, unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SpaceStats {
     /// Buffers alive.
     pub buffers: u64,

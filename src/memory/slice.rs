@@ -3,17 +3,12 @@
 use super::buffer::{MemorySpace, Pinned};
 use super::pool::PooledAllocation;
 use crate::backend::AllocationView;
+use crate::backend::allocation::{ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::record::Element;
-use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
-
-/// Pinned elements that the host has locked to read.
-pub type Read<'a, T> = MappedRwLockReadGuard<'a, [T]>;
-/// Pinned elements that the host has locked to write.
-pub type Write<'a, T> = MappedRwLockWriteGuard<'a, [T]>;
 
 /// A part of a buffer's elements.
 pub struct Slice<'a, T, P> {
@@ -78,7 +73,7 @@ impl<'a, T: Element, P: MemorySpace> Slice<'a, T, P> {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the lengths differ, and while work in
-    /// flight or a guard writes the buffer; those of the [backend](crate::backend).
+    /// flight or a guard writes the buffer; those of the [backend](crate::backend::contract#errors).
     pub fn download(self, to: &mut [T]) -> Result<()> {
         check_len(self.len, to.len())?;
         if to.is_empty() {
@@ -100,12 +95,10 @@ impl<'a, T: Element> Slice<'a, T, Pinned> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight writes
     /// the buffer.
-    pub fn read(self) -> Result<Read<'a, T>> {
+    pub fn read(self) -> Result<ReadGuard<'a, T>> {
         let guard = self.pooled.allocation().read()?;
         let range = self.bytes();
-        Ok(Read::map(guard, |bytes| {
-            bytemuck::cast_slice(&bytes[range])
-        }))
+        Ok(guard.map(|bytes| bytemuck::cast_slice(&bytes[range])))
     }
 }
 
@@ -181,7 +174,7 @@ impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the lengths differ, and while work in
-    /// flight or a guard uses the buffer; those of the [backend](crate::backend).
+    /// flight or a guard uses the buffer; those of the [backend](crate::backend::contract#errors).
     pub fn upload(&mut self, from: &[T]) -> Result<()> {
         check_len(from.len(), self.len())?;
         if from.is_empty() {
@@ -209,7 +202,7 @@ impl<'a, T: Element, P: MemorySpace> SliceMut<'a, T, P> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the lengths differ, for a buffer of
     /// another backend, and while work in flight or a guard uses one of the buffers; those of the
-    /// [backend](crate::backend).
+    /// [backend](crate::backend::contract#errors).
     pub fn copy_from<Q: MemorySpace>(&mut self, from: Slice<'_, T, Q>) -> Result<()> {
         check_len(from.len(), self.len())?;
         if from.is_empty() {
@@ -240,7 +233,7 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while work in flight or a
     /// guard uses the buffer.
-    pub fn write(&mut self) -> Result<Write<'_, T>> {
+    pub fn write(&mut self) -> Result<WriteGuard<'_, T>> {
         self.reborrow().into_write()
     }
 
@@ -248,12 +241,10 @@ impl<'a, T: Element> SliceMut<'a, T, Pinned> {
     ///
     /// # Errors
     /// As [`SliceMut::write`].
-    pub fn into_write(self) -> Result<Write<'a, T>> {
+    pub fn into_write(self) -> Result<WriteGuard<'a, T>> {
         let guard = self.slice.pooled.allocation().write()?;
         let range = self.slice.bytes();
-        Ok(Write::map(guard, |bytes| {
-            bytemuck::cast_slice_mut(&mut bytes[range])
-        }))
+        Ok(guard.map(|bytes| bytemuck::cast_slice_mut(&mut bytes[range])))
     }
 }
 

@@ -41,6 +41,7 @@ pub struct Pipeline<W: Workload> {
 }
 
 /// An item with its result.
+#[non_exhaustive]
 pub struct Delivery<W: Workload> {
     /// The number that [`Pipeline::submit`] gave it.
     pub number: u64,

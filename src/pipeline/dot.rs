@@ -2,7 +2,7 @@
 
 use super::config::EngineConfig;
 use super::recorded::record_buckets;
-use crate::backend::{Backend, DeviceSlot};
+use crate::backend::{Backend, DeviceSlot, Priority};
 use crate::error::{Error, Result};
 use crate::replay::{Choices, Executor, Policy};
 use crate::workload::Workload;
@@ -67,7 +67,7 @@ fn drawn<W: Workload>(
         ..config.policy
     };
     let buffers = buckets.largest().recording.buffers();
-    let mut device_slots = backend.open_slots(buffers, 1, policy.streams)?;
+    let mut device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal)?;
     let device_slot = &mut *device_slots[0];
     let mut executor = Executor::with_choices(
         backend,

@@ -7,6 +7,7 @@ use std::fmt;
 
 /// The memory of one buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryLine {
     /// The buffer's name. The last line is the padding that aligns buffers.
     pub name: String,
@@ -18,6 +19,7 @@ pub struct MemoryLine {
 
 /// The memory of all slots, exact to the byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryPlan {
     /// A line for each buffer of a slot, then one for the alignment.
     pub lines: Vec<MemoryLine>,

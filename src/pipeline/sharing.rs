@@ -8,7 +8,7 @@
 //! usual length until its end.
 
 use super::sync::Mutex;
-use crate::backend::BackendId;
+use crate::backend::contract::BackendId;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

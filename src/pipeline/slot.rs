@@ -7,7 +7,9 @@
 mod events;
 mod in_flight;
 
-use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, HostViews, Timestamps};
+use crate::backend::{
+    Allocation, AllocationView, Backend, DeviceSlot, HostViews, Priority, Timestamps,
+};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
@@ -72,6 +74,7 @@ pub struct Done<B> {
 }
 
 /// A failed batch and its slot. A part of the batch may still be on the device.
+#[non_exhaustive]
 pub struct Failed<B> {
     /// The error.
     pub error: Error,
@@ -121,10 +124,12 @@ pub(crate) fn open_slots(
     let buffers = buckets.largest().recording.buffers();
     let device_slots = {
         let _span = debug_span!("memory", slots = count.all).entered();
-        let mut opened = backend.open_slots(buffers, count.all - count.urgent, policy.streams)?;
-        if count.urgent > 0 {
-            opened.extend(backend.open_urgent_slots(buffers, count.urgent, policy.streams)?);
-        }
+        let open = |slots, priority| match slots {
+            0 => Ok(Vec::new()),
+            _ => backend.open_slots(buffers, slots, policy.streams, priority),
+        };
+        let mut opened = open(count.all - count.urgent, Priority::Normal)?;
+        opened.extend(open(count.urgent, Priority::Urgent)?);
         opened
     };
     for (at, mut device_slot) in device_slots.into_iter().enumerate() {

@@ -48,6 +48,7 @@ impl Stage {
 
 /// The time that a stage was busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct StageTime {
     /// In nanoseconds.
     pub busy_ns: u64,
@@ -59,6 +60,7 @@ pub struct StageTime {
 
 /// How one of an engine's devices spent the time since the first batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct DeviceStatistics {
     /// Time that at least one of its batches was in flight, with the repetitions of verification.
     pub time: StageTime,
@@ -122,6 +124,7 @@ impl fmt::Debug for Latencies {
 
 /// How the stages spent the time since the first batch.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Wall time in nanoseconds, of which all shares are: from the first closed batch to the
     /// results of the last, or to now while a batch is in flight. Without verification and the

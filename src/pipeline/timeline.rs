@@ -110,6 +110,7 @@ impl SpanKind {
 
 /// An activity of one batch, from start to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Span {
     /// The batch's number among all batches that were submitted, counted from 0.
     pub batch: u64,

@@ -116,9 +116,11 @@ impl DType {
 /// layout (`#[repr(C)]`) as a struct in the kernels' source.
 ///
 /// ```
+/// use tapeloop::record::bytemuck::{self, Pod, Zeroable};
 /// use tapeloop::record::{DType, Element};
 ///
-/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[bytemuck(crate = "tapeloop::record::bytemuck")]
 /// #[repr(C)]
 /// struct Particle {
 ///     position: [f32; 3],
@@ -305,6 +307,7 @@ pub enum View {
 /// A buffer as the recording declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct BufferDecl {
     /// Its name, unique in the recording.
     pub name: String,

@@ -3,6 +3,7 @@
 /// A device, as backends report it and recordings depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// `"cuda"`, `"cpu"` or `"sim"`.
     // A static name of this program: the worker's protocol sends it separately.
@@ -24,4 +25,22 @@ pub struct DeviceInfo {
     pub uuid: Option<String>,
     /// Domain, bus, device and function, as in `0000:1a:00.0`; `None` if it is not a PCI device.
     pub pci_bus_id: Option<String>,
+}
+
+impl DeviceInfo {
+    /// A device of one multiprocessor of which nothing else is known. `backend` names the kind of
+    /// device in reports.
+    pub fn new(backend: &'static str, name: impl Into<String>) -> Self {
+        DeviceInfo {
+            backend,
+            name: name.into(),
+            compute_capability: None,
+            multiprocessors: 1,
+            memory_bytes: 0,
+            driver_version: 0,
+            shares_host_memory: false,
+            uuid: None,
+            pci_bus_id: None,
+        }
+    }
 }

@@ -8,14 +8,19 @@
 mod buffer;
 mod check;
 mod command;
-mod device_info;
+pub(crate) mod device_info;
 mod from_cuda;
 mod kernel;
 mod library_call;
 mod recorder;
 mod shape;
 mod signature;
-mod struct_arg;
+pub(crate) mod struct_arg;
+
+/// The crate of `Pod`, which elements of one's own derive.
+pub use bytemuck;
+/// Numbers of 16 bits.
+pub use half::{bf16, f16};
 
 pub(crate) use buffer::RecordingId;
 pub use buffer::{
@@ -23,7 +28,7 @@ pub use buffer::{
 };
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
-pub use device_info::DeviceInfo;
+pub(crate) use device_info::DeviceInfo;
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
 #[cfg(all(feature = "supervise", target_os = "linux"))]
@@ -38,10 +43,8 @@ pub use shape::{Cover, Shape};
 pub(crate) use signature::{
     CudaType, Declarations, Number as CudaNumber, Parameter, PointerAccess,
 };
-pub(crate) use struct_arg::check_struct;
-pub use struct_arg::{
-    Pointer, PointerField, STRUCT_BYTES_MAX, StructArg, Target, WORD_BYTES, pointers_of, words_of,
-};
+pub(crate) use struct_arg::{Pointer, WORD_BYTES, check_struct, pointers_of, words_of};
+pub use struct_arg::{PointerField, STRUCT_BYTES_MAX, StructArg, Target};
 
 /// The largest number of axes of an extent.
 pub const AXES_MAX: usize = 8;

@@ -26,6 +26,7 @@ const HEADER_NAME: &str = "header";
 /// A value that is uploaded in the header of every batch, so that it may change between batches
 /// without a graph update.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Uniform {
     /// Its name, unique in the recording.
     pub name: String,

@@ -15,7 +15,7 @@ pub const STRUCT_BYTES_MAX: usize = 32_764;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct PointerField {
-    /// Its offset in the struct, in bytes; a multiple of [`WORD_BYTES`].
+    /// Its offset in the struct, in bytes; a multiple of 8.
     pub offset: usize,
     /// What the kernel does with the memory that it points to.
     pub access: Access,

@@ -15,6 +15,7 @@ use std::fmt;
 
 /// What an audit covered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Audit {
     /// Number of operations, including the copies outside of the graph.
     pub operations: usize,

@@ -35,6 +35,7 @@ const TURNS_NS: u128 = 20_000_000;
 
 /// What [`Mode::Auto`](super::Mode::Auto) chose for the batches of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chosen {
     /// The index of the device in its engine; 0 without an engine.
     pub device: usize,
@@ -51,6 +52,7 @@ pub struct Chosen {
 
 /// A way to replay, and how fast it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tried {
     /// The way.
     pub way: Way,

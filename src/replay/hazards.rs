@@ -17,6 +17,8 @@ fn visit(command: &Command, mut visit: impl FnMut(usize, bool)) {
 /// For each of `commands` (ascending indices in the recording), the places in `commands` of the
 /// earlier ones that it must run after: it reads what they write, or writes what they read or
 /// write. Edges that follow from others are left out.
+///
+/// For tests of a backend, and unstable like its [contract](crate::backend::contract).
 pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
     let mut last_write: [Option<usize>; DECLARED + 1] = [None; DECLARED + 1];
     let mut reads_since: Vec<Vec<usize>> = vec![Vec::new(); DECLARED + 1];

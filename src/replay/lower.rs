@@ -71,6 +71,9 @@ impl fmt::Debug for Lowered {
 
 /// Lowers every command of a recording: resolves addresses, sizes, grids and arguments. Copies of
 /// mapped buffers are left out.
+///
+/// For tests of a backend, and unstable like its [contract](crate::backend::contract), as is
+/// [`Lowered`].
 pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     let mut launches = 0..;
     let allocations: Arc<[Allocation]> = bindings.allocations().cloned().collect();

@@ -2,6 +2,7 @@
 
 /// What one replay did, or the start of new buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Replay {
     /// Driver calls that gave work or fences, without those of autotuning ([`Replay::tried`]).
     pub calls: usize,

@@ -29,6 +29,7 @@ pub enum Rung {
 
 /// How often each rung was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Updates {
     /// [`Rung::Unchanged`].
     pub unchanged: u64,

@@ -6,7 +6,8 @@ use crate::gather;
 use crate::gather::{Gather, Slot, devices};
 use crate::tamper::{Change, Tamper};
 use std::sync::Arc;
-use tapeloop::backend::{AllocationView, Backend, Op};
+use tapeloop::backend::contract::Op;
+use tapeloop::backend::{AllocationView, Backend};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung};
 use tapeloop::{Error, ErrorKind};
 

@@ -6,9 +6,8 @@ use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use tapeloop::backend::{
-    Backend, Built, DeviceSlot, GraphId, GraphSource, Op, Queue, cpu::CpuBackend,
-};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
 use tapeloop::workload::Completion;

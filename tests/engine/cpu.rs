@@ -6,7 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 use tapeloop::ErrorKind;
-use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Space, cpu::CpuBackend};
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space, cpu::CpuBackend};
 use tapeloop::pipeline::{Finished, Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Rung, Verify};
@@ -82,7 +83,7 @@ impl Slot {
         let (buckets, x, y) = recorded(kernel);
         let backend = cpu(pool);
         let buffers = buckets.largest().recording.buffers();
-        let device_slots = backend.open_slots(buffers, 1, policy.streams);
+        let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
         let mut device_slot = device_slots.unwrap().remove(0);
         let executor = Executor::new(&backend, &mut *device_slot, &buckets, policy);
         Slot {

@@ -6,7 +6,8 @@ use crate::seeds::program::Program;
 use crate::tamper::Tamper;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tapeloop::backend::{Backend, Op};
+use tapeloop::backend::Backend;
+use tapeloop::backend::contract::Op;
 use tapeloop::replay::{Build, Mode, Policy, Scope};
 
 fn dot(backend: &Arc<dyn Backend>, policy: Policy) -> String {

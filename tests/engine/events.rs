@@ -4,8 +4,9 @@
 use crate::forward::{BackendHooks, SlotHooks};
 use crate::seeds::program::{CAPACITIES, Program};
 use std::sync::{Arc, Mutex};
+use tapeloop::backend::contract::{DeviceSlot, GraphId};
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, DeviceSlot, ExternalEvent, GraphId};
+use tapeloop::backend::{Backend, ExternalEvent};
 use tapeloop::pipeline::{Filling, Ring, Slot, Wait};
 use tapeloop::replay::{Mode, Policy, Verify};
 use tapeloop::workload::Extent;

@@ -2,9 +2,10 @@
 
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
+use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{EngineConfig, Packer, Pipeline, Ring, Wait};
-use tapeloop::record::{Buffer, DeviceInfo, HEADER_ITEMS, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, HEADER_ITEMS, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::Policy;
 use tapeloop::workload::{BatchItem, Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Engine, ErrorKind, Result};

@@ -7,12 +7,13 @@ use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{
     Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
-use tapeloop::record::{Buffer, DeviceInfo, HEADER_LEN, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, HEADER_LEN, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};

@@ -10,15 +10,14 @@ use crate::scale::Scale;
 use rayon::ThreadPoolBuilder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use tapeloop::backend::DeviceInfo;
+use tapeloop::backend::contract::{DeviceSlot, FunctionId, Node, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{
-    Allocation, AllocationView, Backend, DeviceSlot, FunctionId, Node, Op, Space, Streams,
-};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space, Streams};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::record::{
-    Access, Buffer, Cover, DType, DeviceInfo, Image, Kernel, Recorder, Recording, StructArg,
-    TwinLaunch, Unit,
+    Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
 };
 use tapeloop::replay::{Bindings, Buckets, Build, Executor, Policy};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
@@ -74,7 +73,8 @@ fn recorded(mut recorder: Recorder) -> (Recording, Buffer<u32>, Buffer<u32>) {
 }
 
 fn device_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
-    let device_slots = backend.open_slots(recording.buffers(), 1, Streams::PerSlot);
+    let device_slots =
+        backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal);
     device_slots.unwrap().remove(0)
 }
 
@@ -267,7 +267,7 @@ fn slots_kernels_and_bindings_go_together() {
     let (recording, ..) = recorded(Recorder::new(&[LEN]));
     let recording = Arc::new(recording);
     let mut device_slots = cpu
-        .open_slots(recording.buffers(), 2, Streams::PerSlot)
+        .open_slots(recording.buffers(), 2, Streams::PerSlot, Priority::Normal)
         .unwrap();
     let policy = Policy::default();
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);

@@ -7,12 +7,10 @@ use crate::seeds::program::{Input, Program, assert_clean, device, device_with, p
 use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::ErrorKind;
+use tapeloop::backend::contract::{DeviceSlot, GraphId, Node, Op, Queue, TIMESTAMPS, host_ns};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{Fault, SimOptions};
-use tapeloop::backend::{
-    AllocationView, Backend, DeviceSlot, GraphId, Node, Op, Queue, Space, Streams, TIMESTAMPS,
-    host_ns,
-};
+use tapeloop::backend::{AllocationView, Backend, Space, Streams};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Replay, Verify};
 
 fn cpu() -> Arc<dyn Backend> {

@@ -7,9 +7,10 @@ use crate::tamper::Tamper;
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use tapeloop::backend::Backend;
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, DeviceSlot, Op};
 use tapeloop::record::{Access, Buffer, DType, Kernel, Recorder, StructArg, Twin, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Executor, Mode, Policy, Replay, Verify};
 use tapeloop::workload::Extent;
@@ -59,7 +60,9 @@ fn slot(backend: &Arc<dyn Backend>, policy: &Policy, updates: bool, twin: Twin) 
     recorder.download(y);
     let recording = recorder.finish().unwrap();
     let buffers = recording.buffers().to_vec();
-    let mut device_slots = backend.open_slots(&buffers, 1, policy.streams).unwrap();
+    let mut device_slots = backend
+        .open_slots(&buffers, 1, policy.streams, Priority::Normal)
+        .unwrap();
     let mut device_slot = device_slots.remove(0);
     let buckets = Arc::new(Buckets::single(recording));
     let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
@@ -321,7 +324,7 @@ fn kernels_that_write_declared_memory_run_once() {
             ..policy
         };
         let mut device_slot = backend
-            .open_slots(&buffers, 1, policy.streams)
+            .open_slots(&buffers, 1, policy.streams, Priority::Normal)
             .unwrap()
             .remove(0);
         let mut executor = Executor::new(&backend, &mut *device_slot, &buckets, &policy).unwrap();

@@ -4,7 +4,8 @@
 use crate::give::Give;
 use crate::gpu::*;
 use std::sync::Arc;
-use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op, Queue, Space};
+use tapeloop::backend::contract::{DeviceSlot, Op, Queue};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{Bindings, Executor, Mode};
 use tapeloop::{Error, ErrorKind};
@@ -112,7 +113,7 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
         },
     ] {
         is_usage(&device_slot.give(Queue::Upload, &bad).unwrap_err());
-        let nodes = [tapeloop::backend::Node {
+        let nodes = [tapeloop::backend::contract::Node {
             op: &bad,
             after: &[],
         }];

@@ -4,7 +4,7 @@
 use crate::give::Give;
 use crate::gpu::*;
 use tapeloop::ErrorKind;
-use tapeloop::backend::{Built, DeviceSlot, GraphId, Node, Op};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, Node, Op};
 use tapeloop::record::{Buffer, Kernel, Recorder};
 
 const BYTES: usize = 70_000;

@@ -2,7 +2,7 @@
 //! is printed. `TAPELOOP_BLESS=1 cargo test --test gpu error_codes` writes it anew.
 
 use std::fmt::Write;
-use tapeloop::backend::cuda::Code;
+use tapeloop::error::Code;
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/cuda_codes.txt");
 

@@ -5,9 +5,8 @@ use crate::give::Give;
 use crate::gpu::*;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::{
-    AllocationView, Backend, Built, DeviceSlot, GraphId, Node, Op, Queue, Space,
-};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, Node, Op, Queue};
+use tapeloop::backend::{AllocationView, Backend, Space};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{
     Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Transfer, Verify, hazards, lower,

@@ -6,7 +6,8 @@ use crate::gpu::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::{Backend, DeviceSlot, Op, Queue, Space, Streams};
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority, Queue};
+use tapeloop::backend::{Backend, Space, Streams};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{Build, Executor, Mode, Policy, Scope, Verify};
 
@@ -31,7 +32,7 @@ fn stage_slots(
 ) -> Vec<Box<dyn DeviceSlot>> {
     let buffers = saxpy.recording.buffers();
     backend
-        .open_slots(buffers, count, Streams::PerStage)
+        .open_slots(buffers, count, Streams::PerStage, Priority::Normal)
         .unwrap()
 }
 
@@ -159,7 +160,9 @@ fn slots_may_be_dropped_in_flight_whatever_their_streams() {
     let function = backend.load(&kernel).unwrap();
     for streams in [Streams::PerSlot, Streams::PerStage] {
         let buffers = saxpy.recording.buffers();
-        let mut device_slots = backend.open_slots(buffers, 4, streams).unwrap();
+        let mut device_slots = backend
+            .open_slots(buffers, 4, streams, Priority::Normal)
+            .unwrap();
         for device_slot in &mut device_slots {
             let at = device_slot.addresses(saxpy.out.id());
             let slow = Op::Launch {

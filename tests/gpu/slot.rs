@@ -6,10 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority, Queue};
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{
-    Backend, CudaOptions, DeviceChoice, DeviceSlot, NvrtcLibrary, Op, Queue, Streams,
-};
+use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, NvrtcLibrary, Streams};
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
 
@@ -218,7 +217,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let error = backend
-        .open_slots(recording.buffers(), 1, Streams::PerSlot)
+        .open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)
         .err()
         .unwrap();
     say(&format!("out of memory: {error}"));
@@ -226,7 +225,12 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     assert!(error.message().contains("8796093022464 bytes"), "{error}");
     assert!(error.fix_text().is_some());
     let error = backend
-        .open_slots(recording.buffers(), usize::MAX, Streams::PerSlot)
+        .open_slots(
+            recording.buffers(),
+            usize::MAX,
+            Streams::PerSlot,
+            Priority::Normal,
+        )
         .err()
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);

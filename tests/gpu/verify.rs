@@ -5,6 +5,7 @@
 use crate::gpu::*;
 use std::sync::Arc;
 use tapeloop::backend::Backend;
+use tapeloop::backend::contract::Priority;
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Build, Mode, Policy, Replay, Verify};
 use tapeloop::{ErrorKind, Result};
@@ -57,7 +58,7 @@ fn run(
 ) -> Result<Vec<Replay>> {
     let (recording, out) = recording(name);
     let mut device_slots = backend
-        .open_slots(recording.buffers(), 1, policy.streams)
+        .open_slots(recording.buffers(), 1, policy.streams, Priority::Normal)
         .unwrap();
     let device_slot = &mut *device_slots[0];
     let mut executor = ready_with(backend, &recording, device_slot, policy);
@@ -122,7 +123,9 @@ fn what_is_right_passes_under_every_policy_and_costs_nothing_after() {
     let saxpy = saxpy();
     for policy in Policy::legal() {
         let buffers = saxpy.recording.buffers();
-        let mut device_slots = backend.open_slots(buffers, 1, policy.streams).unwrap();
+        let mut device_slots = backend
+            .open_slots(buffers, 1, policy.streams, Priority::Normal)
+            .unwrap();
         let device_slot = &mut *device_slots[0];
         let mut executor = ready_with(&backend, &saxpy.recording, device_slot, &policy);
         let largest = executor.buckets().largest().capacity;

@@ -3,6 +3,7 @@
 use crate::gpu::*;
 use crate::target::turn;
 use tapeloop::backend::Streams;
+use tapeloop::backend::contract::Priority;
 use tapeloop::replay::{Build, Mode, Policy, Transfer, Verify, Way};
 
 fn policies() -> Vec<Policy> {
@@ -32,7 +33,7 @@ fn what_is_chosen_gives_the_results_and_makes_the_calls_of_its_way() {
     for policy in policies() {
         let open = || {
             let buffers = saxpy.recording.buffers();
-            let device_slots = backend.open_slots(buffers, 1, policy.streams);
+            let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
             device_slots.unwrap().remove(0)
         };
         let mut device_slot = open();

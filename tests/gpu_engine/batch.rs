@@ -3,9 +3,8 @@
 use crate::gpu::*;
 use crate::target::turn;
 use std::sync::Arc;
-use tapeloop::backend::{
-    Allocation, AllocationView, Backend, CudaOptions, DeviceSlot, Space, Streams,
-};
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Allocation, AllocationView, Backend, CudaOptions, Space, Streams};
 use tapeloop::replay::{Bindings, Executor, Mode, Policy, Scope, Transfer};
 
 const REPLAYS: u64 = 1_000;
@@ -78,7 +77,7 @@ fn a_replay_costs_its_calls_and_nothing_else_and_allocations_end_with_their_last
     for policy in policies() {
         let buffers = saxpy.recording.buffers();
         let mut device_slot = backend
-            .open_slots(buffers, 1, policy.streams)
+            .open_slots(buffers, 1, policy.streams, Priority::Normal)
             .unwrap()
             .remove(0);
         let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);

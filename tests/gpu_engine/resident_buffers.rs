@@ -3,9 +3,10 @@
 use super::seeds::program::policies;
 use super::target::Target;
 use std::sync::Arc;
+use tapeloop::backend::DeviceInfo;
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
-use tapeloop::record::{Buffer, DeviceInfo, Image, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};

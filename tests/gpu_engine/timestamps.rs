@@ -4,7 +4,7 @@ use crate::give::Give;
 use crate::gpu::*;
 use crate::target::turn;
 use std::time::Instant;
-use tapeloop::backend::{DeviceSlot, Node, Op, TIMESTAMPS, host_ns};
+use tapeloop::backend::contract::{DeviceSlot, Node, Op, Priority, TIMESTAMPS, host_ns};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Verify};
 
 /// What the device's clock may be off by the host's.
@@ -40,7 +40,7 @@ fn timestamps_lie_between_the_host_s_moments_around_the_batch() {
     let saxpy = saxpy();
     for policy in unverified() {
         let buffers = saxpy.recording.buffers();
-        let device_slots = backend.open_slots(buffers, 1, policy.streams);
+        let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
         let mut device_slot = device_slots.unwrap().remove(0);
         let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
         for index in 0..20 {
@@ -81,7 +81,7 @@ fn without_timed_batches_nothing_is_timed() {
     let saxpy = saxpy();
     for policy in unverified() {
         let buffers = saxpy.recording.buffers();
-        let device_slots = backend.open_slots(buffers, 1, policy.streams);
+        let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
         let mut device_slot = device_slots.unwrap().remove(0);
         let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
         let before = backend.driver_calls();

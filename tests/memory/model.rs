@@ -84,15 +84,14 @@ impl Model {
     }
 
     fn stats(&self) -> SpaceStats {
-        SpaceStats {
-            buffers: self.live.len() as u64,
-            requested_bytes: self.live.iter().map(|live| live.1).sum(),
-            in_use_bytes: self.live.iter().map(|live| live.2).sum(),
-            parked_bytes: self.parked.iter().map(|parked| parked.1).sum(),
-            cached_bytes: self.free.iter().sum(),
-            largest_free_bytes: self.free.iter().copied().max().unwrap_or(0),
-            ..self.counts
-        }
+        let mut stats = self.counts;
+        stats.buffers = self.live.len() as u64;
+        stats.requested_bytes = self.live.iter().map(|live| live.1).sum();
+        stats.in_use_bytes = self.live.iter().map(|live| live.2).sum();
+        stats.parked_bytes = self.parked.iter().map(|parked| parked.1).sum();
+        stats.cached_bytes = self.free.iter().sum();
+        stats.largest_free_bytes = self.free.iter().copied().max().unwrap_or(0);
+        stats
     }
 }
 

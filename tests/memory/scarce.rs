@@ -4,7 +4,8 @@ use super::{SPACES, backend, roomy, stats, take};
 use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use tapeloop::backend::{Allocation, AllocationKey, Backend, DeviceSlot, Region, Space};
+use tapeloop::backend::contract::{AllocationKey, DeviceSlot, Region};
+use tapeloop::backend::{Allocation, Backend, Space};
 use tapeloop::memory::Pool;
 use tapeloop::{Error, ErrorKind, Result};
 

@@ -8,10 +8,9 @@ use crate::seeds::program::{Handles, Input, Program, assert_clean, device, devic
 use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
+use tapeloop::backend::contract::{Built, DeviceSlot, Node, Op, Queue};
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{
-    AllocationView, Backend, Built, DeviceSlot, Node, Op, Queue, Space, Streams,
-};
+use tapeloop::backend::{AllocationView, Backend, Space, Streams};
 use tapeloop::record::{Kernel, TwinLaunch};
 use tapeloop::replay::{Executor, Policy};
 

@@ -5,7 +5,8 @@ use crate::random::Random;
 use crate::seeds::each_seed;
 use crate::seeds::program::{CAPACITIES, Input, Program, assert_clean, device, policies};
 use tapeloop::ErrorKind;
-use tapeloop::backend::{AllocationView, DeviceSlot, Space};
+use tapeloop::backend::contract::DeviceSlot;
+use tapeloop::backend::{AllocationView, Space};
 use tapeloop::replay::{Executor, Policy};
 
 struct Slot {

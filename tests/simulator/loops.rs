@@ -7,8 +7,9 @@ use crate::seeds::program::{CAPACITIES, Input, Program, assert_clean, device, de
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
+use tapeloop::backend::contract::DeviceSlot;
 use tapeloop::backend::sim::{Fault, LoopMistake, SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{Backend, DeviceSlot, Residency};
+use tapeloop::backend::{Backend, Residency};
 use tapeloop::replay::{Build, Executor, Mode, Policy, Rung, Transfer, Verify};
 use tapeloop::{ErrorKind, Result};
 

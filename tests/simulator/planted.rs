@@ -9,8 +9,9 @@ use crate::seeds::each_seed;
 use crate::seeds::program::{BLOCK, Input, Program, assert_clean, device, device_with};
 use std::sync::Arc;
 use tapeloop::Result;
+use tapeloop::backend::contract::{GraphId, Node, Op, Queue};
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{AllocationView, Backend, GraphId, Node, Op, Queue, Space, Streams};
+use tapeloop::backend::{AllocationView, Backend, Space, Streams};
 use tapeloop::replay::{Bindings, Build, Executor, Mode, Policy, Rung, Scope, Verify};
 
 const SEEDS: u64 = 1000;

@@ -8,8 +8,9 @@ use crate::seeds::program::{
 };
 use std::mem::discriminant;
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, Queue};
 use tapeloop::backend::sim::{Fault, SimOptions};
-use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Queue, Space, Streams};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space, Streams};
 use tapeloop::record::Buffer;
 use tapeloop::replay::{
     Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Scope, Updates, hazards, lower,

@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use tapeloop::backend::{
-    Addresses, Allocation, Backend, BackendId, Built, DeviceSlot, DeviceSlotId, DriverCalls,
-    FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Space, Streams, TIMESTAMPS, Timestamps,
+use tapeloop::backend::DeviceInfo;
+use tapeloop::backend::contract::{
+    Addresses, BackendId, Built, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
+    HostViews, Op, Priority, Queue, TIMESTAMPS, Timestamps,
 };
-use tapeloop::record::{BufferDecl, BufferId, DeviceInfo, Image};
+use tapeloop::backend::{Allocation, Backend, DriverCalls, Space, Streams};
+use tapeloop::record::{BufferDecl, BufferId, Image};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Buffer, Error, Kernel, Recorder, Result, TwinLaunch};
@@ -24,17 +26,7 @@ impl EmptyBackend {
     pub(crate) fn shared() -> Arc<dyn Backend> {
         Arc::new(EmptyBackend {
             id: BackendId::new(),
-            device: DeviceInfo {
-                backend: "empty",
-                name: "nothing".to_owned(),
-                compute_capability: None,
-                multiprocessors: 1,
-                memory_bytes: 0,
-                driver_version: 0,
-                shares_host_memory: false,
-                uuid: None,
-                pci_bus_id: None,
-            },
+            device: DeviceInfo::new("empty", "nothing"),
             functions: AtomicU32::new(0),
         })
     }
@@ -65,6 +57,7 @@ unsafe impl Backend for EmptyBackend {
         buffers: &[BufferDecl],
         device_slots: usize,
         _: Streams,
+        _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let words = |decl: &BufferDecl| vec![0; decl.size_bytes().div_ceil(8)];
         let open = |_| -> Box<dyn DeviceSlot> {

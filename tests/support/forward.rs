@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "each binary uses its part")]
 
 use std::sync::Arc;
+use tapeloop::backend::contract::{
+    Addresses, BackendId, Built, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
+    HostViews, Op, Priority, Queue, Timestamps,
+};
 use tapeloop::backend::{
-    Addresses, Allocation, Backend, BackendId, Built, DeviceInfo, DeviceSlot, DeviceSlotId,
-    DriverCalls, ExternalEvent, FunctionId, GraphId, GraphSource, HostViews, Op, Queue, Residency,
-    Space, Streams, Timestamps,
+    Allocation, Backend, DeviceInfo, DriverCalls, ExternalEvent, Residency, Space, Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -27,8 +29,9 @@ pub(crate) trait BackendHooks: Send + Sync + Sized + 'static {
         buffers: &[BufferDecl],
         count: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let opened = inner.open_slots(buffers, count, streams)?;
+        let opened = inner.open_slots(buffers, count, streams, priority)?;
         let hooks: Vec<_> = opened.iter().map(|_| self.slot(&opened)).collect();
         let slots = opened.into_iter().zip(hooks);
         let forward =
@@ -166,8 +169,10 @@ unsafe impl<H: BackendHooks> Backend for Forward<H> {
         buffers: &[BufferDecl],
         count: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.hooks.open_slots(&*self.inner, buffers, count, streams)
+        self.hooks
+            .open_slots(&*self.inner, buffers, count, streams, priority)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

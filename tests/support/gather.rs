@@ -4,9 +4,10 @@
 
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Allocation, AllocationView, Backend, DeviceSlot, Space};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space};
 use tapeloop::record::{
     Access, Buffer, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch,
 };
@@ -128,7 +129,7 @@ impl Gather {
         let buffers = recording.buffers().to_vec();
         let buckets = Arc::new(Buckets::single(recording));
         let mut device_slot = backend
-            .open_slots(&buffers, 1, policy.streams)
+            .open_slots(&buffers, 1, policy.streams, Priority::Normal)
             .unwrap()
             .remove(0);
         let mut executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();

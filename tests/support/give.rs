@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use tapeloop::Result;
-use tapeloop::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue};
 
 /// The unsafe calls of a slot, for tests.
 pub(crate) trait Give {

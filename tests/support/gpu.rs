@@ -3,8 +3,9 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use tapeloop::backend::contract::{DeviceSlot, Priority};
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, DeviceSlot, Streams};
+use tapeloop::backend::{Backend, CudaOptions, Streams};
 use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay, Verify};
 
@@ -178,7 +179,7 @@ pub(crate) fn device_slots(
 ) -> Vec<Box<dyn DeviceSlot>> {
     let streams = Streams::PerSlot;
     backend
-        .open_slots(recording.buffers(), count, streams)
+        .open_slots(recording.buffers(), count, streams, Priority::Normal)
         .unwrap()
 }
 

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use tapeloop::record::{Buffer, DeviceInfo, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch, Unit};
+use tapeloop::backend::DeviceInfo;
+use tapeloop::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch, Unit};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, Result};
 

@@ -1,7 +1,8 @@
 //! A small workload for engine tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use tapeloop::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
+use tapeloop::backend::DeviceInfo;
+use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, Result};
 

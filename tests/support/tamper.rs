@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::{
-    Backend, Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue, Residency,
-};
+use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::{Backend, Residency};
 use tapeloop::record::Kernel;
 
 /// A change of a graph's operations.

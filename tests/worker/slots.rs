@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop::backend::contract::{DeviceSlot, GraphId, Op, Priority, Queue};
 use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
-use tapeloop::backend::{Backend, Choice, DeviceSlot, GraphId, Op, Queue, Streams};
+use tapeloop::backend::{Backend, Choice, Streams};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, BufferId, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Scope};
@@ -79,7 +80,9 @@ type Slot = (Box<dyn DeviceSlot>, Executor);
 impl Program {
     fn slots(&self, backend: &Arc<dyn Backend>, count: usize, streams: Streams) -> Vec<Slot> {
         let buffers = self.buckets.largest().recording.buffers();
-        let device_slots = backend.open_slots(buffers, count, streams).unwrap();
+        let device_slots = backend
+            .open_slots(buffers, count, streams, Priority::Normal)
+            .unwrap();
         let slot = |mut device_slot: Box<dyn DeviceSlot>| {
             let scope = match streams {
                 Streams::PerSlot => Scope::Batch,

@@ -12,7 +12,7 @@ mod work;
 use super::twin_launch::Functions;
 use super::{
     Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
-    DriverCalls, FunctionId, Space, Streams,
+    DriverCalls, FunctionId, Priority, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -60,15 +60,10 @@ impl CpuBackend {
         let threads = pool.as_ref().map_or(1, |pool| pool.current_num_threads());
         CpuBackend {
             device: DeviceInfo {
-                backend: "cpu",
-                name: processor_name(),
-                compute_capability: None,
                 multiprocessors: threads as u32,
                 memory_bytes: memory_bytes(),
-                driver_version: 0,
                 shares_host_memory: true,
-                uuid: None,
-                pci_bus_id: None,
+                ..DeviceInfo::new("cpu", processor_name())
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),
@@ -129,6 +124,7 @@ unsafe impl Backend for CpuBackend {
         buffers: &[BufferDecl],
         slots: usize,
         _: Streams,
+        _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |_| -> Result<Box<dyn DeviceSlot>> {
             let buffers = memory::slot_buffers(buffers)?;

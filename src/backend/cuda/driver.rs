@@ -20,35 +20,28 @@ pub(super) const OR_CPU: &str = "or set backend = \"cpu\"";
 pub(in crate::backend) const ABSENT_FIX: &str = "install the NVIDIA driver and make a device \
      visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them), or set backend = \"cpu\"";
 
-/// The driver version that the bindings were chosen for, as CUDA counts it.
-pub(super) const REQUIRED_VERSION: u32 = if cfg!(feature = "cuda-13000") {
-    13_000
-} else if cfg!(feature = "cuda-12090") {
-    12_090
-} else if cfg!(feature = "cuda-12080") {
-    12_080
-} else if cfg!(feature = "cuda-12060") {
-    12_060
-} else if cfg!(feature = "cuda-12050") {
-    12_050
-} else {
-    12_040
-};
+/// The driver version that the bindings were chosen for, as CUDA counts it. Another crate of the
+/// build may have chosen it, so that no feature of this crate names it.
+pub(super) const REQUIRED_VERSION: u32 = sys::CUDA_VERSION;
 
-/// The bindings under the names that all drivers export.
-mod bindings {
-    #[cfg(feature = "cuda-13000")]
-    pub(super) use cudarc::driver::sys::cuEventElapsedTime_v2 as cuEventElapsedTime;
-    pub(super) use cudarc::driver::sys::*;
-}
+const _: () = assert!(
+    REQUIRED_VERSION >= 12_040,
+    "cudarc's bindings must be of CUDA 12.4 or later: select tapeloop's feature cuda-12040 or a later one"
+);
 
+/// Declares the functions of the driver: in braces those that not all bindings have, then the others,
+/// whose signatures are checked.
 macro_rules! driver {
-    ($($(#[$only:meta])* $name:ident($($arg:ty),* $(,)?);)*) => {
+    (
+        { $($own:ident($($own_arg:ty),*);)* }
+        $($(#[$only:meta])* $name:ident($($arg:ty),* $(,)?);)*
+    ) => {
         /// The functions that the backend calls, by the driver's own names.
         #[allow(non_snake_case, reason = "the driver's own names")]
         pub(super) struct Driver {
             /// The driver's version as CUDA counts it.
             pub(super) version: u32,
+            $(pub(super) $own: unsafe extern "C" fn($($own_arg),*) -> i32,)*
             $($(#[$only])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> i32,)*
         }
 
@@ -58,6 +51,12 @@ macro_rules! driver {
             pub(super) fn refusing() -> Self {
                 Driver {
                     version: REQUIRED_VERSION,
+                    $($own: {
+                        extern "C" fn refuse($(_: $own_arg),*) -> i32 {
+                            result_codes::NOT_SUPPORTED
+                        }
+                        refuse
+                    },)*
                     $($(#[$only])* $name: {
                         extern "C" fn refuse($(_: $arg),*) -> i32 {
                             result_codes::NOT_SUPPORTED
@@ -70,6 +69,8 @@ macro_rules! driver {
             fn resolve(library: &'static Library, version: u32) -> Result<Self> {
                 Ok(Driver {
                     version,
+                    // SAFETY: the table has the type that CUDA's documentation gives it.
+                    $($own: unsafe { symbol(library, stringify!($own)) }?,)*
                     // SAFETY: the assertion below gives the symbol the type that
                     // the bindings give it; `i32` stands for its enum, of 4 bytes.
                     $($(#[$only])* $name: unsafe { symbol(library, stringify!($name)) }?,)*
@@ -80,13 +81,15 @@ macro_rules! driver {
         const _: () = {
             let _: unsafe fn(c_uint) -> sys::CUresult = sys::cuInit;
             let _: unsafe fn(*mut c_int) -> sys::CUresult = sys::cuDriverGetVersion;
-            $($(#[$only])* let _: unsafe fn($($arg),*) -> sys::CUresult = bindings::$name;)*
+            $($(#[$only])* let _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name;)*
             assert!(size_of::<sys::CUresult>() == size_of::<i32>());
         };
     };
 }
 
 driver! {
+    // The bindings of CUDA 13 have its second version alone. Drivers export both, of one type.
+    { cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent); }
     cuDeviceGetCount(*mut c_int);
     cuDeviceGet(*mut sys::CUdevice, c_int);
     cuDeviceGetName(*mut c_char, c_int, sys::CUdevice);
@@ -134,7 +137,6 @@ driver! {
     cuEventCreate(*mut sys::CUevent, c_uint);
     cuEventRecord(sys::CUevent, sys::CUstream);
     cuEventRecordWithFlags(sys::CUevent, sys::CUstream, c_uint);
-    cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
     cuEventQuery(sys::CUevent);
     cuEventSynchronize(sys::CUevent);
     cuEventDestroy_v2(sys::CUevent);

@@ -40,15 +40,8 @@ mod tests {
             .reads::<f32>("wide")
             .writes::<T>("narrow");
         let device = DeviceInfo {
-            backend: "cuda",
-            name: "an old card".to_owned(),
             compute_capability: capability,
-            multiprocessors: 1,
-            memory_bytes: 0,
-            driver_version: 0,
-            shares_host_memory: false,
-            uuid: None,
-            pci_bus_id: None,
+            ..DeviceInfo::new("cuda", "an old card")
         };
         check(&kernel, &device)
     }

@@ -69,11 +69,13 @@ use memory::{DeviceMemory, Pinned};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
 use queues::stream_set;
-pub use result_codes::Code;
 use slot_memory::SlotMemory;
 use std::any::Any;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
+/// The crate of the subscribers that [`NvtxLayer`] is a layer of.
+#[cfg(feature = "nvtx")]
+pub use tracing_subscriber;
 
 /// One CUDA device, by its primary context, which the CUDA runtime uses too.
 ///
@@ -188,21 +190,6 @@ impl CudaBackend {
         let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
         Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
-
-    fn open_of_priority(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-        priority: Priority,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
-        let _outer = self.context.enter();
-        // The driver refuses allocations of 0 bytes.
-        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
-        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
-        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
-    }
 }
 
 // SAFETY: functions are found by the image and the name of the declaration, and every slot
@@ -233,17 +220,14 @@ unsafe impl Backend for CudaBackend {
         buffers: &[BufferDecl],
         slots: usize,
         streams: Streams,
+        priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_of_priority(buffers, slots, streams, Priority::Normal)
-    }
-
-    fn open_urgent_slots(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_of_priority(buffers, slots, streams, Priority::Urgent)
+        let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
+        let _outer = self.context.enter();
+        // The driver refuses allocations of 0 bytes.
+        let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
+        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
+        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

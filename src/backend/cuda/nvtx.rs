@@ -26,7 +26,7 @@ const LIBRARIES: [&str; 4] = [
 ///
 /// ```no_run
 /// use tapeloop::backend::cuda::NvtxLayer;
-/// use tracing_subscriber::layer::SubscriberExt;
+/// use tapeloop::backend::cuda::tracing_subscriber::{self, layer::SubscriberExt};
 ///
 /// let subscriber = tracing_subscriber::registry().with(NvtxLayer::find()?);
 /// // This fails only where there is another subscriber.

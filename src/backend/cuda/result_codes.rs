@@ -1,6 +1,6 @@
 //! Result codes of the driver that the backend handles.
 
-pub use crate::error::Code;
+pub(super) use crate::error::Code;
 
 /// `CUDA_SUCCESS`.
 pub(super) const SUCCESS: i32 = 0;

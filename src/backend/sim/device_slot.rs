@@ -422,7 +422,7 @@ impl Drop for SimSlot {
 mod tests {
     use super::super::{Live, SimBackend, SimOptions, ViolationKind};
     use super::*;
-    use crate::backend::{Backend, Space};
+    use crate::backend::{Backend, Priority, Space};
     use crate::record::{Kernel, Recorder, Unit};
 
     #[test]
@@ -435,7 +435,7 @@ mod tests {
         let kernel = Kernel::new("nothing").updates::<u8>("b").twin(|_| {});
         recorder.launch(&kernel, 1, &[buffer.into()]);
         let recording = recorder.finish().unwrap();
-        let opened = sim.open_slots(recording.buffers(), 1, Streams::PerSlot);
+        let opened = sim.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal);
         let mut opened = opened.unwrap();
         let addresses = opened[0].addresses(buffer.id());
         let memset = Op::Memset {

@@ -48,7 +48,7 @@ mod violation;
 use super::twin_launch::Functions;
 use super::{
     Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo,
-    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Space, Streams,
+    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Priority, Space, Streams,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
@@ -65,6 +65,7 @@ pub use violation::{Accessed, Violation, ViolationKind};
 
 /// The resources of a device that are in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Live {
     /// Open slots.
     pub slots: usize,
@@ -102,15 +103,9 @@ impl SimBackend {
         );
         SimBackend {
             info: DeviceInfo {
-                backend: "sim",
-                name: "simulated device".to_owned(),
-                compute_capability: None,
                 multiprocessors: 4,
                 memory_bytes: 16 << 30,
-                driver_version: 0,
-                shares_host_memory: false,
-                uuid: None,
-                pci_bus_id: None,
+                ..DeviceInfo::new("sim", "simulated device")
             },
             shared: Arc::new(Shared {
                 id: BackendId::new(),
@@ -197,6 +192,7 @@ unsafe impl Backend for SimBackend {
         buffers: &[BufferDecl],
         slots: usize,
         streams: Streams,
+        _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
         let (_, sizes) = Layout::for_slots(buffers, slots)?;

@@ -27,6 +27,7 @@ pub enum ViolationKind {
 
 /// An access, with names for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Accessed {
     /// The actor: `upload`, `kernel scale`, `the host`.
     pub operation: String,
@@ -46,6 +47,7 @@ pub struct Accessed {
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The rule.
     pub kind: ViolationKind,

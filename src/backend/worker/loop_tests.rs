@@ -6,8 +6,8 @@ use super::serve::serve_with;
 use super::{WorkerBackend, WorkerEnv, WorkerOptions};
 use crate::backend::select::Builtin;
 use crate::backend::{
-    Backend, CudaOptions, DeviceSlot, GraphId, GraphSource, Node, Op, Queue, Residency, Streams,
-    cuda, host_ns,
+    Backend, CudaOptions, DeviceSlot, GraphId, GraphSource, Node, Op, Priority, Queue, Residency,
+    Streams, cuda, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::record::{BufferDecl, BufferId, DType, Unit, View};
@@ -86,7 +86,7 @@ fn slots(worker: &WorkerBackend, count: usize, residency: Residency) -> Vec<Slot
     };
     let buffers = [buffer("x", View::Upload), buffer("y", View::Download)];
     let opened = worker
-        .open_slots(&buffers, count, Streams::PerSlot)
+        .open_slots(&buffers, count, Streams::PerSlot, Priority::Normal)
         .unwrap();
     let slot = |mut slot| {
         let graph = resident(&mut slot, residency);

@@ -165,8 +165,31 @@ impl WorkerBackend {
     pub fn reason(&self) -> &str {
         &self.reason
     }
+}
 
-    fn open_of_priority(
+// SAFETY: the worker loads each declaration with its own image, and slots have the layout of
+// the buffers that were asked for.
+unsafe impl Backend for WorkerBackend {
+    fn id(&self) -> BackendId {
+        self.id
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.supervisor.load(kernel)
+    }
+
+    fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
+        match self.supervisor.ask(&Request::Occupancy(function))? {
+            Reply::Occupancy(occupancy) => self.supervisor.answered(occupancy),
+            _ => Err(self.supervisor.garbled()),
+        }
+    }
+
+    fn open_slots(
         &self,
         buffers: &[BufferDecl],
         slots: usize,
@@ -201,47 +224,6 @@ impl WorkerBackend {
         };
         let slots = numbers.into_iter().zip(parts).enumerate();
         Ok(slots.map(slot).collect())
-    }
-}
-
-// SAFETY: the worker loads each declaration with its own image, and slots have the layout of
-// the buffers that were asked for.
-unsafe impl Backend for WorkerBackend {
-    fn id(&self) -> BackendId {
-        self.id
-    }
-
-    fn device(&self) -> &DeviceInfo {
-        &self.device
-    }
-
-    fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        self.supervisor.load(kernel)
-    }
-
-    fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {
-        match self.supervisor.ask(&Request::Occupancy(function))? {
-            Reply::Occupancy(occupancy) => self.supervisor.answered(occupancy),
-            _ => Err(self.supervisor.garbled()),
-        }
-    }
-
-    fn open_slots(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_of_priority(buffers, slots, streams, Priority::Normal)
-    }
-
-    fn open_urgent_slots(
-        &self,
-        buffers: &[BufferDecl],
-        slots: usize,
-        streams: Streams,
-    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        self.open_of_priority(buffers, slots, streams, Priority::Urgent)
     }
 
     fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {

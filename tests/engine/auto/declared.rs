@@ -12,7 +12,7 @@ fn small(
     let handles = record(&mut recorder);
     let recording: Recording = recorder.finish().unwrap();
     let buffers = recording.buffers().to_vec();
-    let device_slots = backend.open_slots(&buffers, 1, policy.streams);
+    let device_slots = backend.open_slots(&buffers, 1, policy.streams, Priority::Normal);
     let mut device_slot = device_slots.unwrap().remove(0);
     let buckets = Arc::new(Buckets::single(recording));
     let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();

@@ -351,6 +351,7 @@ impl Driver {
             number,
             item,
             result,
+            ..
         } = delivery;
         let known = self.out.remove(&number);
         self.check(known.as_ref() == Some(&item), || {

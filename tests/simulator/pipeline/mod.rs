@@ -12,8 +12,9 @@ use driver::{Event, Outcome, Setup, run};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use tapeloop::backend::Streams;
+use tapeloop::backend::contract::Queue;
 use tapeloop::backend::sim::Fault;
-use tapeloop::backend::{Queue, Streams};
 use tapeloop::replay::{Mode, Policy};
 
 const SEEDS: u64 = 800;

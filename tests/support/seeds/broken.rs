@@ -4,8 +4,9 @@ use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
-use tapeloop::backend::{
-    Addresses, Backend, Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue,
+use tapeloop::backend::Backend;
+use tapeloop::backend::contract::{
+    Addresses, Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue,
 };
 use tapeloop::record::BufferId;
 

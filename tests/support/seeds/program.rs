@@ -4,7 +4,8 @@
 use crate::random::Random;
 use std::sync::Arc;
 use std::time::Duration;
-use tapeloop::backend::DeviceSlot;
+use tapeloop::backend::contract::DeviceSlot;
+use tapeloop::backend::contract::Priority;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
 use tapeloop::backend::{Backend, Residency, Streams};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
@@ -131,7 +132,7 @@ impl Program {
         streams: Streams,
     ) -> tapeloop::Result<Vec<Box<dyn DeviceSlot>>> {
         let buffers = self.buckets.largest().recording.buffers();
-        backend.open_slots(buffers, device_slots, streams)
+        backend.open_slots(buffers, device_slots, streams, Priority::Normal)
     }
 
     /// Slots with an executor each.
