@@ -318,7 +318,7 @@ pub unsafe trait Backend: Send + Sync {
     }
 }
 
-/// One slot's share of a device.
+/// One slot's share of a device. Several threads may read its host memory at once.
 ///
 /// Every method that returns a `Result` may fail with the kinds that the [module](self) lists.
 ///
@@ -340,7 +340,7 @@ pub unsafe trait Backend: Send + Sync {
 /// - [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true;
 /// - the order of the [module](self) is kept: host memory is lent only while no work of the slot
 ///   is in flight.
-pub unsafe trait DeviceSlot: Send {
+pub unsafe trait DeviceSlot: Send + Sync {
     /// The slot's identity; a slot that passes calls on to another has the other's. Graphs belong
     /// to one slot.
     fn id(&self) -> &DeviceSlotId;

@@ -1,9 +1,11 @@
 //! Stage two: waits for the slots in flight on one device, in the order in which they finish.
 
+use super::leases::WakeDevice;
 use super::ring::{Finished, InFlightSet, Wait};
 use super::slot::{Failed, Flight};
-use super::sync::{Receiver, receive_within, yield_now};
+use super::sync::{AtomicBool, Receiver, Sender, receive_within, yield_now};
 use crate::backend::Backoff;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 /// Rounds after an event in which the thread keeps its core without a system call.
@@ -14,6 +16,53 @@ pub(super) enum ToDevice<B> {
     Flight(Flight<B>),
     /// Something else has changed that the thread looks at.
     Wake,
+}
+
+/// The ways to the completion threads.
+pub(super) struct ToDevices<B> {
+    /// By device.
+    senders: Vec<Sender<ToDevice<B>>>,
+    /// By device: whether a [`ToDevice::Wake`] is on its way.
+    wakes: Vec<AtomicBool>,
+}
+
+impl<B: Send> ToDevices<B> {
+    pub(super) fn new(senders: Vec<Sender<ToDevice<B>>>) -> Self {
+        ToDevices {
+            wakes: senders.iter().map(|_| AtomicBool::new(false)).collect(),
+            senders,
+        }
+    }
+
+    /// Gives a batch that was submitted to the completion thread of its device.
+    pub(super) fn send(&self, device: usize, flight: Flight<B>) {
+        let sent = self.senders[device].send(ToDevice::Flight(flight));
+        assert!(sent.is_ok(), "the completion thread outlives its batches");
+    }
+
+    pub(super) fn wake_all(&self) {
+        (0..self.senders.len()).for_each(|device| self.wake(device));
+    }
+
+    /// Passes on a [`ToDevice::Wake`] that another thread received.
+    pub(super) fn pass_wake(&self, device: usize) {
+        // There is room for one.
+        let _ = self.senders[device].try_send(ToDevice::Wake);
+    }
+
+    /// Notes on a device's completion thread that it has received [`ToDevice::Wake`].
+    pub(super) fn woken(&self, device: usize) {
+        // A swap, so that what came before a wake that was not sent is seen after it.
+        self.wakes[device].swap(false, SeqCst);
+    }
+}
+
+impl<B: Send> WakeDevice for ToDevices<B> {
+    fn wake(&self, device: usize) {
+        if !self.wakes[device].swap(true, SeqCst) {
+            self.pass_wake(device);
+        }
+    }
 }
 
 /// The slots in flight on one device.

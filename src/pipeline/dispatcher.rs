@@ -3,9 +3,10 @@
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
-use super::compute::ToDevice;
+use super::compute::{ToDevice, ToDevices};
 use super::config::{SubmitOptions, TrySubmitError, closed};
 use super::counters::add;
+use super::leases::WakeDevice;
 use super::queue::{Cancelled, Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
@@ -39,13 +40,12 @@ pub(super) struct Dispatcher<W: Workload> {
     changes: CachePadded<AtomicU64>,
     /// By device: batches that were given a slot and are not with the completion thread yet.
     starting: Vec<CachePadded<AtomicU64>>,
-    /// By device: to its completion thread.
-    devices: Vec<Sender<ToDevice<Box<Batch<W>>>>>,
+    devices: Arc<ToDevices<Box<Batch<W>>>>,
+    /// `devices`, for results that borrow a slot.
+    wakes: Arc<dyn WakeDevice>,
     /// By device: what its completion thread receives, for threads that wait for a ticket. Empty if
     /// those cannot help.
     helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
-    /// By device: whether a [`ToDevice::Wake`] is on its way.
-    wakes: Vec<AtomicBool>,
     /// Writes and reads large batches; `None` if the engine's pool has one thread.
     workers: Option<ThreadPool>,
     /// Batches whose items have their results.
@@ -64,16 +64,15 @@ impl<W: Workload> Dispatcher<W> {
         helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
         workers: Option<ThreadPool>,
     ) -> Self {
+        let starting = devices.iter().map(|_| CachePadded::default()).collect();
+        let devices = Arc::new(ToDevices::new(devices));
         Dispatcher {
             shared,
             queue: CachePadded::new(Mutex::new(queue)),
             room: Condvar::new(),
             changes: CachePadded::new(AtomicU64::new(0)),
-            starting: devices
-                .iter()
-                .map(|_| CachePadded::new(AtomicU64::new(0)))
-                .collect(),
-            wakes: devices.iter().map(|_| AtomicBool::new(false)).collect(),
+            starting,
+            wakes: Arc::clone(&devices) as Arc<dyn WakeDevice>,
             devices,
             helped,
             workers,
@@ -200,23 +199,15 @@ impl<W: Workload> Dispatcher<W> {
         None
     }
 
-    /// Notes on a device's completion thread that it has received [`ToDevice::Wake`].
-    pub(super) fn woken(&self, device: usize) {
-        // A swap, so that what came before a wake that was not sent is seen after it.
-        self.wakes[device].swap(false, SeqCst);
+    /// Notes on a device's completion thread that it has received [`ToDevice::Wake`], and starts what
+    /// can start in slots that results have given back.
+    pub(super) fn woken(self: &Arc<Self>, device: usize) {
+        self.devices.woken(device);
+        self.look();
     }
 
     fn wake_all(&self) {
-        for (device, is_on_its_way) in self.wakes.iter().enumerate() {
-            if !is_on_its_way.swap(true, SeqCst) {
-                self.wake(device);
-            }
-        }
-    }
-
-    fn wake(&self, device: usize) {
-        // There is room for one.
-        let _ = self.devices[device].try_send(ToDevice::Wake);
+        self.devices.wake_all();
     }
 
     fn next(&self, queue: &mut Queue<W>) -> Option<Start<W>> {
@@ -327,8 +318,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Gives a batch that was submitted to the device's completion thread.
     fn send(&self, device: usize, flight: Flight<Box<Batch<W>>>) {
-        let sent = self.devices[device].send(ToDevice::Flight(flight));
-        assert!(sent.is_ok(), "the completion thread outlives its batches");
+        self.devices.send(device, flight);
         if self.is_broken() {
             self.drop_helped();
         }
@@ -367,7 +357,7 @@ impl<W: Workload> Dispatcher<W> {
             finished => finished,
         };
         let mut outputs = self.shared.outputs.take().unwrap_or_default();
-        let taken = self.shared.take_back(finished, &mut outputs);
+        let taken = (self.shared).take_back(finished, &mut outputs, Some(&self.wakes));
         let next = {
             let mut queue = self.queue.lock();
             match queue.put_free(taken.slot) {
@@ -476,7 +466,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
                 && let Ok(message) = batches.try_recv()
             {
                 let ToDevice::Flight(flight) = message else {
-                    self.wake(device);
+                    self.devices.pass_wake(device);
                     match std::mem::replace(&mut was_woken, true) {
                         true => break,
                         false => continue,
