@@ -11,13 +11,13 @@ use crate::workload::{HostMemory, LeaseSource};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// How many slots are never lent at once, among those of a device that take the same batches: one
-/// runs a batch while the next is written into the other.
+/// Of the slots of a device that take the same batches, so many are not lent at any time: one runs a
+/// batch while the next is written into the other.
 const UNLENT_MIN: usize = 2;
 
-/// By device, of the slots that are kept for urgent batches and of the others: how many more may be
+/// By device, for the slots that are kept for urgent batches and for the others: how many more may be
 /// lent.
-pub(super) struct LeaseLimits(Vec<[AtomicUsize; 2]>);
+pub(super) struct LeaseLimits(Vec<[Arc<AtomicUsize>; 2]>);
 
 impl LeaseLimits {
     pub(super) fn new(slots: &[Slot<Free>], devices: usize) -> Self {
@@ -26,29 +26,10 @@ impl LeaseLimits {
                 let alike =
                     |slot: &&Slot<Free>| (slot.device(), slot.is_urgent()) == (device, is_urgent);
                 let count = slots.iter().filter(alike).count();
-                AtomicUsize::new(count.saturating_sub(UNLENT_MIN))
+                Arc::new(AtomicUsize::new(count.saturating_sub(UNLENT_MIN)))
             })
         });
         LeaseLimits(limits.collect())
-    }
-
-    fn of<S>(&self, slot: &Slot<S>) -> &AtomicUsize {
-        &self.0[slot.device()][usize::from(slot.is_urgent())]
-    }
-
-    /// Lends a slot, unless too many like it are lent.
-    pub(super) fn lend<B>(&self, slot: &mut Slot<Done<B>>) -> Option<Lent> {
-        let left = self.of(slot);
-        let taken = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
-        taken.is_ok().then(|| slot.lend())
-    }
-
-    /// Ends a loan if no result borrows the slot. Returns whether the slot can be used.
-    pub(super) fn take_back(&self, slot: &mut Slot<Free>) -> bool {
-        if slot.is_lent() && slot.take_back() {
-            self.of(slot).fetch_add(1, Relaxed);
-        }
-        !slot.is_lent()
     }
 }
 
@@ -65,14 +46,6 @@ pub(crate) struct BatchLeases<'a> {
     counters: &'a AtomicCounters,
 }
 
-struct Lender<'a> {
-    lent: Lent,
-    device: usize,
-    wakes: &'a Arc<dyn WakeDevice>,
-    /// Made for the first result that borrows.
-    shared: OnceLock<Arc<dyn HostMemory>>,
-}
-
 impl<'a> BatchLeases<'a> {
     /// Copies all results.
     pub(crate) fn copies(counters: &'a AtomicCounters) -> Self {
@@ -82,21 +55,25 @@ impl<'a> BatchLeases<'a> {
         }
     }
 
-    /// Lets results borrow the memory of a slot of `device`.
-    pub(super) fn of_slot(
-        lent: Lent,
-        device: usize,
+    /// Lends the slot to the results of its batch, unless too many like it are lent.
+    pub(super) fn of_slot<B>(
+        slot: &mut Slot<Done<B>>,
+        limits: &'a LeaseLimits,
         wakes: &'a Arc<dyn WakeDevice>,
         counters: &'a AtomicCounters,
     ) -> Self {
-        let shared = OnceLock::new();
+        let device = slot.device();
+        let limit = &limits.0[device][usize::from(slot.is_urgent())];
+        let taken = limit.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        let lender = taken.is_ok().then(|| Lender {
+            lent: slot.lend(),
+            limit,
+            wakes,
+            device,
+            shared: OnceLock::new(),
+        });
         BatchLeases {
-            slot: Some(Lender {
-                lent,
-                device,
-                wakes,
-                shared,
-            }),
+            slot: lender,
             counters,
         }
     }
@@ -109,22 +86,49 @@ impl<'a> BatchLeases<'a> {
 
 impl LeaseSource for BatchLeases<'_> {
     fn lend(&self) -> Option<Arc<dyn HostMemory>> {
-        let Some(slot) = &self.slot else {
-            add(&self.counters.results_copied, 1);
-            return None;
+        match &self.slot {
+            Some(slot) => {
+                add(&self.counters.results_leased, 1);
+                Some(Arc::clone(slot.shared.get_or_init(|| slot.share())))
+            }
+            None => {
+                add(&self.counters.results_copied, 1);
+                None
+            }
+        }
+    }
+}
+
+/// A slot that is lent while the results of its batch are read.
+struct Lender<'a> {
+    lent: Lent,
+    limit: &'a Arc<AtomicUsize>,
+    wakes: &'a Arc<dyn WakeDevice>,
+    device: usize,
+    /// Made for the first result that borrows.
+    shared: OnceLock<Arc<dyn HostMemory>>,
+}
+
+impl Lender<'_> {
+    fn share(&self) -> Arc<dyn HostMemory> {
+        let end = EndOfLoan {
+            limit: Arc::clone(self.limit),
+            wakes: Arc::clone(self.wakes),
+            device: self.device,
         };
-        add(&self.counters.results_leased, 1);
-        let shared = slot.shared.get_or_init(|| {
-            let wake = WakeOnDrop {
-                wakes: Arc::clone(slot.wakes),
-                device: slot.device,
-            };
-            Arc::new(SharedSlot {
-                lent: slot.lent.clone(),
-                _wake: wake,
-            })
-        });
-        Some(Arc::clone(shared))
+        Arc::new(SharedSlot {
+            lent: self.lent.clone(),
+            _end: end,
+        })
+    }
+}
+
+impl Drop for Lender<'_> {
+    fn drop(&mut self) {
+        if self.shared.get().is_none() {
+            // No result borrows the slot.
+            self.limit.fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -132,7 +136,7 @@ impl LeaseSource for BatchLeases<'_> {
 struct SharedSlot {
     // Dropped first, so that the thread which is woken finds the slot without it.
     lent: Lent,
-    _wake: WakeOnDrop,
+    _end: EndOfLoan,
 }
 
 impl HostMemory for SharedSlot {
@@ -141,13 +145,16 @@ impl HostMemory for SharedSlot {
     }
 }
 
-struct WakeOnDrop {
+/// Lets another slot be lent, and has this one freed.
+struct EndOfLoan {
+    limit: Arc<AtomicUsize>,
     wakes: Arc<dyn WakeDevice>,
     device: usize,
 }
 
-impl Drop for WakeOnDrop {
+impl Drop for EndOfLoan {
     fn drop(&mut self) {
+        self.limit.fetch_add(1, Relaxed);
         self.wakes.wake(self.device);
     }
 }

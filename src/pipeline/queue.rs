@@ -272,7 +272,7 @@ impl<W: Workload> Queue<W> {
 
     /// The next batch and its slot, if there are both.
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
-        self.take_back(shared);
+        self.take_back();
         if self.closes_urgent() {
             self.close(shared, URGENT, true);
         }
@@ -368,9 +368,8 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Frees the slots that no result borrows any more.
-    fn take_back(&mut self, shared: &Shared<W>) {
-        let is_back = |slot: &mut Slot<Free>| shared.lease_limits.take_back(slot);
-        for slot in self.lent.extract_if(.., is_back) {
+    fn take_back(&mut self) {
+        for slot in self.lent.extract_if(.., Slot::take_back) {
             match slot.is_urgent() {
                 true => self.free_urgent.push_back(slot),
                 false => self.free.push_back(slot),

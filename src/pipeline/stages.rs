@@ -268,7 +268,7 @@ impl<W: Workload> Shared<W> {
                     false => Vec::new(),
                 };
                 let (mut slot, mut batch) = slot.release();
-                self.lease_limits.take_back(&mut slot);
+                slot.take_back();
                 let slot = self.run_outgrown(slot, &mut batch, outgrown, outputs);
                 let settled = batch.settled.drain(..);
                 outputs.extend(settled.map(|output| output.expect("every entry is settled")));
@@ -318,10 +318,9 @@ impl<W: Workload> Shared<W> {
         outputs: &mut Vec<Result<W::Output>>,
         wakes: Option<&Arc<dyn WakeDevice>>,
     ) -> Outgrown {
-        let counters = &self.counters.finished;
-        let lent = wakes.and_then(|wakes| Some((self.lease_limits.lend(slot)?, wakes)));
-        let leases = match lent {
-            Some((lent, wakes)) => BatchLeases::of_slot(lent, slot.device(), wakes, counters),
+        let (limits, counters) = (&self.lease_limits, &self.counters.finished);
+        let leases = match wakes {
+            Some(wakes) => BatchLeases::of_slot(slot, limits, wakes, counters),
             None => BatchLeases::copies(counters),
         };
         let (program, pool) = (&self.program, &self.pool);
