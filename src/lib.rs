@@ -152,7 +152,7 @@ pub use error::{Error, ErrorKind, ErrorScope, Result};
 pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 pub use replay::{Bindings, Executor, Mode};
-pub use workload::{Completion, Extent, ReadViews, Sink, Workload, WriteViews};
+pub use workload::{Completion, Extent, Leased, ReadViews, Sink, Workload, WriteViews};
 
 /// The guides of `docs/guides`, each a page or two.
 #[cfg(any(doc, doctest))]

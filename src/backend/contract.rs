@@ -150,7 +150,7 @@ impl DerefMut for HostViews<'_> {
     }
 }
 
-/// One slot's share of a device.
+/// One slot's share of a device. Several threads may read its host memory at once.
 ///
 /// Every method that returns a `Result` may fail with the kinds that the [module](self) lists.
 ///
@@ -172,7 +172,7 @@ impl DerefMut for HostViews<'_> {
 /// - [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true;
 /// - the order of the [module](self) is kept: host memory is lent only while no work of the slot
 ///   is in flight.
-pub unsafe trait DeviceSlot: Send {
+pub unsafe trait DeviceSlot: Send + Sync {
     /// The slot's identity; a slot that passes calls on to another has the other's. Graphs belong
     /// to one slot.
     fn id(&self) -> &DeviceSlotId;

@@ -46,7 +46,7 @@ impl<W: Workload> Entry<W> {
 pub(crate) struct Batch<W: Workload> {
     pub(crate) entries: Vec<Entry<W>>,
     /// When the batcher took the first entry and every [`ITEMS_PER_SAMPLE`]-th after it.
-    pub(crate) accepted_at: Vec<Instant>,
+    accepted_at: Vec<Instant>,
     pub(crate) total: Extent,
     /// Entries that had a location when the batch was closed.
     pub(crate) items: u32,
@@ -119,6 +119,13 @@ impl<W: Workload> Batch<W> {
             self.cancelled += 1;
             take(item);
         }
+    }
+
+    /// When the batcher took the items whose latency is measured, without those that were cancelled.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = Instant> {
+        let entries = self.entries.iter().step_by(ITEMS_PER_SAMPLE);
+        let measured = self.accepted_at.iter().zip(entries);
+        measured.filter_map(|(accepted_at, entry)| entry.item.as_ref().map(|_| *accepted_at))
     }
 
     /// Whether every item was cancelled.

@@ -4,6 +4,7 @@ use super::config::EngineConfig;
 use super::counters::EngineCounters;
 use super::exclusive::ExclusiveUse;
 use super::fit_buckets::RecentSizes;
+use super::leases::LeaseLimits;
 use super::meter::Meter;
 use super::plan::MemoryPlan;
 use super::pool::Pool;
@@ -128,6 +129,7 @@ pub(super) fn build<W: Workload>(
                     batches: Pool::default(),
                     completions: Pool::default(),
                     outputs: Pool::default(),
+                    lease_limits: LeaseLimits::new(&slots, backends.len()),
                     devices: backends.iter().map(|_| OnceLock::new()).collect(),
                     losing: Mutex::new(()),
                     ended: OnceLock::new(),

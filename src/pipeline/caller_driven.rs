@@ -302,7 +302,7 @@ impl<W: Workload> Pipeline<W> {
     }
 
     fn take_back(&mut self, finished: Finished<Box<Batch<W>>>) {
-        let taken = self.shared.take_back(finished, &mut self.outputs);
+        let taken = self.shared.take_back(finished, &mut self.outputs, None);
         self.ring.put_free(taken.slot);
         let mut batch = taken.batch;
         let numbers = batch.first..;

@@ -1,7 +1,6 @@
 //! Stage two: waits for the slots in flight on one device, in the order in which they finish.
 
 use super::ring::{Finished, InFlightSet, Wait};
-use super::sharing::WakesDevice;
 use super::slot::{Failed, Flight};
 use super::sync::{AtomicBool, Receiver, Sender, receive_within, yield_now};
 use crate::backend::Backoff;
@@ -18,6 +17,12 @@ pub(super) enum ToDevice<B> {
     Wake,
 }
 
+/// Wakes the completion threads. It runs none of the embedder's code, takes no lock of the engine,
+/// and may outlive it.
+pub(super) trait WakeDevice: Send + Sync {
+    fn wake(&self, device: usize);
+}
+
 /// The way to the completion threads of an engine, by device.
 pub(super) struct ToDevices<B> {
     threads: Vec<Sender<ToDevice<B>>>,
@@ -25,7 +30,7 @@ pub(super) struct ToDevices<B> {
     wakes: Vec<AtomicBool>,
 }
 
-impl<B> ToDevices<B> {
+impl<B: Send> ToDevices<B> {
     pub(super) fn new(threads: Vec<Sender<ToDevice<B>>>) -> Self {
         ToDevices {
             wakes: threads.iter().map(|_| AtomicBool::new(false)).collect(),
@@ -50,14 +55,7 @@ impl<B> ToDevices<B> {
     }
 
     pub(super) fn wake_all(&self) {
-        (0..self.len()).for_each(|device| self.wake_once(device));
-    }
-
-    /// Wakes a device's thread, unless it is being woken.
-    fn wake_once(&self, device: usize) {
-        if !self.wakes[device].swap(true, SeqCst) {
-            self.wake_again(device);
-        }
+        (0..self.len()).for_each(|device| self.wake(device));
     }
 
     /// Wakes a device's thread instead of one that has received its wake.
@@ -67,9 +65,12 @@ impl<B> ToDevices<B> {
     }
 }
 
-impl<B: Send> WakesDevice for ToDevices<B> {
+impl<B: Send> WakeDevice for ToDevices<B> {
+    /// Wakes a device's thread, unless it is being woken.
     fn wake(&self, device: usize) {
-        self.wake_once(device);
+        if !self.wakes[device].swap(true, SeqCst) {
+            self.wake_again(device);
+        }
     }
 }
 

@@ -28,7 +28,8 @@ pub enum Close {
 /// Settings of an engine. Later versions may add fields: start from [`EngineConfig::new`].
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
-    /// Slots on each device. Three keep upload, compute and download busy at the same time.
+    /// Slots on each device. Three keep upload, compute and download busy at the same time. Results
+    /// that borrow slots ([`ReadViews::lease`](crate::workload::ReadViews::lease)) need more.
     pub slots: usize,
     /// The slots among them that are kept for urgent batches ([`SubmitOptions::urgent`]); 0, the
     /// default, for none. Urgent items then share no batch with others, and find a free slot while fewer

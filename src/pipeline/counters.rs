@@ -57,6 +57,10 @@ counters! {
     items_quarantined,
     /// Items whose results took more room than their extent, and that ran again by themselves.
     items_outgrown,
+    /// Results that [`ReadViews::lease`](crate::workload::ReadViews::lease) lent from a slot's memory.
+    results_leased,
+    /// Results that it copied instead, as too many slots were lent, or as slots are not lent there.
+    results_copied,
     /// Graphs that the device refused. They are tried again later.
     graphs_failed,
     /// Batches that ran in a larger bucket because their own had no graph.

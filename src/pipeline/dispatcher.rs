@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
-use super::compute::{ToDevice, ToDevices};
+use super::compute::{ToDevice, ToDevices, WakeDevice};
 use super::config::{SubmitOptions, TrySubmitError, closed};
 use super::counters::add;
 use super::queue::{Cancelled, Queue, Start};
@@ -40,6 +40,8 @@ pub(super) struct Dispatcher<W: Workload> {
     /// By device: batches that were given a slot and are not with the completion thread yet.
     starting: Vec<CachePadded<AtomicU64>>,
     devices: Arc<ToDevices<Box<Batch<W>>>>,
+    /// `devices`, for results that borrow a slot.
+    wakes: Arc<dyn WakeDevice>,
     /// By device: what its completion thread receives, for threads that wait for a ticket. Empty if
     /// those cannot help.
     helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
@@ -61,14 +63,14 @@ impl<W: Workload> Dispatcher<W> {
         helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
         workers: Option<ThreadPool>,
     ) -> Self {
+        let starting = (0..devices.len()).map(|_| CachePadded::default()).collect();
         Dispatcher {
             shared,
             queue: CachePadded::new(Mutex::new(queue)),
             room: Condvar::new(),
             changes: CachePadded::new(AtomicU64::new(0)),
-            starting: (0..devices.len())
-                .map(|_| CachePadded::new(AtomicU64::new(0)))
-                .collect(),
+            starting,
+            wakes: Arc::clone(&devices) as Arc<dyn WakeDevice>,
             devices,
             helped,
             workers,
@@ -201,7 +203,7 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn woken(self: &Arc<Self>, device: usize) -> Option<Instant> {
         self.devices.woken(device);
         let due = self.close_due(Instant::now());
-        // It may be this engine's turn on a device that it shares.
+        // Results may have given a slot back, or it is this engine's turn on a device that it shares.
         self.look();
         due
     }
@@ -353,7 +355,7 @@ impl<W: Workload> Dispatcher<W> {
             finished => finished,
         };
         let mut outputs = self.shared.outputs.take().unwrap_or_default();
-        let taken = self.shared.take_back(finished, &mut outputs);
+        let taken = (self.shared).take_back(finished, &mut outputs, Some(&self.wakes));
         let next = {
             let mut queue = self.queue.lock();
             match queue.put_free(taken.slot) {

@@ -1,6 +1,7 @@
 //! Stage three: reads results out of a finished slot.
 
 use super::batch::{Batch, Entry};
+use super::leases::BatchLeases;
 use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Done, Slot};
 use super::upload::shares_work;
@@ -16,26 +17,37 @@ use rayon::prelude::*;
 pub(crate) type Outgrown = Vec<(usize, Extent)>;
 
 /// Reads the results of all items of a batch, in order, into `outputs`. Items without a location
-/// keep their error.
+/// keep their error. If items have outgrown their extents, the slot is used again, and no result
+/// borrows it.
 pub(crate) fn unpack<W: Workload, B>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &Slot<Done<B>>,
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
+    leases: &BatchLeases<'_>,
 ) -> Outgrown {
     let buffers: ArrayVec<&[u8], BUFFERS_MAX> = program
         .download_ids
         .iter()
         .map(|&id| slot.host(id))
         .collect();
-    read_results(program, pool, &buffers, batch, outputs);
-    let views = ReadViews::new(&program.downloads, &buffers, Extent::default(), batch.total);
-    outgrown(program, batch, &views).unwrap_or_else(|error| {
-        let all = outputs.iter_mut();
-        all.for_each(|output| *output = Err(error.clone()));
-        Vec::new()
-    })
+    let copies = leases.as_copies();
+    let (layout, start) = (&program.downloads, Extent::default());
+    let views = ReadViews::new(layout, &buffers, start, batch.total, &copies);
+    let outgrown = match outgrown(program, batch, &views) {
+        Ok(outgrown) => outgrown,
+        Err(error) => {
+            outputs.extend(batch.entries.iter().map(|_| Err(error.clone())));
+            return Vec::new();
+        }
+    };
+    let leases = match outgrown.is_empty() {
+        true => leases,
+        false => &copies,
+    };
+    read_results(program, pool, &buffers, batch, outputs, leases);
+    outgrown
 }
 
 fn read_results<W: Workload>(
@@ -44,9 +56,11 @@ fn read_results<W: Workload>(
     buffers: &[&[u8]],
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
+    leases: &BatchLeases<'_>,
 ) {
     let parallel = shares_work(pool, program.downloads.bytes(batch.total));
-    let views = ReadViews::new(&program.downloads, buffers, Extent::default(), batch.total);
+    let views_of = |at, extent| ReadViews::new(&program.downloads, buffers, at, extent, leases);
+    let views = views_of(Extent::default(), batch.total);
     let mut located = located(batch);
     let read_batch = || -> Result<Option<Vec<W::Output>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
@@ -72,7 +86,7 @@ fn read_results<W: Workload>(
     }
     let read = |entry: &Entry<W>| -> Result<W::Output> {
         let location = entry.location.clone()?;
-        let views = ReadViews::new(&program.downloads, buffers, location.at, location.extent);
+        let views = views_of(location.at, location.extent);
         let read = || {
             let (workload, buffers) = (&program.workload, &program.buffers);
             workload.read(buffers, entry.item(), location.at, &views)

@@ -3,13 +3,13 @@
 
 use super::batch::{Batch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
-use super::compute::{Completions, ToDevices};
+use super::compute::{Completions, ToDevices, WakeDevice};
 use super::config::EngineConfig;
 use super::dispatcher::Dispatcher;
 use super::queue::Queue;
 use super::reentrancy::{EngineId, InsideEngine};
 use super::run_results::{RunResults, Unconsumed};
-use super::sharing::{Turns, WakesDevice};
+use super::sharing::Turns;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
@@ -57,7 +57,7 @@ pub(super) fn start<W: Workload>(
         backends.dedup();
         let backends: Vec<_> = backends.into_iter().map(|(_, id)| id).collect();
         let threads = Arc::downgrade(&devices);
-        Turns::new(share, &backends, &(threads as Weak<dyn WakesDevice>))
+        Turns::new(share, &backends, &(threads as Weak<dyn WakeDevice>))
     });
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let helped = match can_be_helped {

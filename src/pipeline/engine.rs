@@ -30,8 +30,9 @@ const ITEMS_AT_ONCE: usize = 64;
 ///
 /// docs/ERRORS.md lists what an error of an item, a batch, a device or the engine ends.
 ///
-/// Dropping the engine waits until all submitted items are finished, and then frees everything; on
-/// a thread of its pool it runs the pool's tasks meanwhile. If it is dropped in the code of an
+/// Dropping the engine waits until all submitted items are finished, and then frees everything but
+/// what results borrow ([`ReadViews::lease`](crate::workload::ReadViews::lease)); on a thread of its
+/// pool it runs the pool's tasks meanwhile. If it is dropped in the code of an
 /// engine, its own or another one, by an item that holds the engine for instance, it does not wait;
 /// the threads end on their own.
 pub struct Engine<W: Workload> {

@@ -11,7 +11,7 @@ use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
 use crate::replay::Verify;
-use crate::workload::{Extent, ReadViews, Workload, WriteViews};
+use crate::workload::{Extent, Leased, ReadViews, Workload, WriteViews};
 use rayon::ThreadPool;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,11 +19,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 /// Doubles numbers; 0 is no item, and 13 makes the kernel panic. Reading 7 drops the engine that is
-/// in `held`; reading 9 submits 4 to it.
+/// in `held`; reading 9 submits 4 to it; reading 11 leaves its result in `LEASED`.
 struct Double {
     kernel: Kernel,
     held: Held,
 }
+
+static LEASED: std::sync::Mutex<Option<Leased<u32>>> = std::sync::Mutex::new(None);
 
 type Held = Arc<std::sync::Mutex<Option<Arc<Engine<Double>>>>>;
 
@@ -88,6 +90,7 @@ impl Workload for Double {
                 let ticket = engine.try_submit(4, SubmitOptions::default());
                 drop(ticket.expect("there is room"));
             }
+            11 => *LEASED.lock().unwrap() = Some(views.lease(buffers.y)),
             _ => {}
         }
         Ok(views.get(buffers.y)[0])
@@ -234,6 +237,20 @@ fn loom_no_task_that_awaits_tickets_misses_its_wake() {
         let values: Vec<_> = values.map(|done| done.result.unwrap()).collect();
         assert_eq!(values, [6, 10]);
         assert!(block_on(last).unwrap().result.is_err());
+    });
+}
+
+#[test]
+fn loom_a_batch_starts_in_the_slot_that_a_result_gives_back() {
+    check(1, 3, |engine| {
+        assert_eq!(value(engine.submit(11).unwrap()).unwrap(), 22);
+        let leased = LEASED.lock().unwrap().take().expect("it was read");
+        let dropping = Builder::new().spawn(move || {
+            assert_eq!(leased[..], [22]);
+            drop(leased);
+        });
+        assert_eq!(value(engine.submit(4).unwrap()).unwrap(), 8);
+        dropping.unwrap().join().unwrap();
     });
 }
 

@@ -210,8 +210,8 @@ impl Meter {
         finished.unpacking.add(start, now);
         finished.batches += 1;
         finished.last = finished.last.max(Some(now));
-        for accepted_at in &batch.accepted_at {
-            let latency = now.saturating_duration_since(*accepted_at);
+        for accepted_at in batch.measured() {
+            let latency = now.saturating_duration_since(accepted_at);
             finished.item_latency.add(latency);
         }
     }

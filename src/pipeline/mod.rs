@@ -27,6 +27,7 @@ mod driver;
 mod engine;
 mod exclusive;
 mod fit_buckets;
+mod leases;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod meter;

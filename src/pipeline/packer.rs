@@ -2,7 +2,9 @@
 
 use super::batch::{Batch, Batcher, Entry};
 use super::config::SubmitOptions;
+use super::counters::AtomicCounters;
 use super::download::unpack;
+use super::leases::BatchLeases;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
@@ -116,8 +118,11 @@ impl<W: Workload> Packer<W> {
     /// If the slot's ring does not use this packer's buckets.
     pub fn read(&self, slot: &Slot<Done<Packed<W>>>) -> Vec<Result<W::Output>> {
         let mut outputs = Vec::new();
+        // A packer reports no counts.
+        let counters = AtomicCounters::default();
+        let leases = BatchLeases::copies(&counters);
         let (program, batch) = (&self.program, &slot.batch().0);
-        for (item, extent) in unpack(program, &self.pool, slot, batch, &mut outputs) {
+        for (item, extent) in unpack(program, &self.pool, slot, batch, &mut outputs, &leases) {
             let message = format!("the results need a batch of {extent}");
             let error = Error::new(ErrorKind::Capacity, message);
             outputs[item] = Err(error.fix("give the item a larger extent"));

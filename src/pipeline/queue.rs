@@ -54,6 +54,8 @@ pub(super) struct Queue<W: Workload> {
     free: VecDeque<Slot<Free>>,
     /// Free slots that are kept for urgent batches.
     free_urgent: VecDeque<Slot<Free>>,
+    /// Slots that results borrow.
+    lent: Vec<Slot<Free>>,
     /// Submissions that wait for room without sleeping. Each calls [`Queue::next`] when it ends.
     pub(super) spinning: usize,
     /// By device: whether it is given no batch for now.
@@ -110,6 +112,7 @@ impl<W: Workload> Queue<W> {
             held_since: None,
             free,
             free_urgent: urgent,
+            lent: Vec::new(),
             spinning: 0,
             suspended: vec![false; shared.devices.len()],
             run: None,
@@ -274,6 +277,7 @@ impl<W: Workload> Queue<W> {
 
     /// The next batch and its slot, if there are both.
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
+        self.take_back();
         if self.closes_urgent() {
             self.close(shared, URGENT, true);
         }
@@ -389,10 +393,24 @@ impl<W: Workload> Queue<W> {
         closed.chain(open.into_iter().flatten())
     }
 
+    /// Frees the slots that no result borrows any more.
+    fn take_back(&mut self) {
+        for slot in self.lent.extract_if(.., Slot::take_back) {
+            match slot.is_urgent() {
+                true => self.free_urgent.push_back(slot),
+                false => self.free.push_back(slot),
+            }
+        }
+    }
+
     /// Gives a slot back. Returns whether a submission that waits for room will use it, so that the
     /// thread that freed the slot need not fill it. One slot at most is left to submissions, since
     /// their threads may have lost their cores.
     pub(super) fn put_free(&mut self, slot: Slot<Free>) -> bool {
+        if slot.is_lent() {
+            self.lent.push(slot);
+            return false;
+        }
         if slot.is_urgent() {
             self.free_urgent.push_back(slot);
             return false;

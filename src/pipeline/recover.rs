@@ -13,6 +13,7 @@
 use super::batch::{Batch, Entry, Location};
 use super::counters::add;
 use super::download::{Outgrown, unpack};
+use super::leases::BatchLeases;
 use super::ring::Finished;
 use super::slot::{Failed, Free, Progress, Slot};
 use super::stages::Shared;
@@ -190,7 +191,8 @@ impl<W: Workload> Shared<W> {
         match self.run(slot.cancel(), batch) {
             Ok(done) => {
                 let mut outputs = Vec::with_capacity(done.batch().entries.len());
-                let outgrown = unpack(program, pool, &done, done.batch(), &mut outputs);
+                let leases = BatchLeases::copies(&self.counters.finished);
+                let outgrown = unpack(program, pool, &done, done.batch(), &mut outputs, &leases);
                 let (slot, batch) = done.release();
                 let results = Ok((outputs, outgrown));
                 Ran {

@@ -7,6 +7,7 @@
 //! Networking 5, 1997) for lengths that are known only afterwards: a turn counts with the engine's
 //! usual length until its end.
 
+use super::compute::WakeDevice;
 use super::sync::Mutex;
 use crate::backend::contract::BackendId;
 use crate::error::{Error, Result};
@@ -94,11 +95,6 @@ impl Share {
     }
 }
 
-/// Wakes the thread of one of an engine's devices, which then starts what can start.
-pub(super) trait WakesDevice: Send + Sync {
-    fn wake(&self, device: usize);
-}
-
 struct Devices {
     batches_max: usize,
     shared: Mutex<Vec<SharedDevice>>,
@@ -120,7 +116,7 @@ struct EngineState {
     member: MemberId,
     /// The number of the device in the engine.
     device: usize,
-    threads: Weak<dyn WakesDevice>,
+    threads: Weak<dyn WakeDevice>,
     weight: u64,
     /// The time of its turns, divided by its weight.
     weighted_ns: u64,
@@ -146,7 +142,7 @@ struct Member {
 }
 
 impl Member {
-    fn new(share: &Share, backends: &[BackendId], threads: &Weak<dyn WakesDevice>) -> Self {
+    fn new(share: &Share, backends: &[BackendId], threads: &Weak<dyn WakeDevice>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = MemberId(NEXT.fetch_add(1, Relaxed));
         let mut shared = share.of.0.shared.lock();
@@ -360,7 +356,7 @@ impl Turns {
     pub(super) fn new(
         share: &Share,
         backends: &[BackendId],
-        threads: &Weak<dyn WakesDevice>,
+        threads: &Weak<dyn WakeDevice>,
     ) -> Self {
         Turns {
             member: Arc::new(Member::new(share, backends, threads)),

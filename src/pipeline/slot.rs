@@ -6,15 +6,17 @@
 
 mod events;
 mod in_flight;
+mod lendable;
 
-use crate::backend::{
-    Allocation, AllocationView, Backend, DeviceSlot, HostViews, Priority, Timestamps,
-};
+use crate::backend::contract::{HostViews, Priority, Timestamps};
+use crate::backend::{Allocation, AllocationView, Backend};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
 use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use events::Events;
+use lendable::Lendable;
+pub(crate) use lendable::Lent;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +39,7 @@ struct Core {
     device: usize,
     /// Whether it is kept for urgent batches.
     is_urgent: bool,
-    device_slot: Box<dyn DeviceSlot>,
+    device_slot: Lendable,
     executor: Executor,
     /// The extent that was written into the header.
     header_live: Extent,
@@ -143,7 +145,7 @@ pub(crate) fn open_slots(
                 index,
                 device,
                 is_urgent: at >= count.all - count.urgent,
-                device_slot,
+                device_slot: Lendable::new(device_slot),
                 executor,
                 header_live: Extent::default(),
             }),
@@ -234,6 +236,11 @@ impl<S> Slot<S> {
         self.core.is_urgent
     }
 
+    /// Whether results may borrow its memory.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.core.device_slot.is_lent()
+    }
+
     /// The backend of its device.
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         self.core.executor.backend()
@@ -291,6 +298,12 @@ impl Slot<Free> {
         // The first wait may report an error of the batch.
         let is_quiet = is_marked && (device_slot.wait().is_ok() || device_slot.wait().is_ok());
         is_quiet.then_some(self)
+    }
+
+    /// Ends [`Slot::lend`] if no result borrows the slot's memory. Until then the slot can be dropped,
+    /// and not used otherwise. Returns whether it can be used.
+    pub(crate) fn take_back(&mut self) -> bool {
+        self.core.device_slot.take_back()
     }
 
     /// Finishes a batch without device work, so that it keeps its turn.
@@ -478,6 +491,11 @@ impl<B> Slot<Done<B>> {
     pub(crate) fn host(&self, buffer: BufferId) -> &[u8] {
         assert!(self.is_of(buffer.of), "the slot is of another recording");
         self.core.device_slot.host(buffer)
+    }
+
+    /// Lets results borrow the slot's memory, until [`Slot::take_back`].
+    pub(crate) fn lend(&mut self) -> Lent {
+        self.core.device_slot.lend()
     }
 
     pub(crate) fn release(self) -> (Slot<Free>, B) {

@@ -2,10 +2,12 @@
 //! No threads.
 
 use super::batch::{Batch, Batcher, Entry};
+use super::compute::WakeDevice;
 use super::counters::{EngineCounters, add, add_between, add_since};
-use super::download::unpack;
+use super::download::{Outgrown, unpack};
 use super::exclusive::ExclusiveUse;
 use super::fit_buckets::{RecentSizes, fit_buckets};
+use super::leases::{BatchLeases, LeaseLimits};
 use super::meter::{Meter, Start};
 use super::pool::Pool;
 use super::recorded::RecordedWorkload;
@@ -45,6 +47,7 @@ pub(super) struct Shared<W: Workload> {
     pub(super) completions: Pool<Vec<Completion<W>>>,
     /// Vectors of results that were read.
     pub(super) outputs: Pool<Vec<Result<W::Output>>>,
+    pub(super) lease_limits: LeaseLimits,
     /// By [`Slot::device`]: the error that ended the device's use.
     pub(super) devices: Vec<OnceLock<Error>>,
     /// Held while a device is taken out of use, so that of devices which are lost at the same time
@@ -249,24 +252,27 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Stage three: reads the results, one for each entry, into `outputs`, and frees the slot.
+    /// Stage three: reads the results, one for each entry, into `outputs`, and frees the slot. If
+    /// `wakes` is given, results may borrow the slot, which is lent then until they are dropped.
     pub(super) fn take_back(
         &self,
         outcome: Finished<Box<Batch<W>>>,
         outputs: &mut Vec<Result<W::Output>>,
+        wakes: Option<&Arc<dyn WakeDevice>>,
     ) -> Taken<W> {
         let start = Instant::now();
         outputs.clear();
         let taken = match outcome {
-            Ok(slot) => {
+            Ok(mut slot) => {
                 let Batch { number, items, .. } = **slot.batch();
                 let index = slot.index();
                 let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
                 let outgrown = match slot.batch().settled.is_empty() {
-                    true => unpack(&self.program, &self.pool, &slot, slot.batch(), outputs),
+                    true => self.read(&mut slot, outputs, wakes),
                     false => Vec::new(),
                 };
-                let (slot, mut batch) = slot.release();
+                let (mut slot, mut batch) = slot.release();
+                slot.take_back();
                 let slot = self.run_outgrown(slot, &mut batch, outgrown, outputs);
                 let settled = batch.settled.drain(..);
                 outputs.extend(settled.map(|output| output.expect("every entry is settled")));
@@ -308,6 +314,21 @@ impl<W: Workload> Shared<W> {
         let cancelled = taken.batch.cancelled as usize;
         add(&counters.items_rejected, outputs.len() - done - cancelled);
         taken
+    }
+
+    fn read(
+        &self,
+        slot: &mut Slot<Done<Box<Batch<W>>>>,
+        outputs: &mut Vec<Result<W::Output>>,
+        wakes: Option<&Arc<dyn WakeDevice>>,
+    ) -> Outgrown {
+        let (limits, counters) = (&self.lease_limits, &self.counters.finished);
+        let leases = match wakes {
+            Some(wakes) => BatchLeases::of_slot(slot, limits, wakes, counters),
+            None => BatchLeases::copies(counters),
+        };
+        let (program, pool) = (&self.program, &self.pool);
+        unpack(program, pool, slot, slot.batch(), outputs, &leases)
     }
 
     /// Takes a device out of use. The engine ends with its last device, and with any device that is

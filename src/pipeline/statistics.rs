@@ -161,7 +161,7 @@ pub struct Statistics {
     /// Latencies of batches, from submission until they were found done.
     pub batch_latency: Latencies,
     /// Latencies of items, from their submission to the result: of the first item of each batch, and
-    /// of every 64th after it.
+    /// of every 64th after it, unless it was cancelled.
     pub item_latency: Latencies,
 }
 

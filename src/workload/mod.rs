@@ -5,6 +5,7 @@
 //! engine forms the batches.
 
 mod extent;
+mod leased;
 mod views;
 
 use crate::error::Result;
@@ -12,6 +13,8 @@ use crate::record::{DeviceInfo, Recorder};
 use rayon::ThreadPool;
 
 pub use extent::Extent;
+pub use leased::Leased;
+pub(crate) use leased::{HostMemory, LeaseSource};
 pub use views::{ReadViews, ResidentViews, WriteViews};
 pub(crate) use views::{ViewLayout, WriteParts};
 

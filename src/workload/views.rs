@@ -1,8 +1,9 @@
 //! Views of one item's part of a batch's buffers.
 
-use super::Extent;
+use super::{Extent, LeaseSource, Leased};
 use crate::record::{BUFFERS_MAX, Buffer, BufferId, Element, Recording, Unit, View};
 use arrayvec::ArrayVec;
+use std::ops::Range;
 
 /// The buffers of one direction that are divided among items.
 #[derive(Clone, Debug)]
@@ -181,23 +182,26 @@ pub struct ReadViews<'a> {
     buffers: &'a [&'a [u8]],
     at: Extent,
     extent: Extent,
+    leases: &'a dyn LeaseSource,
 }
 
 impl<'a> ReadViews<'a> {
     /// The part of whole buffers, given in the order of the layout, that starts at `at` and spans
-    /// `extent`.
+    /// `extent`. They are host memory of the slot of `leases`.
     #[inline]
     pub(crate) fn new(
         layout: &'a ViewLayout,
         buffers: &'a [&'a [u8]],
         at: Extent,
         extent: Extent,
+        leases: &'a dyn LeaseSource,
     ) -> Self {
         ReadViews {
             layout,
             buffers,
             at,
             extent,
+            leases,
         }
     }
 
@@ -212,10 +216,105 @@ impl<'a> ReadViews<'a> {
     /// If it is not a download buffer of the recording.
     #[inline]
     pub fn get<T: Element>(&self, buffer: Buffer<T>) -> &'a [T] {
+        let (position, bytes) = self.part(buffer);
+        bytemuck::cast_slice(&self.buffers[position][bytes])
+    }
+
+    /// The item's part of `buffer`, to keep: it outlives the batch, and can be the item's result or a
+    /// part of it.
+    ///
+    /// It borrows the memory of the batch's slot, so nothing is copied. The slot is out of use until
+    /// the last such part of its batch is dropped; the next batch starts in it then. So that this
+    /// never stops an engine, the part is copied instead
+    ///
+    /// - while only two slots are left that nothing borrows from, of those on the slot's device that
+    ///   take the same batches (the slots for urgent batches count apart). With three slots one can be
+    ///   lent, with two none;
+    /// - if items of the batch run again: they have outgrown their extents
+    ///   ([`Workload::outgrown`](super::Workload::outgrown)), or their device was lost;
+    /// - in a [`Pipeline`](crate::pipeline::Pipeline) and a [`Packer`](crate::pipeline::Packer), whose
+    ///   caller has the slots.
+    ///
+    /// All parts of a batch are borrowed, or all are copied.
+    /// [`Counters::results_leased`](crate::Counters::results_leased) and
+    /// [`Counters::results_copied`](crate::Counters::results_copied) count both: raise
+    /// [`EngineConfig::slots`](crate::EngineConfig::slots) if many are copied.
+    ///
+    /// An engine is dropped without waiting for them. They can be read afterwards, and keep the memory
+    /// of the device's slots until then, on the device too.
+    ///
+    /// ```
+    /// use tapeloop::*;
+    ///
+    /// struct Twice(Kernel);
+    ///
+    /// impl Workload for Twice {
+    ///     type Item = Vec<f32>;
+    ///     type Output = Leased<f32>;
+    ///     type Buffers = [Buffer<f32>; 2];
+    ///
+    ///     fn read(
+    ///         &self,
+    ///         [_, y]: &[Buffer<f32>; 2],
+    ///         _: &Vec<f32>,
+    ///         _: Extent,
+    ///         views: &ReadViews<'_>,
+    ///     ) -> Result<Leased<f32>> {
+    ///         Ok(views.lease(*y))
+    ///     }
+    ///     # fn axes(&self) -> &'static [&'static str] { &["elements"] }
+    ///     # fn extent(&self, item: &Vec<f32>) -> Result<Extent> { Ok(Extent::from([item.len() as u32])) }
+    ///     # fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Self::Buffers> {
+    ///     #     let x = recorder.upload_buffer::<f32>("x", 0, 1);
+    ///     #     let y = recorder.download_buffer::<f32>("y", 0, 1);
+    ///     #     recorder.upload(x);
+    ///     #     recorder.launch(&self.0, recorder.capacity(0).div_ceil(128), &[x.into(), y.into()]);
+    ///     #     recorder.download(y);
+    ///     #     Ok([x, y])
+    ///     # }
+    ///     # fn write(
+    ///     #     &self, [x, _]: &[Buffer<f32>; 2], item: &Vec<f32>, _: Extent, views: &mut WriteViews<'_>,
+    ///     # ) -> Result<()> {
+    ///     #     views.take(*x).copy_from_slice(item);
+    ///     #     Ok(())
+    ///     # }
+    ///     // The rest is that of any workload.
+    /// }
+    ///
+    /// # fn main() -> Result<()> {
+    /// # let kernel = Kernel::new("twice").reads::<f32>("x").writes::<f32>("y").twin(|launch| {
+    /// #     let x = launch.read::<f32>();
+    /// #     launch.write::<f32>().iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+    /// # });
+    /// # let pool = std::sync::Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    /// # let cpu = backend::cpu::CpuBackend::new(std::sync::Arc::clone(&pool));
+    /// # let backends: [std::sync::Arc<dyn Backend>; 1] = [std::sync::Arc::new(cpu)];
+    /// let engine = Engine::new(Twice(kernel), &backends, pool, &EngineConfig::new([1 << 20]))?;
+    /// let y = engine.submit(vec![1.0, 2.0])?.wait()?.result?;
+    /// // `y` has a slot for itself. This batch runs in another one.
+    /// let other = engine.submit(vec![3.0])?.wait()?.result?;
+    /// assert_eq!((&y[..], &other[..]), (&[2.0, 4.0][..], &[6.0][..]));
+    /// assert_eq!(engine.counters().results_leased, 1);
+    /// assert_eq!(engine.counters().results_copied, 1);
+    /// drop(engine);
+    /// assert_eq!(y[1], 4.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If it is not a download buffer of the recording.
+    pub fn lease<T: Element>(&self, buffer: Buffer<T>) -> Leased<T> {
+        let (_, bytes) = self.part(buffer);
+        Leased::new(self.leases, buffer.id(), bytes, self.get(buffer))
+    }
+
+    /// The position of `buffer` in the layout, and the item's part of it in bytes.
+    #[inline]
+    fn part<T: Element>(&self, buffer: Buffer<T>) -> (usize, Range<usize>) {
         let position = self.layout.position(buffer.id());
         let part = self.layout.buffers[position];
         let start = part.bytes(self.at);
-        let bytes = &self.buffers[position][start..start + part.bytes(self.extent)];
-        bytemuck::cast_slice(bytes)
+        (position, start..start + part.bytes(self.extent))
     }
 }

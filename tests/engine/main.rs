@@ -6,6 +6,8 @@ mod forward;
 mod gather;
 #[path = "../support/give.rs"]
 mod give;
+#[path = "../support/leasing.rs"]
+mod leasing;
 #[path = "../support/random.rs"]
 mod random;
 #[path = "../support/scale.rs"]
@@ -24,6 +26,7 @@ mod errors;
 mod events;
 mod executor;
 mod gate;
+mod leases;
 mod outgrown;
 mod pipeline;
 mod sharing;

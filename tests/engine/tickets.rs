@@ -43,6 +43,23 @@ fn an_item_that_is_cancelled_in_the_open_batch_comes_back_and_leaves_its_room() 
 }
 
 #[test]
+fn an_item_that_is_cancelled_has_no_latency() {
+    let (engine, _gate) = engine(&config());
+    // The first item of a batch is measured.
+    for (cancels, measured) in [(true, 0), (false, 1)] {
+        let first = engine.submit(vec![1.0; 4]).unwrap();
+        let second = engine.submit(vec![2.0; 3]).unwrap();
+        match cancels {
+            true => assert_eq!(first.cancel(), Some(vec![1.0; 4])),
+            false => drop(first),
+        }
+        engine.flush().unwrap();
+        second.wait().unwrap().result.unwrap();
+        assert_eq!(engine.statistics().item_latency.count(), measured);
+    }
+}
+
+#[test]
 fn a_closed_batch_makes_room_once_all_its_items_are_cancelled() {
     let (engine, gate) = engine(&config());
     let first = gate.occupy(&engine, 10);

@@ -4,6 +4,8 @@
 mod forward;
 #[path = "../support/give.rs"]
 mod give;
+#[path = "../support/leasing.rs"]
+mod leasing;
 #[path = "../support/mix.rs"]
 mod mix;
 #[path = "../support/random.rs"]
@@ -18,6 +20,7 @@ mod engine;
 mod executor;
 mod fallbacks;
 mod faults;
+mod leases;
 mod loops;
 mod pipeline;
 mod planted;

@@ -51,7 +51,7 @@ pub(crate) trait BackendHooks: Send + Sync + Sized + 'static {
 
 /// What a slot of a [`Forward`] does in place of the backend's slot. By default each method
 /// forwards.
-pub(crate) trait SlotHooks: Send + 'static {
+pub(crate) trait SlotHooks: Send + Sync + 'static {
     fn addresses(&self, inner: &dyn DeviceSlot, buffer: BufferId) -> Addresses {
         inner.addresses(buffer)
     }

@@ -146,6 +146,33 @@ fn an_item_is_not_blamed_for_one_failure_alone() {
 }
 
 #[test]
+fn results_that_borrow_a_slot_stay_as_they_are_when_workers_end() {
+    let (worker, backend) = open();
+    let mut config = EngineConfig::new([64, 8]);
+    config.slots = 5;
+    let engine = Engine::new(Leasing(Scale::new(2.0)), &[backend], pool(), &config).unwrap();
+    let items = vectors(40);
+    let mut held = Vec::new();
+    for (place, item) in items.iter().enumerate() {
+        if place % 15 == 10 {
+            kill(worker.process_id().unwrap());
+        }
+        let done = engine.submit(item.clone()).unwrap().wait().unwrap();
+        held.push(done.result.unwrap());
+        for (leased, item) in held.iter().zip(&items) {
+            assert_eq!(leased[..], doubled(item));
+        }
+    }
+    let counters = engine.counters();
+    assert_eq!(counters.restarts, 2, "{counters:?}");
+    assert_eq!(counters.results_leased, 3, "{counters:?}");
+    drop((engine, worker));
+    for (leased, item) in held.iter().zip(&items) {
+        assert_eq!(leased[..], doubled(item));
+    }
+}
+
+#[test]
 fn workers_that_are_killed_while_they_start_are_started_again_up_to_the_limit() {
     let files = || {
         let [ends, starts] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());

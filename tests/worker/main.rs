@@ -7,6 +7,8 @@
 mod forward;
 #[path = "../support/give.rs"]
 mod give;
+#[path = "../support/leasing.rs"]
+mod leasing;
 #[path = "../support/random.rs"]
 mod random;
 #[path = "../support/scale.rs"]
@@ -18,6 +20,7 @@ mod faults;
 mod several;
 mod slots;
 
+use leasing::Leasing;
 use random::Random;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, doubled, vectors};

@@ -20,6 +20,7 @@ use crate::backend::{
 };
 use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,8 @@ pub(super) struct CudaSlot {
     id: DeviceSlotId,
     // Fields drop in this order, after `drop` has waited for the streams: graphs and queues, which
     // start work, go before the memory that the work may use.
-    pub(super) graphs: Graphs<Graph>,
+    /// Behind a lock, as the driver lets one thread at a time use a graph.
+    pub(super) graphs: Mutex<Graphs<Graph>>,
     pub(super) queues: Queues,
     /// The resident graph whose batch is in flight. The queues then have no work.
     ringing: Option<GraphId>,
@@ -63,7 +65,7 @@ impl CudaSlot {
         };
         let mut slot = CudaSlot {
             id: DeviceSlotId::new(context.id),
-            graphs: Graphs::default(),
+            graphs: Mutex::default(),
             queues,
             ringing: None,
             last_rang: None,
@@ -206,7 +208,7 @@ impl CudaSlot {
             self.settle();
             return Ok(true);
         };
-        let resident = self.graphs.get_mut(graph)?.resident();
+        let resident = self.graphs.get_mut().get_mut(graph)?.resident();
         let done = resident.expect("a loop has its batch").is_done();
         // An error that does not lose the context is that of a refused launch: no loop has the batch.
         // If it is done its results are there, even if another slot has lost the context since.
@@ -322,19 +324,20 @@ unsafe impl DeviceSlot for CudaSlot {
         let draft = self.draft(source, checked)?;
         let Some(id) = into else {
             let graph = Graph::new(draft)?;
-            return Ok((self.graphs.insert(graph), Built::Instantiated));
+            return Ok((self.graphs.get_mut().insert(graph), Built::Instantiated));
         };
-        let graph = self.graphs.get_mut(id)?;
+        let graph = self.graphs.get_mut().get_mut(id)?;
         graph.check_changeable()?;
         Ok((id, graph.take(draft)?))
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
-        self.graphs.get(graph)?.check_changeable()?;
+        self.graphs.get_mut().get(graph)?.check_changeable()?;
         let checked = self.check_node(op)?;
         let call = self.capture_call(&checked)?;
         self.graphs
+            .get_mut()
             .get_mut(graph)?
             .set(node, checked, &self.functions, call)
     }
@@ -342,6 +345,7 @@ unsafe impl DeviceSlot for CudaSlot {
     fn graph_ops(&self, graph: GraphId) -> Result<Vec<Op>> {
         let _outer = self.context.enter();
         self.graphs
+            .lock()
             .get(graph)?
             .ops(&self.functions, &self.timestamps)
     }
@@ -353,13 +357,13 @@ unsafe impl DeviceSlot for CudaSlot {
             // If it cannot be waited for the context is lost, and the slot never counts as quiet.
             let _ = self.finish_ringing();
         }
-        self.graphs.remove(graph);
+        self.graphs.get_mut().remove(graph);
     }
 
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _outer = self.context.enter();
         self.queues.check_loop()?;
-        let graph = self.graphs.get_mut(graph)?;
+        let graph = self.graphs.get_mut().get_mut(graph)?;
         graph.make_resident(|template| {
             ResidentLoop::new(template, &self.functions, residency).map(Resident::Here)
         })
@@ -368,7 +372,7 @@ unsafe impl DeviceSlot for CudaSlot {
     fn launch_graph(&mut self, id: GraphId) -> Result<()> {
         self.context.check_lost()?;
         self.finish_ringing()?;
-        let graph = self.graphs.get_mut(id)?;
+        let graph = self.graphs.get_mut().get_mut(id)?;
         let mut uses = Cow::Borrowed(graph.uses());
         if !self.allocations.adopted().is_empty() && self.functions.follow_device_pointers() {
             // Allocations may have been adopted since the graph was made.
@@ -434,7 +438,8 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn timestamps(&self) -> Result<backend::Timestamps> {
         let rang = self.last_rang.filter(|_| self.ringing.is_none());
-        if let Some(times) = rang.and_then(|rang| self.graphs.get(rang).ok()?.batch_times()) {
+        let times = rang.and_then(|rang| self.graphs.lock().get(rang).ok()?.batch_times());
+        if let Some(times) = times {
             return Ok(self.timestamps.of_batch(&times));
         }
         let _outer = self.context.enter();
@@ -456,7 +461,7 @@ impl Drop for CudaSlot {
             self.share.leak();
             self.allocations.leak();
             self.timestamps.leak();
-            std::mem::forget(std::mem::take(&mut self.graphs));
+            std::mem::forget(std::mem::take(self.graphs.get_mut()));
             std::mem::forget(Arc::clone(&self.functions));
             tracing::warn!(%error, "a slot's memory is leaked: its work could not be waited for");
         }

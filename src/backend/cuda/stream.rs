@@ -160,6 +160,8 @@ pub(super) struct Event {
 
 // SAFETY: a CUevent is a handle that the driver lets any thread use.
 unsafe impl Send for Event {}
+// SAFETY: as for [`Stream`], several threads may record, query and wait for it at once.
+unsafe impl Sync for Event {}
 
 impl Event {
     /// `blocking_wait` makes [`Event::wait`] sleep instead of spin, which frees the core and adds

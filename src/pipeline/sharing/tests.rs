@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Default)]
 struct Bell(RealMutex<Vec<usize>>);
 
-impl WakesDevice for Bell {
+impl WakeDevice for Bell {
     fn wake(&self, device: usize) {
         self.0.lock().push(device);
     }
@@ -23,7 +23,7 @@ impl Engine {
         let bell = Arc::new(Bell::default());
         let weak: Weak<Bell> = Arc::downgrade(&bell);
         Engine {
-            turns: Turns::new(share, backends, &(weak as Weak<dyn WakesDevice>)),
+            turns: Turns::new(share, backends, &(weak as Weak<dyn WakeDevice>)),
             bell,
             used_ns: 0,
         }

@@ -1,7 +1,8 @@
 //! Events of other code, which a batch waits for or records.
 
 use super::{Core, Filling, Slot};
-use crate::backend::{DeviceSlot, ExternalEvent, no_events};
+use crate::backend::contract::DeviceSlot;
+use crate::backend::{ExternalEvent, no_events};
 use crate::error::Result;
 use crate::replay::Mode;
 

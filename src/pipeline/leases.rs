@@ -1,0 +1,155 @@
+//! Results that borrow a slot's memory: which slots may be lent, and how they come back.
+//!
+//! A slot is lent before the results of its batch are read. If they borrow it, it waits in the
+//! engine's queue until the last of them is dropped. The thread that drops it wakes the completion
+//! thread of the slot's device, which takes the slot back and starts the next batch in it.
+
+use super::compute::WakeDevice;
+use super::counters::{AtomicCounters, add};
+use super::slot::{Done, Free, Lent, Slot};
+use crate::record::BufferId;
+use crate::workload::{HostMemory, LeaseSource};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// Of the slots of a device that take the same batches, so many are not lent at any time: one runs a
+/// batch while the next is written into the other.
+const UNLENT_MIN: usize = 2;
+
+/// By device, for the slots that are kept for urgent batches and for the others: how many more may be
+/// lent.
+pub(super) struct LeaseLimits(Vec<[Arc<AtomicUsize>; 2]>);
+
+impl LeaseLimits {
+    pub(super) fn new(slots: &[Slot<Free>], devices: usize) -> Self {
+        let limits = (0..devices).map(|device| {
+            [false, true].map(|is_urgent| {
+                let alike =
+                    |slot: &&Slot<Free>| (slot.device(), slot.is_urgent()) == (device, is_urgent);
+                let count = slots.iter().filter(alike).count();
+                Arc::new(AtomicUsize::new(count.saturating_sub(UNLENT_MIN)))
+            })
+        });
+        LeaseLimits(limits.collect())
+    }
+}
+
+/// What the results of one batch may borrow.
+pub(crate) struct BatchLeases<'a> {
+    /// `None` to copy all results.
+    slot: Option<Lender<'a>>,
+    counters: &'a AtomicCounters,
+}
+
+impl<'a> BatchLeases<'a> {
+    /// Copies all results.
+    pub(crate) fn copies(counters: &'a AtomicCounters) -> Self {
+        BatchLeases {
+            slot: None,
+            counters,
+        }
+    }
+
+    /// Lends the slot to the results of its batch, unless too many like it are lent.
+    pub(super) fn of_slot<B>(
+        slot: &mut Slot<Done<B>>,
+        limits: &'a LeaseLimits,
+        wakes: &'a Arc<dyn WakeDevice>,
+        counters: &'a AtomicCounters,
+    ) -> Self {
+        let device = slot.device();
+        let limit = &limits.0[device][usize::from(slot.is_urgent())];
+        let taken = limit.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        let lender = taken.is_ok().then(|| Lender {
+            lent: slot.lend(),
+            limit,
+            wakes,
+            device,
+            shared: OnceLock::new(),
+        });
+        BatchLeases {
+            slot: lender,
+            counters,
+        }
+    }
+
+    /// Copies results of the same batch.
+    pub(crate) fn as_copies(&self) -> Self {
+        BatchLeases::copies(self.counters)
+    }
+}
+
+impl LeaseSource for BatchLeases<'_> {
+    fn lend(&self) -> Option<Arc<dyn HostMemory>> {
+        match &self.slot {
+            Some(slot) => {
+                add(&self.counters.results_leased, 1);
+                Some(Arc::clone(slot.shared.get_or_init(|| slot.share())))
+            }
+            None => {
+                add(&self.counters.results_copied, 1);
+                None
+            }
+        }
+    }
+}
+
+/// A slot that is lent while the results of its batch are read.
+struct Lender<'a> {
+    lent: Lent,
+    limit: &'a Arc<AtomicUsize>,
+    wakes: &'a Arc<dyn WakeDevice>,
+    device: usize,
+    /// Made for the first result that borrows.
+    shared: OnceLock<Arc<dyn HostMemory>>,
+}
+
+impl Lender<'_> {
+    fn share(&self) -> Arc<dyn HostMemory> {
+        let end = EndOfLoan {
+            limit: Arc::clone(self.limit),
+            wakes: Arc::clone(self.wakes),
+            device: self.device,
+        };
+        Arc::new(SharedSlot {
+            lent: self.lent.clone(),
+            _end: end,
+        })
+    }
+}
+
+impl Drop for Lender<'_> {
+    fn drop(&mut self) {
+        if self.shared.get().is_none() {
+            // No result borrows the slot.
+            self.limit.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// What all results of a batch that borrow its slot share.
+struct SharedSlot {
+    // Dropped first, so that the thread which is woken finds the slot without it.
+    lent: Lent,
+    _end: EndOfLoan,
+}
+
+impl HostMemory for SharedSlot {
+    fn host(&self, buffer: BufferId) -> &[u8] {
+        self.lent.host(buffer)
+    }
+}
+
+/// Lets another slot be lent, and has this one freed.
+struct EndOfLoan {
+    limit: Arc<AtomicUsize>,
+    wakes: Arc<dyn WakeDevice>,
+    device: usize,
+}
+
+impl Drop for EndOfLoan {
+    fn drop(&mut self) {
+        self.limit.fetch_add(1, Relaxed);
+        self.wakes.wake(self.device);
+    }
+}
