@@ -162,7 +162,7 @@ fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let test = Arc::clone(&test);
         // A thread of its own, as the stack of a model's first thread is too small to build engines.
-        let thread = loom::thread::Builder::new().stack_size(STACK_WORDS);
+        let thread = Builder::new().stack_size(STACK_WORDS);
         let thread = thread.spawn(move || test()).unwrap();
         thread.join().unwrap();
     });
