@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Of the slots of a device that take the same batches, so many are not lent at any time: one runs a
-/// batch while the next is written into the other.
-const UNLENT_MIN: usize = 2;
+/// batch while the next is written into the other. None in a model of the threads, so that a batch
+/// must wait for a lent slot.
+const UNLENT_MIN: usize = if cfg!(loom) { 0 } else { 2 };
 
 /// By device, for the slots that are kept for urgent batches and for the others: how many more may be
 /// lent.

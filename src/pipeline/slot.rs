@@ -368,7 +368,7 @@ impl Slot<Filling> {
             .update(&mut *core.device_slot, bucket, bindings)
     }
 
-    /// Calls [`DeviceSlot::stream`] for this slot.
+    /// Calls [`DeviceSlot::stream`](crate::backend::DeviceSlot::stream) for this slot.
     pub fn stream(&self) -> Option<u64> {
         self.core.device_slot.stream()
     }
