@@ -1,8 +1,9 @@
 //! The contract between the engine and a device, for authors of a [`Backend`].
 //!
-//! Programs that use the engine need nothing of it: they get a backend from
-//! [`select`](super::select()), or open one, and hand it to an engine. **It is unstable**: any
-//! release may change it, also one that keeps the rest of the API.
+//! Programs with an engine, a pipeline or a ring need nothing of it: they get a backend from
+//! [`select`](super::select()), or open one, and hand it over. Only an executor is driven with the
+//! slots themselves. **It is unstable**: any release may change it, also one that keeps the rest of
+//! the API.
 //!
 //! A [`Backend`] is one open device. A [`DeviceSlot`] is one slot's share of it: buffers, queues,
 //! and the graphs that were made for the slot.

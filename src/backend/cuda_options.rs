@@ -54,7 +54,8 @@ impl KernelCache {
     }
 }
 
-/// Settings of the CUDA backend; other backends ignore them.
+/// Settings of the CUDA backend; other backends ignore them. Later versions may add fields: end a literal with
+/// `..CudaOptions::default()`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct CudaOptions {

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// When a loop on the device ends ([`DeviceSlot::make_resident`]).
+/// When a loop on the device ends ([`DeviceSlot::make_resident`]). Later versions may add fields: end a literal with
+/// `..Residency::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Residency {

@@ -98,6 +98,21 @@ fn no_timestamp(timestamp: u32) -> Error {
 /// - slots have the buffers that were asked for, and [`DeviceSlotId::backend`] of each is
 ///   [`Backend::id`];
 /// - allocations are as large as asked for.
+///
+/// # Examples
+/// ```
+/// # fn main() -> tapeloop::Result<()> {
+/// use std::sync::Arc;
+/// use tapeloop::backend::{Choice, ThreadPoolBuilder, select};
+///
+/// let pool = Arc::new(ThreadPoolBuilder::new().build().expect("threads"));
+/// let selected = select(Choice::Cpu, &pool)?;
+/// let device = selected.backend.device();
+/// println!("{} ({})", device.name, selected.reason);
+/// assert_eq!(device.backend, "cpu");
+/// # Ok(())
+/// # }
+/// ```
 pub unsafe trait Backend: Send + Sync {
     /// The backend's identity; a backend that passes calls on to another has the other's.
     fn id(&self) -> BackendId;

@@ -17,6 +17,17 @@ pub use scope::ErrorScope;
 use std::fmt;
 
 /// The kind of an error, for programs to match on.
+///
+/// ```
+/// use tapeloop::{ErrorKind, Recorder};
+///
+/// let mut recorder = Recorder::new(&[100]);
+/// let x = recorder.download_buffer::<f32>("x", 0, 1);
+/// recorder.download(x);
+/// // No command has written it.
+/// let error = recorder.finish().unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Usage);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
@@ -67,6 +78,13 @@ impl ErrorKind {
 }
 
 /// An error with its kind, its fix and its places.
+///
+/// ```
+/// use tapeloop::Error;
+///
+/// let error = Error::input("line 3 has no number").fix("write one").within("a.txt");
+/// assert_eq!(error.to_string(), "a.txt: line 3 has no number (fix: write one)");
+/// ```
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Error(Box<Inner>);
 
@@ -82,6 +100,15 @@ struct Inner {
 }
 
 /// A result with the crate's error.
+///
+/// ```
+/// use tapeloop::{Error, Result};
+///
+/// fn number(text: &str) -> Result<f32> {
+///     text.parse().map_err(|_| Error::input(format!("{text:?} is no number")))
+/// }
+/// assert!(number("7.5").is_ok() && number("seven").is_err());
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

@@ -3,6 +3,14 @@
 use super::{Code, ErrorKind};
 
 /// What an error ends, from the least to the most.
+///
+/// ```
+/// use tapeloop::{Error, ErrorScope};
+///
+/// let error = Error::input("a length of 0");
+/// assert_eq!(error.scope(), ErrorScope::Item);
+/// assert!(error.scope() < ErrorScope::Device, "the device goes on");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ErrorScope {

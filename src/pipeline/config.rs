@@ -26,6 +26,23 @@ pub enum Close {
 }
 
 /// Settings of an engine. Later versions may add fields: start from [`EngineConfig::new`].
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+/// # use tapeloop::*;
+/// # fn main() -> Result<()> {
+/// use tapeloop::{Engine, EngineConfig, Extent};
+///
+/// let config = EngineConfig {
+///     slots: 4,
+///     buckets: vec![Extent::from([1 << 16]), Extent::from([1 << 20])],
+///     ..EngineConfig::new([1 << 20])
+/// };
+/// let engine = Engine::auto(Double::new()?, &config)?;
+/// assert_eq!(engine.memory().slots, 4);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// Slots on each device. Three keep upload, compute and download busy at the same time. Results

@@ -12,6 +12,17 @@ macro_rules! counters {
 
         /// Counts since the engine was built. Times are sums over batches, in nanoseconds. Stages
         /// overlap, so their sum exceeds the wall time.
+        ///
+        /// ```
+        /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+        /// # use tapeloop::*;
+        /// # fn main() -> Result<()> {
+        /// let engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+        /// engine.submit_many([vec![1.0], vec![2.0, 3.0]])?.wait()?;
+        /// assert_eq!(engine.counters().items_done, 2);
+        /// # Ok(())
+        /// # }
+        /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counters { $($(#[$doc])* pub $name: u64,)* }

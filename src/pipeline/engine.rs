@@ -35,6 +35,20 @@ const ITEMS_AT_ONCE: usize = 64;
 /// pool it runs the pool's tasks meanwhile. If it is dropped in the code of an
 /// engine, its own or another one, by an item that holds the engine for instance, it does not wait;
 /// the threads end on their own.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+/// # use tapeloop::*;
+/// # fn main() -> Result<()> {
+/// // `Double` is the workload in the documentation of the trait `Workload`.
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let items = (0..100).map(|number| vec![number as f32]);
+/// for (number, done) in engine.submit_many(items)?.wait()?.into_iter().enumerate() {
+///     assert_eq!(done.result?, [2.0 * number as f32]);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Engine<W: Workload> {
     dispatcher: Arc<Dispatcher<W>>,
     threads: Vec<JoinHandle<()>>,

@@ -123,6 +123,20 @@ impl fmt::Debug for Latencies {
 }
 
 /// How the stages spent the time since the first batch.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+/// # use tapeloop::*;
+/// # fn main() -> Result<()> {
+/// let mut engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let items = (0..1000).map(|number| vec![number as f32]);
+/// engine.run(items, &mut |done: Completion<Double>| done.result.map(drop))?;
+/// let statistics = engine.statistics();
+/// println!("{}", statistics.sentence());
+/// assert!(statistics.device.busy_ns <= statistics.wall_ns);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Statistics {

@@ -359,6 +359,19 @@ impl<W: Workload> Drop for Part<W> {
 ///
 /// Dropping it drops the result, when there is one; the item is computed all the same, as its
 /// kernels may update memory that later items read. [`Ticket::cancel`] also saves the device's time.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+/// # use tapeloop::*;
+/// # fn main() -> Result<()> {
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let ticket = engine.submit(vec![1.5])?;
+/// // In a task of an executor: `ticket.await?`.
+/// let done = ticket.wait()?;
+/// assert_eq!((done.item, done.result?), (vec![1.5], vec![3.0]));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping a ticket drops the item's result; the item is computed all the same"]
 pub struct Ticket<W: Workload>(pub(super) Part<W>);
 

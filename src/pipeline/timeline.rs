@@ -14,7 +14,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Which batches a timeline samples.
+/// Which batches a timeline samples. Later versions may add fields: end a literal with
+/// `..TimelineConfig::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineConfig {
     /// The number of batches from one window to the next.

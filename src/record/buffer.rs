@@ -228,6 +228,16 @@ impl BufferId {
 }
 
 /// A typed handle to a buffer of a recording.
+///
+/// ```
+/// use tapeloop::{Buffer, Recorder};
+///
+/// let mut recorder = Recorder::new(&[100, 10]);
+/// // Three numbers for each of up to 100 points, and a vector for each of up to 10 sets.
+/// let points: Buffer<f32> = recorder.upload_buffer("points", 0, 3);
+/// let means: Buffer<[f32; 3]> = recorder.download_buffer("means", 1, 1);
+/// assert_eq!([points.id().index(), means.id().index()], [0, 1]);
+/// ```
 pub struct Buffer<T> {
     id: BufferId,
     element: PhantomData<fn() -> T>,

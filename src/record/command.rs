@@ -1,9 +1,10 @@
 //! The commands of a recording.
 
 use super::buffer::{Buffer, BufferId, DType, Element, Scalar};
-use super::kernel::{Access, DeviceCode, Kernel, Param, ParamKind, Twin};
+use super::kernel::{Access, DeviceCode, Kernel, Param, ParamKind};
 use super::shape::Shape;
 use super::struct_arg::{StructArg, Target};
+use super::twin::Twin;
 
 /// One argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,14 @@
 //! What is known of a device.
 
 /// A device, as backends report it and recordings depend on it.
+///
+/// ```
+/// use tapeloop::{Backend, DeviceInfo, backend::cpu::CpuBackend};
+///
+/// let cpu = CpuBackend::inline();
+/// let device: &DeviceInfo = cpu.device();
+/// assert!(device.shares_host_memory && device.compute_capability.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -1,9 +1,10 @@
 //! Kernels as declarations: name, parameters, block shape, device code, and the CPU twin that
 //! computes the same.
 
-use super::buffer::{DType, Element, Number, Scalar};
+use super::buffer::{DType, Element, Number};
 use super::library_call::LibraryCode;
 use super::struct_arg::PointerField;
+use super::twin::{Twin, TwinCode, TwinLaunch};
 use std::sync::Arc;
 
 /// CUDA C++ text, which NVRTC compiles at run time if there is no binary.
@@ -23,6 +24,22 @@ pub struct CudaSource {
 }
 
 /// Where the code of one or more kernels comes from.
+///
+/// ```
+/// use tapeloop::{Image, Kernel};
+///
+/// const TEXT: &str = r#"
+/// extern "C" __global__ void negate(float* x, unsigned len)
+/// {
+///     for (unsigned i = threadIdx.x; i < len; i += blockDim.x)
+///         x[i] = -x[i];
+/// }"#;
+///
+/// let kernel = Kernel::new("negate").block(128).updates::<f32>("x").scalar::<u32>("len");
+/// // SAFETY: it touches the first `len` elements of `x`, which is the length of `x`.
+/// let kernel = unsafe { kernel.code(&Image::cuda("negate.cu", TEXT)) };
+/// assert!(kernel.has_code());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Image {
@@ -111,47 +128,6 @@ pub enum ParamKind {
         /// The pointers in it that the kernel follows.
         pointers: Vec<PointerField>,
     },
-}
-
-/// The host function that computes what a kernel computes.
-///
-/// It runs inside the CPU backend's thread pool, and may use `rayon` freely.
-pub type Twin = fn(&mut TwinLaunch<'_>);
-
-/// What runs as a twin.
-#[derive(Clone)]
-pub(crate) enum TwinCode {
-    Function(Twin),
-    Closure(Arc<dyn Fn(&mut TwinLaunch<'_>) + Send + Sync>),
-}
-
-impl TwinCode {
-    pub(crate) fn run(&self, launch: &mut TwinLaunch<'_>) {
-        match self {
-            TwinCode::Function(function) => function(launch),
-            TwinCode::Closure(closure) => closure(launch),
-        }
-    }
-
-    /// Whether both run the same code.
-    pub(crate) fn is(&self, other: &TwinCode) -> bool {
-        match (self, other) {
-            (TwinCode::Function(one), TwinCode::Function(other)) => {
-                std::ptr::fn_addr_eq(*one, *other)
-            }
-            (TwinCode::Closure(one), TwinCode::Closure(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
-    }
-}
-
-impl std::fmt::Debug for TwinCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            TwinCode::Function(_) => "Function",
-            TwinCode::Closure(_) => "Closure",
-        })
-    }
 }
 
 /// A kernel: its declaration, its CPU twin, and its device code.
@@ -446,99 +422,4 @@ impl Kernel {
     pub fn has_code(&self) -> bool {
         self.code.is_some()
     }
-}
-
-/// One argument of a twin, in the order of the kernel's parameters.
-pub enum TwinArg<'a> {
-    /// A buffer that the kernel reads.
-    Read(DType, &'a [u8]),
-    /// A buffer that the kernel writes, or reads and writes.
-    Write(DType, &'a mut [u8]),
-    /// A value.
-    Scalar(Scalar),
-    /// A struct's bytes. The buffers that its pointers point to are the arguments after it, in the
-    /// order in which the kernel declares the pointers; the pointers in the bytes themselves are
-    /// meaningless.
-    Struct(Vec<u8>),
-}
-
-/// A launch as the twin sees it: the grid, and the arguments, which it takes in order.
-pub struct TwinLaunch<'a> {
-    /// Blocks along x, y and z.
-    pub grid: [u32; 3],
-    args: std::vec::IntoIter<TwinArg<'a>>,
-}
-
-impl<'a> TwinLaunch<'a> {
-    /// A launch of `grid` blocks over `args`.
-    pub fn new(grid: [u32; 3], args: Vec<TwinArg<'a>>) -> Self {
-        TwinLaunch {
-            grid,
-            args: args.into_iter(),
-        }
-    }
-
-    /// Takes the next argument, a buffer that the kernel reads. It may be longer than recorded,
-    /// because all buckets of a slot share the buffers of the largest, and an allocation goes on
-    /// behind the part that a buffer is bound to.
-    ///
-    /// # Panics
-    /// If the kernel declares another parameter here.
-    pub fn read<T: Element>(&mut self) -> &'a [T] {
-        match self.args.next() {
-            Some(TwinArg::Read(dtype, bytes)) if dtype == T::DTYPE => {
-                bytemuck::cast_slice(&bytes[..whole_bytes::<T>(bytes)])
-            }
-            _ => panic!("the twin reads a buffer, but its kernel declares another parameter here"),
-        }
-    }
-
-    /// Takes the next argument, a buffer that the kernel writes. It may be longer than recorded.
-    ///
-    /// # Panics
-    /// If the kernel declares another parameter here.
-    pub fn write<T: Element>(&mut self) -> &'a mut [T] {
-        match self.args.next() {
-            Some(TwinArg::Write(dtype, bytes)) if dtype == T::DTYPE => {
-                let whole = whole_bytes::<T>(bytes);
-                bytemuck::cast_slice_mut(&mut bytes[..whole])
-            }
-            _ => panic!("the twin writes a buffer, but its kernel declares another parameter here"),
-        }
-    }
-
-    /// Takes all remaining arguments, in order.
-    pub fn rest(&mut self) -> impl Iterator<Item = TwinArg<'a>> {
-        std::mem::take(&mut self.args)
-    }
-
-    /// Takes the next argument, a number passed by value.
-    ///
-    /// # Panics
-    /// If the kernel declares another parameter here.
-    pub fn scalar<T: Number>(&mut self) -> T {
-        match self.args.next() {
-            Some(TwinArg::Scalar(scalar)) => scalar.get(),
-            _ => panic!("the twin takes a scalar, but its kernel declares another parameter here"),
-        }
-    }
-
-    /// Takes the next argument, a struct. The buffers that its declared pointers point to are the
-    /// arguments that follow; the pointers themselves are meaningless to a twin.
-    ///
-    /// # Panics
-    /// If the kernel declares another parameter here, or a struct of another size.
-    pub fn structure<T: bytemuck::AnyBitPattern>(&mut self) -> T {
-        match self.args.next() {
-            Some(TwinArg::Struct(bytes)) if bytes.len() == size_of::<T>() => {
-                bytemuck::pod_read_unaligned(&bytes)
-            }
-            _ => panic!("the twin takes a struct, but its kernel declares another parameter here"),
-        }
-    }
-}
-
-/// The size of the whole elements in memory that may end with a part of one, in bytes.
-fn whole_bytes<T>(bytes: &[u8]) -> usize {
-    bytes.len() - bytes.len() % size_of::<T>().max(1)
 }

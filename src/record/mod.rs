@@ -16,6 +16,7 @@ mod recorder;
 mod shape;
 mod signature;
 pub(crate) mod struct_arg;
+mod twin;
 
 /// The crate of `Pod`, which elements of one's own derive.
 pub use bytemuck;
@@ -31,9 +32,7 @@ pub use command::{Arg, Command, Launch};
 pub(crate) use device_info::DeviceInfo;
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-pub(crate) use kernel::TwinCode;
-pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind, Twin, TwinArg, TwinLaunch};
+pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind};
 pub use library_call::LibraryCall;
 #[cfg(feature = "cuda")]
 pub(crate) use library_call::LibraryCode;
@@ -45,6 +44,9 @@ pub(crate) use signature::{
 };
 pub(crate) use struct_arg::{Pointer, WORD_BYTES, check_struct, pointers_of, words_of};
 pub use struct_arg::{PointerField, STRUCT_BYTES_MAX, StructArg, Target};
+#[cfg(all(feature = "supervise", target_os = "linux"))]
+pub(crate) use twin::TwinCode;
+pub use twin::{Twin, TwinArg, TwinLaunch};
 
 /// The largest number of axes of an extent.
 pub const AXES_MAX: usize = 8;

@@ -39,6 +39,25 @@ pub struct Uniform {
 }
 
 /// Records buffers and commands for batches of one capacity.
+///
+/// ```
+/// # fn main() -> tapeloop::Result<()> {
+/// use tapeloop::{Kernel, Recorder};
+///
+/// let negate = Kernel::new("negate").updates::<f32>("x").twin(|launch| {
+///     launch.write::<f32>().iter_mut().for_each(|x| *x = -*x);
+/// });
+/// let mut recorder = Recorder::new(&[1000]);
+/// let x = recorder.upload_buffer::<f32>("x", 0, 1);
+/// let y = recorder.download_buffer::<f32>("y", 0, 1);
+/// recorder.upload(x);
+/// recorder.memset(y, 0);
+/// recorder.launch(&negate, 4, &[y.into()]);
+/// recorder.download(y);
+/// assert_eq!(recorder.finish()?.commands().len(), 4);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Recorder {
     id: RecordingId,
     /// The type of the workload, if an engine records one.
@@ -54,6 +73,23 @@ pub struct Recorder {
 }
 
 /// Checked commands over declared buffers: what one batch does.
+///
+/// ```
+/// # fn main() -> tapeloop::Result<()> {
+/// use tapeloop::{Kernel, Recorder, Recording};
+///
+/// let ones = Kernel::new("ones").writes::<f32>("y");
+/// let ones = ones.twin(|launch| launch.write::<f32>().fill(1.0));
+/// let mut recorder = Recorder::new(&[1000]);
+/// let y = recorder.download_buffer::<f32>("y", 0, 1);
+/// recorder.launch(&ones, 8, &[y.into()]);
+/// recorder.download(y);
+/// let recording: Recording = recorder.finish()?;
+/// assert_eq!(recording.capacity(), [1000]);
+/// assert_eq!(recording.buffers()[0].name, "y");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Recording {
     id: RecordingId,

@@ -15,6 +15,38 @@ use std::sync::Arc;
 /// values of its launches: everything that may change between two replays.
 ///
 /// New bindings are as recorded, over the slot's own memory.
+///
+/// ```
+/// # fn main() -> tapeloop::Result<()> {
+/// use std::sync::Arc;
+/// use tapeloop::backend::cpu::CpuBackend;
+/// use tapeloop::pipeline::{Ring, Wait};
+/// use tapeloop::replay::{Buckets, Policy};
+/// use tapeloop::{Backend, Bindings, Extent, Kernel, Recorder};
+///
+/// let fill = Kernel::new("fill").writes::<f32>("y").scalar::<f32>("value").changeable("value");
+/// let fill = fill.twin(|launch| {
+///     let y = launch.write::<f32>();
+///     y.fill(launch.scalar());
+/// });
+/// let mut recorder = Recorder::new(&[100]);
+/// let y = recorder.download_buffer::<f32>("y", 0, 1);
+/// recorder.launch(&fill, 1, &[y.into(), 1.0_f32.into()]);
+/// recorder.download(y);
+/// let buckets = Arc::new(Buckets::single(recorder.finish()?));
+///
+/// let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+/// let mut ring: Ring<()> = Ring::new(&backend, &buckets, 1, &Policy::default(), Wait::Spin)?;
+/// let mut slot = ring.acquire().expect("it is free");
+/// let mut bindings: Bindings = slot.bindings(0)?;
+/// bindings.set_scalar(0, "value", 7.0_f32)?;
+/// slot.rebind(0, bindings)?;
+/// ring.submit(slot, Extent::from([100]), ()).map_err(|failed| failed.error)?;
+/// let done = ring.wait().expect("a batch is in flight").map_err(|failed| failed.error)?;
+/// assert_eq!(done.read(y), [7.0; 100]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Bindings {
     recording: Arc<Recording>,

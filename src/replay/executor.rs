@@ -22,6 +22,35 @@ use std::sync::Arc;
 /// # Errors
 /// What a slot or a backend reports comes through with its kind: see [`DeviceSlot`]. A method's
 /// own section names the errors that it adds.
+///
+/// # Examples
+/// ```
+/// # fn main() -> tapeloop::Result<()> {
+/// use std::sync::Arc;
+/// use tapeloop::backend::{Streams, contract::Priority, cpu::CpuBackend};
+/// use tapeloop::replay::{Buckets, Policy};
+/// use tapeloop::{Backend, Executor, Extent, Kernel, Recorder};
+///
+/// let sevens = Kernel::new("sevens").writes::<u8>("y");
+/// let sevens = sevens.twin(|launch| launch.write::<u8>().fill(7));
+/// let mut recorder = Recorder::new(&[100]);
+/// let y = recorder.download_buffer::<u8>("y", 0, 1);
+/// recorder.launch(&sevens, 1, &[y.into()]);
+/// recorder.download(y);
+/// let recording = recorder.finish()?;
+///
+/// let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+/// let mut opened =
+///     backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)?;
+/// let slot = &mut *opened[0];
+/// let buckets = Arc::new(Buckets::single(recording));
+/// let mut executor = Executor::new(&backend, slot, &buckets, &Policy::default())?;
+/// executor.replay(slot, 0, Extent::from([100]))?;
+/// slot.wait()?;
+/// assert_eq!(slot.host(y.id()), [7; 100]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Executor {
     buckets: ReadyBuckets,
     updates: Updates,

@@ -26,6 +26,17 @@ macro_rules! named {
 
 named! {
     /// How a batch reaches the device.
+    ///
+    /// ```
+    /// use tapeloop::replay::Policy;
+    /// use tapeloop::{EngineConfig, Mode};
+    ///
+    /// let mut config = EngineConfig::new([1 << 20]);
+    /// assert_eq!(config.policy.mode, Mode::Graph);
+    /// // Every bucket measures which is faster with its first batch.
+    /// config.policy = Policy { mode: Mode::Auto, ..Policy::default() };
+    /// assert_eq!(config.policy.mode.name(), "auto");
+    /// ```
     Mode {
         /// One graph launch.
         #[default]
@@ -120,7 +131,8 @@ impl fmt::Display for Way {
     }
 }
 
-/// How batches are replayed.
+/// How batches are replayed. Later versions may add fields: end a literal with
+/// `..Policy::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Graphs or single calls.

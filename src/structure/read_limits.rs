@@ -10,7 +10,8 @@ use crate::{Error, ErrorKind, Result};
 /// [`ErrorKind::Capacity`] that names the field.
 ///
 /// No entry of the Protein Data Bank reaches a default, except assemblies of the largest viruses.
-/// `docs/LIMITS.md` gives the reason for each default.
+/// `docs/LIMITS.md` gives the reason for each default. Later versions may add fields: end a literal with
+/// `..ReadLimits::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadLimits {
     /// Bytes of a file, and of its unpacked text.

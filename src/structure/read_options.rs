@@ -13,7 +13,8 @@ pub enum Models {
     All,
 }
 
-/// What a [`Reader`](super::Reader) takes from a file.
+/// What a [`Reader`](super::Reader) takes from a file. Later versions may add fields: end a literal with
+/// `..ReadOptions::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadOptions {
     /// Which models.

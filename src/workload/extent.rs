@@ -8,6 +8,15 @@ use std::fmt;
 const LANES: usize = AXES_MAX.next_multiple_of(4);
 
 /// A length along each axis of a workload; axes beyond the workload's are 0.
+///
+/// ```
+/// use tapeloop::Extent;
+///
+/// // 120 residues and 960 atoms.
+/// let extent = Extent::from([120, 960]);
+/// assert!(extent.fits(Extent::from([1000, 8000])));
+/// assert_eq!(extent[1], 960);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(align(16))]
 pub struct Extent([u32; LANES]);

@@ -19,6 +19,16 @@ pub use views::{ReadViews, ResidentViews, WriteViews};
 pub(crate) use views::{ViewLayout, WriteParts};
 
 /// A computation over a stream of items.
+///
+#[doc = "```"]
+#[doc = include_str!("../../examples/support/double.rs")]
+#[doc = "# fn main() -> Result<()> {"]
+#[doc = "let config = tapeloop::EngineConfig::new([1 << 20]);"]
+#[doc = "let engine = tapeloop::Engine::auto(Double::new()?, &config)?;"]
+#[doc = "assert_eq!(engine.submit(vec![1.0, 2.0])?.wait()?.result?, [2.0, 4.0]);"]
+#[doc = "# Ok(())"]
+#[doc = "# }"]
+#[doc = "```"]
 pub trait Workload: Send + Sync + 'static {
     /// The input.
     type Item: Send + Sync + 'static;
@@ -161,6 +171,19 @@ pub struct BatchItem<'a, T> {
 }
 
 /// An item with its result.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+/// # use tapeloop::*;
+/// # fn main() -> Result<()> {
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([100]))?;
+/// let Completion { item, result } = engine.submit(vec![1.0; 101])?.wait()?;
+/// // The item is larger than a batch, and comes back.
+/// assert_eq!(result.unwrap_err().kind(), ErrorKind::Capacity);
+/// assert_eq!(item.len(), 101);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Completion<W: Workload> {
     /// The item as it was submitted.
@@ -170,6 +193,28 @@ pub struct Completion<W: Workload> {
 }
 
 /// Receives completions in the order of the items.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/support/double.rs"));
+/// # use tapeloop::*;
+/// # fn main() -> Result<()> {
+/// /// Adds up the results.
+/// struct Sum(f32);
+///
+/// impl Sink<Double> for Sum {
+///     fn accept(&mut self, done: Completion<Double>) -> Result<()> {
+///         self.0 += done.result?.iter().sum::<f32>();
+///         Ok(())
+///     }
+/// }
+///
+/// let mut engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let mut sum = Sum(0.0);
+/// engine.run((1..=10).map(|number| vec![number as f32]), &mut sum)?;
+/// assert_eq!(sum.0, 110.0);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Sink<W: Workload> {
     /// Receives the next completion.
     ///

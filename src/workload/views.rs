@@ -152,6 +152,16 @@ impl<'a> ResidentViews<'a> {
 }
 
 /// Mutable parts of the upload buffers, of one item.
+///
+#[doc = "```"]
+#[doc = include_str!("../../examples/support/double.rs")]
+#[doc = "# fn main() -> Result<()> {"]
+#[doc = "let config = tapeloop::EngineConfig::new([1 << 20]);"]
+#[doc = "let engine = tapeloop::Engine::auto(Double::new()?, &config)?;"]
+#[doc = "assert_eq!(engine.submit(vec![1.0, 2.0])?.wait()?.result?, [2.0, 4.0]);"]
+#[doc = "# Ok(())"]
+#[doc = "# }"]
+#[doc = "```"]
 pub struct WriteViews<'a> {
     layout: &'a ViewLayout,
     extent: Extent,
@@ -177,6 +187,16 @@ impl<'a> WriteViews<'a> {
 }
 
 /// The download buffers' parts of one item, or of all items of a batch.
+///
+#[doc = "```"]
+#[doc = include_str!("../../examples/support/double.rs")]
+#[doc = "# fn main() -> Result<()> {"]
+#[doc = "let config = tapeloop::EngineConfig::new([1 << 20]);"]
+#[doc = "let engine = tapeloop::Engine::auto(Double::new()?, &config)?;"]
+#[doc = "assert_eq!(engine.submit(vec![1.0, 2.0])?.wait()?.result?, [2.0, 4.0]);"]
+#[doc = "# Ok(())"]
+#[doc = "# }"]
+#[doc = "```"]
 pub struct ReadViews<'a> {
     layout: &'a ViewLayout,
     buffers: &'a [&'a [u8]],

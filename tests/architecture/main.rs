@@ -3,6 +3,7 @@
 
 mod imports;
 mod public_api;
+mod root_examples;
 mod unsafe_files;
 
 use imports::Imports;

@@ -1,16 +1,19 @@
 //! Slots that are kept for urgent batches, on the CPU backend.
 
+use crate::forward::{BackendHooks, SlotHooks};
 use crate::gate::{STAYS, config, engine};
 use crate::scale::{Scale, doubled, vectors};
 use rayon::ThreadPoolBuilder;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tapeloop::ErrorKind;
-use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop::backend::contract::{DeviceSlot, Priority};
+use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, SubmitOptions, Ticket, TrySubmitError};
+use tapeloop::record::BufferDecl;
 use tapeloop::replay::Mode;
 use tapeloop::workload::Completion;
+use tapeloop::{ErrorKind, Result};
 
 const URGENT: SubmitOptions = SubmitOptions {
     urgent: true,
@@ -150,4 +153,50 @@ fn slots_are_not_kept_where_that_cannot_be() {
     let pipeline = Pipeline::new(Scale::new(2.0), &backends, Arc::clone(&pool), &two_slots());
     let error = pipeline.err().expect("it is refused");
     assert_eq!(error.kind(), ErrorKind::Config);
+}
+
+/// Notes how many slots of which priority are opened.
+#[derive(Default)]
+struct Opened(Mutex<Vec<(usize, Priority)>>);
+
+struct Plain;
+
+impl SlotHooks for Plain {}
+
+impl BackendHooks for Arc<Opened> {
+    type Slot = Plain;
+
+    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> Plain {
+        Plain
+    }
+
+    fn open_slots(
+        &self,
+        inner: &dyn Backend,
+        buffers: &[BufferDecl],
+        count: usize,
+        streams: Streams,
+        priority: Priority,
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.0.lock().unwrap().push((count, priority));
+        inner.open_slots(buffers, count, streams, priority)
+    }
+}
+
+#[test]
+fn only_slots_that_are_kept_have_the_high_priority() {
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    for (urgent, expected) in [
+        (0, vec![(3, Priority::Normal)]),
+        (2, vec![(1, Priority::Normal), (2, Priority::Urgent)]),
+    ] {
+        let opened = Arc::new(Opened::default());
+        let backend = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+        let backends = [Arc::clone(&opened).around(backend)];
+        let mut config = EngineConfig::new([100, 100]);
+        (config.slots, config.urgent_slots) = (3, urgent);
+        let engine = Engine::new(Scale::new(2.0), &backends, Arc::clone(&pool), &config).unwrap();
+        drop(engine);
+        assert_eq!(*opened.0.lock().unwrap(), expected);
+    }
 }

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Settings of a simulated device.
+/// Settings of a simulated device. Later versions may add fields: end a literal with
+/// `..SimOptions::seeded(seed)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOptions {
     /// Chooses the order of work, and poison.

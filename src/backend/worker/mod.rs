@@ -108,7 +108,8 @@ impl WorkerEnv {
     }
 }
 
-/// Which worker to start, and what it opens.
+/// Which worker to start, and what it opens. Later versions may add fields: end a literal with
+/// `..WorkerOptions::default()`.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerOptions {
     /// A program that calls [`serve`]; `None` for the running program, which must then call
