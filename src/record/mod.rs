@@ -42,7 +42,7 @@ pub use shape::{Cover, Shape};
 pub(crate) use signature::{
     CudaType, Declarations, Number as CudaNumber, Parameter, PointerAccess,
 };
-pub(crate) use struct_arg::{Pointer, WORD_BYTES, check_struct, pointers_of, words_of};
+pub(crate) use struct_arg::{Pointer, WORD_BYTES, check_struct};
 pub use struct_arg::{PointerField, STRUCT_BYTES_MAX, StructArg, Target};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(crate) use twin::TwinCode;
