@@ -4,7 +4,6 @@ use super::*;
 
 #[test]
 fn whatever_finishes_first_is_answered_first() {
-    let mut second_first = 0;
     for seed in 0..20 {
         // The seed says whose kernel runs first. Each poll is a call.
         let fault = Fault::Slow {
@@ -25,12 +24,15 @@ fn whatever_finishes_first_is_answered_first() {
         while !tickets.iter().any(Ticket::is_done) {
             std::thread::yield_now();
         }
-        second_first += usize::from(!tickets[0].is_done());
+        let is_second_first = !tickets[0].is_done();
         for (ticket, expected) in tickets.into_iter().zip([2, 3]) {
             assert_eq!(answer(ticket).unwrap(), expected);
         }
+        if is_second_first {
+            return;
+        }
     }
-    assert!(second_first > 0);
+    panic!("the batch that was submitted second never came first");
 }
 
 #[test]
