@@ -23,8 +23,8 @@ pub(crate) trait LeaseSource: Sync {
 ///
 /// Its elements never change. A clone borrows the same memory, or has the same copy.
 ///
-/// Each dereference asks the slot where the memory is, which takes some nanoseconds: take the slice
-/// once, before a loop over its elements.
+/// Each dereference asks the slot where the memory is: take the slice once, before a loop over its
+/// elements.
 #[derive(Clone)]
 pub struct Leased<T: Element>(Memory<T>);
 
