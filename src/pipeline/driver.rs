@@ -34,9 +34,6 @@ type Started<W> = (Arc<Dispatcher<W>>, Vec<JoinHandle<()>>);
 
 /// Starts the threads over `slots`. Each device has a thread, so that waiting for a device or
 /// restarting it delays no other.
-// Not inlined, as it moves the engine's large state: in `Engine::new` its frame would be on the stack
-// while the engine is built, and the threads of a loom model have 32 KiB.
-#[inline(never)]
 pub(super) fn start<W: Workload>(
     shared: Shared<W>,
     slots: Vec<Slot<Free>>,
