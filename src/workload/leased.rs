@@ -25,6 +25,65 @@ pub(crate) trait LeaseSource: Sync {
 ///
 /// Each dereference asks the slot where the memory is: take the slice once, before a loop over its
 /// elements.
+///
+/// ```
+/// use tapeloop::*;
+///
+/// struct Twice(Kernel);
+///
+/// impl Workload for Twice {
+///     type Item = Vec<f32>;
+///     type Output = Leased<f32>;
+///     type Buffers = [Buffer<f32>; 2];
+///
+///     fn read(
+///         &self,
+///         [_, y]: &[Buffer<f32>; 2],
+///         _: &Vec<f32>,
+///         _: Extent,
+///         views: &ReadViews<'_>,
+///     ) -> Result<Leased<f32>> {
+///         Ok(views.lease(*y))
+///     }
+///     # fn axes(&self) -> &'static [&'static str] { &["elements"] }
+///     # fn extent(&self, item: &Vec<f32>) -> Result<Extent> { Ok(Extent::from([item.len() as u32])) }
+///     # fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Self::Buffers> {
+///     #     let x = recorder.upload_buffer::<f32>("x", 0, 1);
+///     #     let y = recorder.download_buffer::<f32>("y", 0, 1);
+///     #     recorder.upload(x);
+///     #     recorder.launch(&self.0, recorder.capacity(0).div_ceil(128), &[x.into(), y.into()]);
+///     #     recorder.download(y);
+///     #     Ok([x, y])
+///     # }
+///     # fn write(
+///     #     &self, [x, _]: &[Buffer<f32>; 2], item: &Vec<f32>, _: Extent, views: &mut WriteViews<'_>,
+///     # ) -> Result<()> {
+///     #     views.take(*x).copy_from_slice(item);
+///     #     Ok(())
+///     # }
+///     // The rest is that of any workload.
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let kernel = Kernel::new("twice").reads::<f32>("x").writes::<f32>("y").twin(|launch| {
+/// #     let x = launch.read::<f32>();
+/// #     launch.write::<f32>().iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+/// # });
+/// # let pool = std::sync::Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+/// # let cpu = backend::cpu::CpuBackend::new(std::sync::Arc::clone(&pool));
+/// # let backends: [std::sync::Arc<dyn Backend>; 1] = [std::sync::Arc::new(cpu)];
+/// let engine = Engine::new(Twice(kernel), &backends, pool, &EngineConfig::new([1 << 20]))?;
+/// let y = engine.submit(vec![1.0, 2.0])?.wait()?.result?;
+/// // `y` has a slot for itself. This batch runs in another one.
+/// let other = engine.submit(vec![3.0])?.wait()?.result?;
+/// assert_eq!((&y[..], &other[..]), (&[2.0, 4.0][..], &[6.0][..]));
+/// assert_eq!(engine.counters().results_leased, 1);
+/// assert_eq!(engine.counters().results_copied, 1);
+/// drop(engine);
+/// assert_eq!(y[1], 4.0);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Leased<T: Element>(Memory<T>);
 
