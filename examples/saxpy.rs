@@ -1,4 +1,4 @@
-//! The sum `a * x + y` of vectors of any length, batched and replayed as a graph: the shortest program
+//! The sum `a * x + y` of vectors of any length, batched and replayed as a graph: a short program
 //! that computes something and compares it with the host.
 //!
 //! ```sh

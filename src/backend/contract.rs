@@ -3,7 +3,8 @@
 //! Programs with an engine, a pipeline or a ring need nothing of it: they get a backend from
 //! [`select`](super::select()), or open one, and hand it over. Only an executor is driven with the
 //! slots themselves. **It is unstable**: any release may change it, also one that keeps the rest of
-//! the API.
+//! the API. A backend that passes calls on to another one needs nothing more; loading a kernel's code
+//! and running its CPU twin are this crate's own.
 //!
 //! A [`Backend`] is one open device. A [`DeviceSlot`] is one slot's share of it: buffers, queues,
 //! and the graphs that were made for the slot.

@@ -13,8 +13,8 @@ impl ExternalEvent {
     /// The event with this handle, a `CUevent` or `cudaEvent_t`.
     ///
     /// # Safety
-    /// Until the value is dropped, `handle` is an event of the primary context of the device of the
-    /// slot that it is given to.
+    /// `handle` is an event of the primary context of the device of the slot that it is given to, until
+    /// the slot's batch was submitted, or the slot was dropped or cancelled without that.
     pub unsafe fn from_raw(handle: u64) -> Self {
         ExternalEvent(handle)
     }

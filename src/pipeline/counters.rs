@@ -70,7 +70,8 @@ counters! {
     items_outgrown,
     /// Results that [`ReadViews::lease`](crate::workload::ReadViews::lease) lent from a slot's memory.
     results_leased,
-    /// Results that it copied instead, as too many slots were lent, or as slots are not lent there.
+    /// Results that [`ReadViews::lease`](crate::workload::ReadViews::lease) copied, as too many slots
+    /// were lent, or as the batch's slot cannot be lent.
     results_copied,
     /// Graphs that the device refused. They are tried again later.
     graphs_failed,
@@ -86,7 +87,7 @@ counters! {
     copied_bytes,
     /// Bytes among them that only pad a bucket.
     padding_bytes,
-    /// Time that closed batches waited for a free slot.
+    /// Time that closed batches waited for a free slot, or for a turn on a device that is shared.
     stall_ns,
     /// Time that items were written into pinned memory.
     fill_ns,

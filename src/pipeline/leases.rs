@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 /// must wait for a lent slot.
 const UNLENT_MIN: usize = if cfg!(loom) { 0 } else { 2 };
 
-/// By device, for the slots that are kept for urgent batches and for the others: how many more may be
-/// lent.
+/// How many more slots may be lent: by device, of the ordinary slots and of those that are kept for
+/// urgent batches.
 pub(super) struct LeaseLimits(Vec<[Arc<AtomicUsize>; 2]>);
 
 impl LeaseLimits {

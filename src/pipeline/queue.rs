@@ -285,11 +285,10 @@ impl<W: Workload> Queue<W> {
             self.close(shared, NORMAL, false);
         }
         let start = self.take_next(shared);
-        let is_empty = self.is_empty();
         if let Some(turns) = &mut self.turns {
-            turns.end_look(!is_empty);
+            turns.end_look();
         }
-        if !is_empty {
+        if !self.is_empty() {
             self.note_waiting();
         }
         start

@@ -2,8 +2,8 @@
 //!
 //! A batch needs a turn on its device before it is written, and has it until the device is done
 //! with the batch. The engine that has used the least of the device's time, divided by its weight,
-//! has the next turn. An engine that was idle starts where the others are, so that it cannot save
-//! time up. This is start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on
+//! has the next turn. An engine that had nothing to run, or no slot to run it in, starts where the
+//! others are, so that it cannot save time up. This is start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on
 //! Networking 5, 1997) for lengths that are known only afterwards: a turn counts with the engine's
 //! usual length until its end.
 
@@ -25,8 +25,14 @@ use std::time::Instant;
 /// engine with short batches waits for the long ones of others; smaller batches of those shorten
 /// the wait.
 ///
-/// The engines must be built with the same backends: two backends that were opened on one GPU count as
-/// two devices.
+/// A turn begins when a batch gets its slot, and ends when the engine has seen the batch done. So
+/// the code of a workload that is called between, such as `write` and `read`, holds up other
+/// engines for as long as it takes, and it must not wait for an engine that shares the same
+/// devices. Items that have outgrown their batch run again without a turn.
+///
+/// The engines must be built with the same backends: two backends that were opened on one GPU count
+/// as two devices. A backend that an engine is given twice has two parts. A supervised backend
+/// serves one engine only, so it cannot be shared.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -61,10 +67,10 @@ pub struct Share {
 }
 
 impl Sharing {
-    /// Devices on which at most `batches_max` batches are at a time, of all engines together,
-    /// counted from when a batch gets its slot until it is done. With 3, one can be written or
-    /// uploaded while another is computed and a third one is downloaded; fewer shorten the wait of
-    /// an engine whose turn it is. Batches in slots that an engine keeps for urgent ones
+    /// Devices that run batches of several engines. On each device at most `batches_max` batches
+    /// are at a time, of all engines together. With 3, one can be written or uploaded while another
+    /// is computed and a third one is downloaded; fewer shorten the wait of an engine whose turn it
+    /// is. Batches in slots that an engine keeps for urgent ones
     /// ([`EngineConfig::urgent_slots`](super::EngineConfig::urgent_slots)) do not wait for a turn,
     /// but count.
     pub fn new(batches_max: usize) -> Self {
@@ -107,7 +113,7 @@ struct SharedDevice {
     /// When a batch was last seen done.
     last_end: Option<Instant>,
     /// The weighted time of the engine that had the latest turn, when it began.
-    clock_ns: u64,
+    clock: Weighted,
     engines: Vec<EngineState>,
 }
 
@@ -117,13 +123,13 @@ struct EngineState {
     /// The number of the device in the engine.
     device: usize,
     threads: Weak<dyn WakeDevice>,
-    weight: u64,
+    weight: u32,
     /// The time of its turns, divided by its weight.
-    weighted_ns: u64,
+    time: Weighted,
     turns: usize,
     /// Whether it was refused a turn, and has batches to run.
     waits: bool,
-    /// Whether it has neither turns nor batches to run.
+    /// Whether it has no turns, and did not ask for one when it last looked for a batch to start.
     is_idle: bool,
     /// How long its turns take: a moving average.
     usual_ns: u64,
@@ -153,7 +159,7 @@ impl Member {
                     id: *backend,
                     turns: 0,
                     last_end: None,
-                    clock_ns: 0,
+                    clock: Weighted(0),
                     engines: Vec::new(),
                 });
                 shared.len() - 1
@@ -162,8 +168,8 @@ impl Member {
                 member: id,
                 device,
                 threads: Weak::clone(threads),
-                weight: u64::from(share.weight),
-                weighted_ns: 0,
+                weight: share.weight,
+                time: Weighted(0),
                 turns: 0,
                 waits: false,
                 is_idle: true,
@@ -214,11 +220,11 @@ impl Member {
     }
 
     /// Notes that the engine does not wait for a turn. Returns whether it is idle now.
-    fn withdraw(&self, device: usize, has_batches: bool) -> bool {
+    fn withdraw(&self, device: usize) -> bool {
         self.on_device(device, |on, own, _| {
             let engine = &mut on.engines[own];
             engine.waits = false;
-            engine.is_idle = !has_batches && engine.turns == 0;
+            engine.is_idle = engine.turns == 0;
             engine.is_idle
         })
     }
@@ -236,13 +242,13 @@ impl Drop for Member {
 }
 
 impl SharedDevice {
-    /// Begins a turn, unless as many batches have turns or come first as `batches_max`. Returns the
-    /// time that the turn counts until it ends.
+    /// Begins a turn. If it waits for its turn, not while `batches_max` batches have turns or come
+    /// first. Returns the time that the turn counts until it ends.
     fn begin(&mut self, own: usize, batches_max: Option<usize>) -> Option<u64> {
-        let clock_ns = self.clock_ns;
+        let clock = self.clock;
         let engine = &mut self.engines[own];
         if std::mem::take(&mut engine.is_idle) {
-            engine.weighted_ns = engine.weighted_ns.max(clock_ns);
+            engine.time = engine.time.max(clock);
         }
         let place = engine.place();
         let others = self.engines.iter().enumerate();
@@ -253,12 +259,13 @@ impl SharedDevice {
         if !may_begin {
             return None;
         }
-        self.clock_ns = clock_ns.max(engine.weighted_ns);
+        if batches_max.is_some() {
+            // A turn that did not wait is not where the others are.
+            self.clock = clock.max(engine.time);
+        }
         self.turns += 1;
         engine.turns += 1;
-        engine.weighted_ns = engine
-            .weighted_ns
-            .saturating_add(engine.usual_ns / engine.weight);
+        engine.time.0 += Weighted::of(engine.usual_ns, engine.weight).0;
         Some(engine.usual_ns)
     }
 
@@ -277,15 +284,14 @@ impl SharedDevice {
         self.turns -= 1;
         let engine = &mut self.engines[own];
         engine.turns -= 1;
-        let counted = engine.weighted_ns - assumed_ns / engine.weight;
-        engine.weighted_ns = counted.saturating_add(used_ns.unwrap_or(0) / engine.weight);
-        if let Some(used_ns) = used_ns {
-            engine.usual_ns = match engine.usual_ns {
-                0 => used_ns,
-                usual => usual - usual / 4 + used_ns / 4,
-            };
-        }
-        used_ns.unwrap_or(0)
+        engine.time.0 -= Weighted::of(assumed_ns, engine.weight).0;
+        let Some(used_ns) = used_ns else { return 0 };
+        engine.time.0 += Weighted::of(used_ns, engine.weight).0;
+        engine.usual_ns = match engine.usual_ns {
+            0 => used_ns,
+            usual => usual - usual / 4 + used_ns / 4,
+        };
+        used_ns
     }
 
     /// Wakes the engine whose turn it is, if one waits and another batch may run.
@@ -303,8 +309,18 @@ impl SharedDevice {
 
 impl EngineState {
     /// What orders the engines that wait.
-    fn place(&self) -> (u64, MemberId) {
-        (self.weighted_ns, self.member)
+    fn place(&self) -> (Weighted, MemberId) {
+        (self.time, self.member)
+    }
+}
+
+/// A time divided by a weight, in nanoseconds times 2^32: so a nanosecond counts for any weight.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Weighted(u128);
+
+impl Weighted {
+    fn of(ns: u64, weight: u32) -> Self {
+        Weighted((u128::from(ns) << 32) / u128::from(weight))
     }
 }
 
@@ -344,8 +360,6 @@ pub(super) struct Turns {
     member: Arc<Member>,
     /// By device: whether a turn was refused in this look.
     refused: Vec<bool>,
-    /// By device: whether a turn was refused, and the engine still waits for it.
-    waits: Vec<bool>,
     /// By device: whether the engine has asked for turns since it was idle.
     is_active: Vec<bool>,
 }
@@ -361,7 +375,6 @@ impl Turns {
         Turns {
             member: Arc::new(Member::new(share, backends, threads)),
             refused: vec![false; backends.len()],
-            waits: vec![false; backends.len()],
             is_active: vec![false; backends.len()],
         }
     }
@@ -370,7 +383,6 @@ impl Turns {
     pub(super) fn ask(&mut self, device: usize) -> Option<Turn> {
         let turn = self.member.begin(device, true);
         self.refused[device] = turn.is_none();
-        self.waits[device] = turn.is_none();
         self.is_active[device] = true;
         turn
     }
@@ -387,15 +399,13 @@ impl Turns {
         self.refused[device]
     }
 
-    /// Ends a look. The engine no longer waits for turns that it did not ask for again, and is idle
-    /// if it has no batches to run.
-    pub(super) fn end_look(&mut self, has_batches: bool) {
+    /// Ends a look. The engine no longer waits for turns that it did not ask for again, and is idle on
+    /// devices on which it has none.
+    pub(super) fn end_look(&mut self) {
         for device in 0..self.refused.len() {
             let was_refused = std::mem::take(&mut self.refused[device]);
-            let may_be_idle = self.is_active[device] && !has_batches;
-            if !was_refused && (self.waits[device] || may_be_idle) {
-                self.waits[device] = false;
-                self.is_active[device] = !self.member.withdraw(device, has_batches);
+            if !was_refused && self.is_active[device] {
+                self.is_active[device] = !self.member.withdraw(device);
             }
         }
     }

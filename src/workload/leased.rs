@@ -105,6 +105,10 @@ impl<T: Element> Leased<T> {
         bytes: Range<usize>,
         elements: &[T],
     ) -> Self {
+        // Nothing keeps no slot.
+        if elements.is_empty() {
+            return Leased(Memory::Copy(Arc::from(elements)));
+        }
         Leased(match source.lend() {
             Some(slot) => Memory::Slot {
                 slot,

@@ -32,13 +32,13 @@ impl Engine {
     /// Looks for a batch that can start on device 0, which always waits.
     fn ask(&mut self) -> Option<Turn> {
         let turn = self.turns.ask(0);
-        self.turns.end_look(true);
+        self.turns.end_look();
         turn
     }
 
     /// Looks without a batch that could start.
     fn look_in_vain(&mut self) {
-        self.turns.end_look(false);
+        self.turns.end_look();
     }
 
     fn was_woken(&self) -> bool {
@@ -97,6 +97,9 @@ fn engines_have_time_in_proportion_to_their_weights_whatever_their_batches_take(
         let difference = used[0].abs_diff(used[1]);
         assert!(difference <= 40, "{batches_max} at a time: {used:?}");
         assert!(longest[1] <= 40, "short ones wait for {longest:?}");
+        // Weights that are larger than a batch's nanoseconds.
+        let (used, _) = run(&[u32::MAX, u32::MAX], &[10, 1], batches_max, 1100);
+        assert!(used[0].abs_diff(used[1]) <= 40, "{used:?}");
         let (used, _) = run(&[1, 3, 2], &[5, 2, 1], batches_max, 3000);
         let shares = [used[0], used[1] / 3, used[2] / 2];
         let (least, most) = (shares.iter().min(), shares.iter().max());
@@ -104,37 +107,68 @@ fn engines_have_time_in_proportion_to_their_weights_whatever_their_batches_take(
     }
 }
 
-#[test]
-fn an_engine_that_was_idle_starts_where_the_others_are() {
-    let sharing = Sharing::new(1);
-    let backend = [BackendId::new()];
-    let mut busy = Engine::new(&sharing.share(1), &backend);
-    let mut idle = Engine::new(&sharing.share(1), &backend);
-    let mut now = Instant::now();
-    let run = |engine: &mut Engine, now: &mut Instant| {
-        let turn = engine.ask()?;
-        let submitted_at = *now;
-        *now += MS;
-        engine.used_ns += turn.end(submitted_at, *now);
-        Some(())
+/// A batch of a millisecond, if it is the engine's turn.
+fn run_one(engine: &mut Engine, now: &mut Instant) -> bool {
+    let Some(turn) = engine.ask() else {
+        return false;
     };
-    for _ in 0..100 {
-        run(&mut busy, &mut now).unwrap();
-    }
-    // It has not saved a hundred turns: both take turns from now on.
-    let before = busy.used_ns;
-    let turn = busy.ask().unwrap();
-    assert!(idle.ask().is_none());
+    let submitted_at = *now;
+    *now += MS;
+    engine.used_ns += turn.end(submitted_at, *now);
+    true
+}
+
+/// Asserts that two engines which both have batches to run take turns.
+fn assert_fair(engines: [&mut Engine; 2], now: &mut Instant) {
+    let [first, second] = engines;
+    let before = [first.used_ns, second.used_ns];
+    // Each is refused once, so that both wait.
+    let turn = first.ask().or_else(|| second.ask()).unwrap();
+    assert!(first.ask().is_none() && second.ask().is_none());
     drop(turn);
     for _ in 0..20 {
-        for engine in [&mut idle, &mut busy] {
-            if engine.was_woken() || engine.ask().is_some() {
-                let _ = run(engine, &mut now);
-            }
+        for engine in [&mut *first, &mut *second] {
+            run_one(engine, now);
         }
     }
-    let both = [idle.used_ns, busy.used_ns - before];
-    assert!(both[0].abs_diff(both[1]) <= 3_000_000, "{both:?}");
+    let used = [first.used_ns - before[0], second.used_ns - before[1]];
+    assert!(used[0].abs_diff(used[1]) <= 3_000_000, "{used:?}");
+}
+
+#[test]
+fn an_engine_that_ran_nothing_starts_where_the_others_are() {
+    let sharing = Sharing::new(1);
+    let backend = [BackendId::new()];
+    let [mut busy, mut late, mut held] =
+        [1, 1, 1].map(|weight| Engine::new(&sharing.share(weight), &backend));
+    let mut now = Instant::now();
+    assert!(run_one(&mut held, &mut now));
+    // Its batches wait for something else, so it does not ask for a turn.
+    held.look_in_vain();
+    for _ in 0..100 {
+        assert!(run_one(&mut busy, &mut now));
+    }
+    // Neither has saved a hundred turns.
+    assert_fair([&mut busy, &mut held], &mut now);
+    held.look_in_vain();
+    assert_fair([&mut busy, &mut late], &mut now);
+}
+
+#[test]
+fn turns_that_did_not_wait_do_not_hold_up_an_engine_that_joins() {
+    let sharing = Sharing::new(1);
+    let backend = [BackendId::new()];
+    let [mut busy, mut urgent, mut late] =
+        [1, 1, 1].map(|weight| Engine::new(&sharing.share(weight), &backend));
+    let mut now = Instant::now();
+    assert!(run_one(&mut busy, &mut now));
+    for _ in 0..100 {
+        let turn = urgent.turns.take(0);
+        let submitted_at = now;
+        now += MS;
+        turn.end(submitted_at, now);
+    }
+    assert_fair([&mut busy, &mut late], &mut now);
 }
 
 #[test]
@@ -194,7 +228,7 @@ fn devices_are_shared_one_by_one() {
     let on_b = one.ask().unwrap();
     // It waits on the second device, and no more once it looks for another one.
     assert!(both.turns.ask(1).is_none());
-    both.turns.end_look(true);
+    both.turns.end_look();
     assert!(both.ask().is_some());
     drop(on_b);
     assert!(!both.was_woken());

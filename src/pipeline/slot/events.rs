@@ -34,14 +34,16 @@ impl Events {
 impl Slot<Filling> {
     /// Makes the batch that is filled now wait on the device for what `event` has recorded when the
     /// batch is submitted, such as kernels of another library that write the batch's input. The host
-    /// does not wait.
+    /// does not wait. The wait counts for [`Policy::deadline`](crate::replay::Policy::deadline): with a
+    /// deadline, an event that comes too late loses the device.
     ///
     /// ```no_run
-    /// # fn f(mut ring: tapeloop::pipeline::Ring<()>, produced: u64, consumed: u64) -> tapeloop::Result<()> {
+    /// # use tapeloop::pipeline::Ring;
+    /// # fn f(mut ring: Ring<()>, produced: u64, consumed: u64) -> tapeloop::Result<()> {
     /// use tapeloop::backend::ExternalEvent;
     ///
     /// let mut slot = ring.acquire().expect("no batch is in flight");
-    /// // SAFETY: both are events of the GPU's primary context, and live until the batch is done.
+    /// // SAFETY: both are events of the GPU's primary context, and live until the batch is submitted.
     /// unsafe {
     ///     slot.wait_for(ExternalEvent::from_raw(produced))?;
     ///     slot.signal(ExternalEvent::from_raw(consumed))?;
@@ -62,7 +64,8 @@ impl Slot<Filling> {
     }
 
     /// Lets `event` record the batch that is filled now when the batch is submitted, so that other
-    /// work can wait on the device for the batch's results.
+    /// work can wait on the device for the batch's results. If the submission fails, the event may not
+    /// have recorded anything, and work that waits for it does not wait.
     ///
     /// # Errors
     /// Those of [`Slot::wait_for`].

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) struct Lendable {
     /// `None` while it is lent.
     own: Option<Box<dyn DeviceSlot>>,
-    /// Where it is while it is lent. Allocated once, so that lending allocates nothing.
+    /// Holds the device slot while it is lent. Allocated once, so that lending allocates nothing.
     lent: Lent,
 }
 
