@@ -48,7 +48,8 @@ impl Slot<Filling> {
     ///     slot.wait_for(ExternalEvent::from_raw(produced))?;
     ///     slot.signal(ExternalEvent::from_raw(consumed))?;
     /// }
-    /// ring.submit(slot, [1024].into(), ())?;
+    /// let submitted = ring.submit(slot, [1024].into(), ());
+    /// submitted.map_err(|failed| failed.error)?;
     /// # Ok(())
     /// # }
     /// ```
