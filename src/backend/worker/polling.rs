@@ -165,10 +165,9 @@ mod tests {
     #[test]
     fn waiting_for_a_long_batch_takes_little_of_a_core() {
         let wall = Duration::from_millis(100);
-        // Other work on the machine makes the same polls take longer: on a quiet one they take a
-        // twentieth. Polls without a pause would take all of it.
+        // Other work on the machine makes the same polls take longer.
         let spent = (0..5).map(|_| time_of_waiting(wall));
-        let few = |spent: &Duration| *spent < wall / 5;
+        let few = |spent: &Duration| *spent < wall / 20;
         let spent: Vec<Duration> = spent.take_while(|spent| !few(spent)).collect();
         assert!(spent.len() < 5, "{spent:?} of processor time in {wall:?}");
     }

@@ -4,6 +4,7 @@ use super::*;
 
 #[test]
 fn whatever_finishes_first_is_answered_first() {
+    let mut second_first = 0;
     for seed in 0..20 {
         // The seed says whose kernel runs first. Each poll is a call.
         let fault = Fault::Slow {
@@ -24,15 +25,12 @@ fn whatever_finishes_first_is_answered_first() {
         while !tickets.iter().any(Ticket::is_done) {
             std::thread::yield_now();
         }
-        let is_second_first = !tickets[0].is_done();
+        second_first += usize::from(!tickets[0].is_done());
         for (ticket, expected) in tickets.into_iter().zip([2, 3]) {
             assert_eq!(answer(ticket).unwrap(), expected);
         }
-        if is_second_first {
-            return;
-        }
     }
-    panic!("the batch that was submitted second never came first");
+    assert!(second_first > 0);
 }
 
 #[test]
