@@ -11,8 +11,9 @@
 //! | the body is no list of numbers | 400, with the place |
 //! | the body takes too long to arrive | 408 |
 //!
-//! If a client goes away, its item is taken out of the batch unless that runs already. After an
-//! interrupt (Ctrl-C) the service answers the requests that it has, and ends.
+//! If a client closes its connection, the service takes the client's item out of its batch, unless
+//! the batch has begun. After an interrupt (Ctrl-C) the service answers the requests that it has, and
+//! ends.
 //!
 //! ```sh
 //! cargo run --release --no-default-features --features cuda-12040 --example http_service -- 127.0.0.1:8080

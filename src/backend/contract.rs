@@ -55,7 +55,7 @@
 
 #[cfg(doc)]
 use super::Backend;
-use super::{Allocation, Backoff, ExternalEvent, Residency, Streams, no_events};
+use super::{Allocation, Backoff, ExternalEvent, Residency, Streams, no_own_stream};
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};
@@ -320,7 +320,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// [`ErrorKind::Unavailable`] for a slot without [`DeviceSlot::stream`].
     fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
         let _ = event;
-        Err(no_events("the slot has no stream of its own"))
+        Err(no_own_stream())
     }
 
     /// Lets an event of other code record all work that the slot got before.
@@ -329,7 +329,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// [`ErrorKind::Unavailable`] for a slot without [`DeviceSlot::stream`].
     fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
         let _ = event;
-        Err(no_events("the slot has no stream of its own"))
+        Err(no_own_stream())
     }
 
     /// Sets a fence on the download queue. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`]

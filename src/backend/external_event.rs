@@ -25,7 +25,12 @@ impl ExternalEvent {
     }
 }
 
-/// The error of a slot without a stream of its own that has all its work.
+/// The error of a slot without [`DeviceSlot::stream`](super::DeviceSlot::stream).
+pub(crate) fn no_own_stream() -> Error {
+    no_events("the slot has no stream of its own")
+}
+
+/// The error of a slot whose batches are not all in a stream of its own.
 pub(crate) fn no_events(reason: &str) -> Error {
     let message = format!("batches cannot wait for events of CUDA or record them: {reason}");
     Error::new(ErrorKind::Unavailable, message)

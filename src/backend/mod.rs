@@ -53,7 +53,7 @@ pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub(crate) use devices::device_names;
 pub use devices::{DeviceChoice, DeviceEntry, DeviceSet, PcieLink, visible_variable};
 pub use external_event::ExternalEvent;
-pub(crate) use external_event::no_events;
+pub(crate) use external_event::{no_events, no_own_stream};
 pub use loops::Residency;
 /// The pool of threads of the crate `rayon`, in which batches are copied, and computed on the CPU.
 pub use rayon::{ThreadPool, ThreadPoolBuilder};

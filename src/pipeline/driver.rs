@@ -14,7 +14,7 @@ use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
 use super::ticket::{EngineRef, TicketEngine};
-use crate::backend::crate_threads;
+use crate::backend::{Backend, crate_threads};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -37,6 +37,7 @@ type Started<W> = (Arc<Dispatcher<W>>, Vec<JoinHandle<()>>);
 pub(super) fn start<W: Workload>(
     shared: Shared<W>,
     slots: Vec<Slot<Free>>,
+    backends: &[Arc<dyn Backend>],
     config: &EngineConfig,
 ) -> Result<Started<W>> {
     let count = slots.len();
@@ -49,13 +50,7 @@ pub(super) fn start<W: Workload>(
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let devices = Arc::new(ToDevices::new(devices));
     let turns = config.share.as_ref().map(|share| {
-        let mut backends: Vec<_> = slots
-            .iter()
-            .map(|it| (it.device(), it.backend().id()))
-            .collect();
-        backends.sort_by_key(|(device, _)| *device);
-        backends.dedup();
-        let backends: Vec<_> = backends.into_iter().map(|(_, id)| id).collect();
+        let backends: Vec<_> = backends.iter().map(|backend| backend.id()).collect();
         let threads = Arc::downgrade(&devices);
         Turns::new(share, &backends, &(threads as Weak<dyn WakeDevice>))
     });

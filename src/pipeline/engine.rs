@@ -111,7 +111,7 @@ impl<W: Workload> Engine<W> {
             shrunk,
         } = build(workload, backends, pool, config)?;
         let device = backends[0].device().clone();
-        let (dispatcher, threads) = driver::start(shared, slots, config)?;
+        let (dispatcher, threads) = driver::start(shared, slots, backends, config)?;
         Ok(Engine {
             dispatcher,
             threads,

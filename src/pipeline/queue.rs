@@ -394,11 +394,10 @@ impl<W: Workload> Queue<W> {
 
     /// Frees the slots that no result borrows any more.
     fn take_back(&mut self) {
-        for slot in self.lent.extract_if(.., Slot::take_back) {
-            match slot.is_urgent() {
-                true => self.free_urgent.push_back(slot),
-                false => self.free.push_back(slot),
-            }
+        while let Some(position) = self.lent.iter_mut().position(Slot::take_back) {
+            let slot = self.lent.remove(position);
+            // The look that has taken it back fills it.
+            self.put_free(slot);
         }
     }
 

@@ -3,9 +3,9 @@
 //! A batch needs a turn on its device before it is written, and has it until the device is done
 //! with the batch. The engine that has used the least of the device's time, divided by its weight,
 //! has the next turn. An engine that had nothing to run, or no slot to run it in, starts where the
-//! others are, so that it cannot save time up. This is start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on
-//! Networking 5, 1997) for lengths that are known only afterwards: a turn counts with the engine's
-//! usual length until its end.
+//! others are, so that it cannot save time up. This is start-time fair queueing (Goyal, Vin and
+//! Cheng, IEEE/ACM Transactions on Networking 5, 1997) for lengths that are known only afterwards: a
+//! turn counts with the engine's usual length until its end.
 
 use super::compute::WakeDevice;
 use super::sync::Mutex;

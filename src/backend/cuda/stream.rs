@@ -134,11 +134,14 @@ impl Stream {
 
     /// Lets an event of other code record the work of the stream so far.
     pub(super) fn record_external(&self, event: &ExternalEvent) -> Result<()> {
-        let driver = self.context.bind_for(Call::Submission)?;
-        // SAFETY: the stream lives as long as `self`, and the event as long as the reference, as its
-        // maker has promised.
+        self.record_raw(event.handle() as sys::CUevent, Call::Submission)
+    }
+
+    fn record_raw(&self, event: sys::CUevent, call: Call) -> Result<()> {
+        let driver = self.context.bind_for(call)?;
+        // SAFETY: as for `wait_for_raw`.
         self.context.check("cuEventRecord", unsafe {
-            (driver.cuEventRecord)(event.handle() as sys::CUevent, self.raw)
+            (driver.cuEventRecord)(event, self.raw)
         })
     }
 }
@@ -207,11 +210,7 @@ impl Event {
 
     /// [`Event::record`], counted as `call`.
     pub(super) fn record_for(&self, stream: &Stream, call: Call) -> Result<()> {
-        let driver = self.context.bind_for(call)?;
-        // SAFETY: both handles live as long as the references.
-        self.context.check("cuEventRecord", unsafe {
-            (driver.cuEventRecord)(self.raw, stream.raw)
-        })
+        stream.record_raw(self.raw, call)
     }
 
     /// Whether all work before the event is done. Any result but "not ready" is an error, so that a

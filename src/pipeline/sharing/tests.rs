@@ -46,6 +46,13 @@ impl Engine {
     }
 }
 
+/// Engines of equal weight on one device, of which one at a time has a turn.
+fn engines<const N: usize>() -> [Engine; N] {
+    let sharing = Sharing::new(1);
+    let backend = [BackendId::new()];
+    [(); N].map(|()| Engine::new(&sharing.share(1), &backend))
+}
+
 const MS: Duration = Duration::from_millis(1);
 
 /// A device that runs batches one after the other, and engines that always have batches of these
@@ -137,10 +144,7 @@ fn assert_fair(engines: [&mut Engine; 2], now: &mut Instant) {
 
 #[test]
 fn an_engine_that_ran_nothing_starts_where_the_others_are() {
-    let sharing = Sharing::new(1);
-    let backend = [BackendId::new()];
-    let [mut busy, mut late, mut held] =
-        [1, 1, 1].map(|weight| Engine::new(&sharing.share(weight), &backend));
+    let [mut busy, mut late, mut held] = engines();
     let mut now = Instant::now();
     assert!(run_one(&mut held, &mut now));
     // Its batches wait for something else, so it does not ask for a turn.
@@ -156,10 +160,7 @@ fn an_engine_that_ran_nothing_starts_where_the_others_are() {
 
 #[test]
 fn turns_that_did_not_wait_do_not_hold_up_an_engine_that_joins() {
-    let sharing = Sharing::new(1);
-    let backend = [BackendId::new()];
-    let [mut busy, mut urgent, mut late] =
-        [1, 1, 1].map(|weight| Engine::new(&sharing.share(weight), &backend));
+    let [mut busy, mut urgent, mut late] = engines();
     let mut now = Instant::now();
     assert!(run_one(&mut busy, &mut now));
     for _ in 0..100 {
@@ -173,10 +174,7 @@ fn turns_that_did_not_wait_do_not_hold_up_an_engine_that_joins() {
 
 #[test]
 fn a_turn_that_is_not_taken_passes_on() {
-    let sharing = Sharing::new(1);
-    let backend = [BackendId::new()];
-    let mut engines = [1, 1, 1].map(|weight| Engine::new(&sharing.share(weight), &backend));
-    let [first, second, third] = &mut engines;
+    let [mut first, mut second, mut third] = engines();
     let turn = first.ask().unwrap();
     assert!(second.ask().is_none() && third.ask().is_none());
     assert!(!second.was_woken() && !third.was_woken());
@@ -195,11 +193,7 @@ fn a_turn_that_is_not_taken_passes_on() {
 
 #[test]
 fn engines_that_are_dropped_let_others_go_on() {
-    let sharing = Sharing::new(1);
-    let backend = [BackendId::new()];
-    let [mut first, second, mut third] =
-        [1, 1, 1].map(|weight| Engine::new(&sharing.share(weight), &backend));
-    let mut second = second;
+    let [mut first, mut second, mut third] = engines();
     let turn = first.ask().unwrap();
     assert!(second.ask().is_none() && third.ask().is_none());
     // A batch of an engine that ended keeps its turn until it is dropped.
@@ -236,10 +230,7 @@ fn devices_are_shared_one_by_one() {
 
 #[test]
 fn urgent_turns_wait_for_none_and_count() {
-    let sharing = Sharing::new(1);
-    let backend = [BackendId::new()];
-    let mut bulk = Engine::new(&sharing.share(1), &backend);
-    let mut urgent = Engine::new(&sharing.share(1), &backend);
+    let [mut bulk, mut urgent] = engines();
     let turn = bulk.ask().unwrap();
     let taken = urgent.turns.take(0);
     drop(turn);

@@ -2,7 +2,7 @@
 
 use super::{Core, Filling, Slot};
 use crate::backend::contract::DeviceSlot;
-use crate::backend::{ExternalEvent, no_events};
+use crate::backend::{ExternalEvent, no_events, no_own_stream};
 use crate::error::Result;
 use crate::replay::Mode;
 
@@ -82,9 +82,7 @@ impl Core {
     fn check_events(&self) -> Result<()> {
         match self.executor.policy().mode {
             Mode::Resident | Mode::Auto => Err(no_events("a loop on the device may run them")),
-            _ if self.device_slot.stream().is_none() => {
-                Err(no_events("the slot has no stream of its own"))
-            }
+            _ if self.device_slot.stream().is_none() => Err(no_own_stream()),
             _ => Ok(()),
         }
     }
