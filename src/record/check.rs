@@ -215,6 +215,7 @@ fn check_shape(kernel: &Kernel, shape: Shape) -> Result<()> {
             kernel.block
         )));
     }
+    kernel.check_attributes(shape)?;
     match shape {
         Shape::Grid(grid) => check_grid(grid),
         // The device that runs the launch computes and checks the grid.

@@ -2,6 +2,7 @@
 //! computes the same.
 
 use super::buffer::{DType, Element, Number};
+use super::launch_attributes::LaunchAttributes;
 use super::library_call::LibraryCode;
 use super::struct_arg::PointerField;
 use super::twin::{Twin, TwinCode, TwinLaunch};
@@ -173,6 +174,7 @@ pub struct Kernel {
     pub(crate) block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub(crate) shared_bytes: u32,
+    pub(crate) attributes: LaunchAttributes,
     /// Whether it may access an element more than once. Zero-copy access to host memory would be
     /// slow then, so buffers are always copied to the device.
     pub(crate) revisits: bool,
@@ -201,6 +203,7 @@ impl Kernel {
             params: Vec::new(),
             block: [128, 1, 1],
             shared_bytes: 0,
+            attributes: LaunchAttributes::NONE,
             revisits: false,
             follows_device_pointers: false,
             twin: None,

@@ -11,6 +11,7 @@ mod command;
 pub(crate) mod device_info;
 mod from_cuda;
 mod kernel;
+mod launch_attributes;
 mod library_call;
 mod recorder;
 mod shape;
@@ -33,6 +34,7 @@ pub(crate) use device_info::DeviceInfo;
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind};
+pub(crate) use launch_attributes::LaunchAttributes;
 pub use library_call::LibraryCall;
 #[cfg(feature = "cuda")]
 pub(crate) use library_call::LibraryCode;

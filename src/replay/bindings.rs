@@ -7,7 +7,7 @@ use crate::backend::{
 use crate::error::{Context, Error, Result};
 use crate::record::{
     Access, Arg, Buffer, BufferId, Command, Element, Launch, Number, ParamKind, Recording, Scalar,
-    Shape, StructArg, Target, View, check_grid, check_struct,
+    LaunchAttributes, Shape, StructArg, Target, View, check_grid, check_struct,
 };
 use std::sync::Arc;
 
@@ -74,6 +74,7 @@ pub(super) struct BoundLaunch {
     pub(super) grid: [u32; 3],
     /// The recorded grid, or the one that the device chose.
     grid_max: [u32; 3],
+    attributes: LaunchAttributes,
     pub(super) block: [u32; 3],
     /// By parameter: the value that replaces the recorded one.
     values: Vec<Option<Arg>>,
@@ -232,8 +233,9 @@ impl Bindings {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a launch that does not exist, for a grid
-    /// with a dimension of 0 or larger than recorded, and for a recording that an engine or a
-    /// packer made of a workload.
+    /// with a dimension of 0 or larger than recorded, for one that is not made of whole
+    /// [clusters](crate::record::Kernel::cluster), and for a recording that an engine or a packer
+    /// made of a workload.
     pub fn set_grid(&mut self, launch: usize, grid: [u32; 3]) -> Result<()> {
         refuse_workload(&self.recording)?;
         check_grid(grid)?;
@@ -245,6 +247,7 @@ impl Bindings {
             ));
             return Err(error.fix("record the largest grid that any replay needs"));
         }
+        bound.attributes.check_grid(grid)?;
         bound.grid = grid;
         Ok(())
     }
@@ -457,6 +460,7 @@ impl BoundLaunch {
             function,
             grid,
             grid_max: grid,
+            attributes: kernel.attributes,
             block,
             values: vec![None; launch.args.len()],
         })

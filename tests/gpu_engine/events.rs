@@ -87,7 +87,7 @@ fn events_order_batches_and_the_work_of_other_code() {
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.resident_buffer::<u32>("x", LEN as usize);
     let y = recorder.download_buffer::<u32>("y", 0, 1);
-    recorder.launch(&kernel, LEN.div_ceil(256), &[x.into(), y.into()]);
+    recorder.launch(&kernel, LEN.div_ceil(128), &[x.into(), y.into()]);
     recorder.download(y);
     let buckets = Buckets::single(recorder.finish().unwrap());
     let buckets = Arc::new(buckets.with_resident(x, numbers.view()).unwrap());

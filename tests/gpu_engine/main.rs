@@ -26,6 +26,7 @@ mod seeds;
 #[path = "../support/sevenfold.rs"]
 mod sevenfold;
 
+mod attributes;
 #[cfg(feature = "cuda")]
 mod auto;
 #[cfg(feature = "cuda")]
@@ -99,6 +100,7 @@ on_every_device! {
     resident_buffers::batches_of_one_slot_update_a_sum_in_order,
     resident_buffers::a_ring_reads_weights_of_a_pool,
     resident_buffers::an_engine_without_its_weights_is_not_built,
+    attributes::blocks_exchange_numbers_and_wait_for_each_other,
     library_calls::the_work_of_a_library_is_replayed_in_its_place,
     library_calls::a_graph_that_is_made_calls_no_library,
     library_calls::a_library_call_is_captured_again_for_other_memory,

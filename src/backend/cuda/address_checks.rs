@@ -141,6 +141,12 @@ impl<'a> Checked<'a> {
             .is_some_and(|function| function.library().is_some())
     }
 
+    /// Whether it is a launch with a priority of its own.
+    pub(super) fn is_urgent(&self) -> bool {
+        let function = self.function.as_ref();
+        function.is_some_and(|function| function.attributes.declared.is_urgent)
+    }
+
     /// The event of a timestamp.
     ///
     /// # Panics
@@ -233,6 +239,20 @@ impl<'a> Checked<'a> {
                     // those that `check` found. What the call does with both is its author's.
                     return unsafe { library.submit(stream.handle(), &function.params, args) };
                 }
+                let attributes = function.attributes.as_slice();
+                let config = sys::CUlaunchConfig {
+                    gridDimX: grid[0],
+                    gridDimY: grid[1],
+                    gridDimZ: grid[2],
+                    blockDimX: block[0],
+                    blockDimY: block[1],
+                    blockDimZ: block[2],
+                    sharedMemBytes: *shared_bytes,
+                    hStream: raw,
+                    // The driver reads them.
+                    attrs: attributes.as_ptr().cast_mut(),
+                    numAttrs: attributes.len() as u32,
+                };
                 let mut pointers = pointers(&function.params, args);
                 // SAFETY: the function's module lives as long as the slot. The
                 // driver reads as many pointers, and through each as many bytes, as
@@ -240,17 +260,10 @@ impl<'a> Checked<'a> {
                 // found as many words as those take. Buffers are in memory that the caller
                 // answers for; what the code does with them is its author's, as
                 // is any code that an image brings.
-                context.check("cuLaunchKernel", unsafe {
-                    (driver.cuLaunchKernel)(
+                context.check("cuLaunchKernelEx", unsafe {
+                    (driver.cuLaunchKernelEx)(
+                        &config,
                         function.raw(),
-                        grid[0],
-                        grid[1],
-                        grid[2],
-                        block[0],
-                        block[1],
-                        block[2],
-                        *shared_bytes,
-                        raw,
                         pointers.as_mut_ptr(),
                         std::ptr::null_mut(),
                     )

@@ -110,7 +110,7 @@ impl DeviceLoop {
             let body = add_while(context, whole.raw(), begun, args.condition)?;
             let replayed = add_child(context, body, template.raw())?;
             add_kernel(context, body, replayed, &turn, &mut args)?;
-            whole.instantiate()?
+            whole.instantiate(false)?
         };
         Ok(DeviceLoop {
             exec,

@@ -16,7 +16,7 @@ use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
     self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, ExternalEvent, FunctionId,
-    GraphId, GraphSource, HostViews, Op, Queue, Residency, Streams,
+    GraphId, GraphSource, HostViews, Op, Priority, Queue, Residency, Streams,
 };
 use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
@@ -156,6 +156,9 @@ impl CudaSlot {
         Ok(Draft {
             template,
             captured: source.is_captured(),
+            // All work of a slot for urgent batches has the highest priority already.
+            node_priorities: self.queues.priority() == Priority::Normal
+                && nodes.iter().any(Checked::is_urgent),
             work: plan.into_iter().zip(is_library).map(work).collect(),
             parts,
         })

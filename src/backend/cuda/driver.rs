@@ -198,6 +198,16 @@ driver! {
     cuGraphExecEventRecordNodeSetEvent(sys::CUgraphExec, sys::CUgraphNode, sys::CUevent);
     cuGraphNodeGetType(sys::CUgraphNode, *mut sys::CUgraphNodeType);
     cuGraphKernelNodeGetParams_v2(sys::CUgraphNode, *mut sys::CUDA_KERNEL_NODE_PARAMS);
+    cuGraphKernelNodeGetAttribute(
+        sys::CUgraphNode,
+        sys::CUkernelNodeAttrID,
+        *mut sys::CUkernelNodeAttrValue,
+    );
+    cuGraphKernelNodeSetAttribute(
+        sys::CUgraphNode,
+        sys::CUkernelNodeAttrID,
+        *const sys::CUkernelNodeAttrValue,
+    );
     cuGraphMemcpyNodeGetParams(sys::CUgraphNode, *mut sys::CUDA_MEMCPY3D);
     cuGraphMemsetNodeGetParams(sys::CUgraphNode, *mut sys::CUDA_MEMSET_NODE_PARAMS);
     cuGraphExecKernelNodeSetParams_v2(
@@ -249,16 +259,9 @@ driver! {
         c_int,
     );
     cuOccupancyMaxActiveBlocksPerMultiprocessor(*mut c_int, sys::CUfunction, c_int, usize);
-    cuLaunchKernel(
+    cuLaunchKernelEx(
+        *const sys::CUlaunchConfig,
         sys::CUfunction,
-        c_uint,
-        c_uint,
-        c_uint,
-        c_uint,
-        c_uint,
-        c_uint,
-        c_uint,
-        sys::CUstream,
         *mut *mut c_void,
         *mut *mut c_void,
     );

@@ -58,6 +58,14 @@ pub(super) struct State {
     pub(super) stream_waits: Vec<(usize, usize)>,
     /// The priorities of the streams that were created with one.
     pub(super) priorities: BTreeMap<usize, i32>,
+    /// The major number of the device's compute capability.
+    pub(super) capability: c_int,
+    /// The attributes of each launch into a stream, by number.
+    pub(super) launches: Vec<Vec<u32>>,
+    /// The attributes that nodes were given, by number.
+    pub(super) node_attributes: Vec<u32>,
+    /// The flags of instantiated graphs.
+    pub(super) instantiated: Vec<u64>,
     /// Graphs that are loops, and their launches.
     pub(super) loops: FakeLoops,
     handles: usize,
@@ -224,8 +232,16 @@ fn driver() -> Driver {
         _: sys::CUdevice,
     ) -> i32 {
         use sys::CUdevice_attribute as A;
-        let known = A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM;
-        put(value, (attribute == known).into())
+        let capability = state(|state| state.capability);
+        put(
+            value,
+            match attribute {
+                A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM => 1,
+                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => capability,
+                A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH => (capability >= 6).into(),
+                _ => 0,
+            },
+        )
     }
     driver.cuDeviceGet = device_get;
     driver.cuDeviceGetAttribute = attribute;
@@ -233,6 +249,7 @@ fn driver() -> Driver {
     memory(&mut driver);
     streams(&mut driver);
     graphs(&mut driver);
+    launches(&mut driver);
     super::fake_loops::install(&mut driver);
     driver
 }
@@ -430,4 +447,32 @@ fn graphs(driver: &mut Driver) {
     driver.cuStreamEndCapture = end;
     driver.cuGraphCreate = create;
     driver.cuGraphExecUpdate_v2 = update;
+}
+
+fn launches(driver: &mut Driver) {
+    extern "C" fn launch(
+        config: *const sys::CUlaunchConfig,
+        _: sys::CUfunction,
+        _: *mut *mut c_void,
+        _: *mut *mut c_void,
+    ) -> i32 {
+        // SAFETY: the backend passes a configuration and attributes that outlive the call.
+        let attributes = unsafe {
+            let config = &*config;
+            std::slice::from_raw_parts(config.attrs, config.numAttrs as usize)
+        };
+        let ids = attributes.iter().map(|attribute| attribute.id as u32);
+        state(|state| state.launches.push(ids.collect()));
+        result_codes::SUCCESS
+    }
+    extern "C" fn set(
+        _: sys::CUgraphNode,
+        id: sys::CUkernelNodeAttrID,
+        _: *const sys::CUkernelNodeAttrValue,
+    ) -> i32 {
+        state(|state| state.node_attributes.push(id as u32));
+        result_codes::SUCCESS
+    }
+    driver.cuLaunchKernelEx = launch;
+    driver.cuGraphKernelNodeSetAttribute = set;
 }

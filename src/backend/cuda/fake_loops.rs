@@ -219,8 +219,9 @@ pub(super) fn install(driver: &mut Driver) {
     extern "C" fn instantiate(
         exec: *mut sys::CUgraphExec,
         graph: sys::CUgraph,
-        _: c_ulonglong,
+        flags: c_ulonglong,
     ) -> i32 {
+        state(|state| state.instantiated.push(flags));
         let made = nodes(graph, |nodes| nodes.clone());
         let result = handle(exec);
         // SAFETY: just written.

@@ -17,7 +17,7 @@ use crate::backend::graphs::check_same_build;
 use crate::backend::loop_clock::BatchTimes;
 use crate::backend::{Built, Call, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use cudarc::driver::sys::{self, CUgraphExecUpdateResult};
+use cudarc::driver::sys::{self, CUgraphExecUpdateResult, CUgraphInstantiate_flags_enum};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -99,9 +99,15 @@ impl Template {
         Ok(nodes)
     }
 
-    /// Instantiates the graph. The first launch uploads it: a graph that is uploaded and not
-    /// launched yet slows the others of its stream by about 2 us.
-    pub(super) fn instantiate(&self) -> Result<Exec> {
+    /// Instantiates the graph. Its nodes have their own priorities, or that of the stream of a launch.
+    /// The first launch uploads it: a graph that is uploaded and not launched yet slows the others of
+    /// its stream by about 2 us.
+    pub(super) fn instantiate(&self, node_priorities: bool) -> Result<Exec> {
+        use CUgraphInstantiate_flags_enum as Flags;
+        let flags = match node_priorities {
+            true => Flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0,
+            false => 0,
+        };
         let driver = self.context.bind_for(Call::GraphEdit)?;
         let mut exec = Exec {
             context: Arc::clone(&self.context),
@@ -109,7 +115,7 @@ impl Template {
         };
         // SAFETY: `exec` outlives the call, and the graph is alive.
         self.context.check("cuGraphInstantiate", unsafe {
-            (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, 0)
+            (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, flags.into())
         })?;
         tracing::debug!(nodes = self.nodes.len(), "made a graph");
         Ok(exec)
@@ -218,6 +224,8 @@ pub(super) struct Graph {
     /// The work of each node, as it is now.
     work: Vec<NodeWork>,
     captured: bool,
+    /// Whether its nodes have their own priorities.
+    node_priorities: bool,
     /// Whether operations were given other parameters, which the templates do not have.
     was_set: bool,
     /// The uses of each operation, followed by those of failed changes.
@@ -239,6 +247,8 @@ pub(super) enum Resident {
 pub(super) struct Draft {
     pub(super) template: Template,
     pub(super) captured: bool,
+    /// Whether its nodes have their own priorities.
+    pub(super) node_priorities: bool,
     /// The work of each node.
     pub(super) work: Vec<NodeWork>,
     /// The uses of each operation.
@@ -250,7 +260,8 @@ impl Graph {
         Ok(Graph {
             resident: None,
             was_set: false,
-            exec: draft.template.instantiate()?,
+            exec: draft.template.instantiate(draft.node_priorities)?,
+            node_priorities: draft.node_priorities,
             made: draft.template,
             newest: None,
             work: draft.work,
@@ -492,6 +503,11 @@ impl Graph {
                 Error::usage("the graph is resident, or was changed since it was made")
                     .fix("make a new graph"),
             );
+        }
+        if self.node_priorities {
+            let message = "a loop on the device has no priorities, and a kernel is declared urgent";
+            return Err(Error::new(ErrorKind::Unavailable, message)
+                .fix("set mode = \"graph\", or leave out Kernel::urgent"));
         }
         let template = self.newest.as_ref().unwrap_or(&self.made);
         self.resident = Some(make(template)?);

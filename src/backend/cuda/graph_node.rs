@@ -85,6 +85,9 @@ pub(super) unsafe fn add(
             context.check("cuGraphAddKernelNode", unsafe {
                 (driver.cuGraphAddKernelNode_v2)(&mut node, graph, after, count, &params)
             })?;
+            let attributes = &checked.function().attributes;
+            // SAFETY: the node of a kernel, which was just added.
+            unsafe { attributes.give_to(context, node) }?;
         }
         (Op::Timestamp { .. }, _) => {
             // SAFETY: as above; the event lives as long as the slot, whose graph it

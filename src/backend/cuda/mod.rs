@@ -34,6 +34,7 @@ mod format;
 mod graph;
 mod graph_node;
 mod graph_plan;
+mod launch_attributes;
 mod memory;
 mod module;
 mod nvrtc;

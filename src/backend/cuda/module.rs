@@ -4,6 +4,7 @@ use super::compile::Compiler;
 use super::context::Context;
 use super::driver::{self, OR_CPU};
 use super::format::Format;
+use super::launch_attributes::DriverAttributes;
 use super::memory::size_text;
 use super::result_codes::{self, Code};
 use crate::backend::FunctionId;
@@ -31,6 +32,7 @@ pub(super) struct Function {
     pub(super) params: Arc<[ParamKind]>,
     /// Whether it follows pointers in device memory.
     pub(super) follows_device_pointers: bool,
+    pub(super) attributes: DriverAttributes,
 }
 
 // SAFETY: a CUfunction is a handle that the driver lets any thread use.
@@ -132,6 +134,7 @@ impl Functions {
                 && entry.name == kernel.name
                 && entry.function.params.iter().eq(kinds())
                 && entry.function.follows_device_pointers == kernel.follows_device_pointers
+                && entry.function.attributes.declared == kernel.attributes
         });
         if let Some(index) = known {
             let id = FunctionId(index as u32);
@@ -141,6 +144,7 @@ impl Functions {
             }
             return Ok(id);
         }
+        let attributes = DriverAttributes::of(&self.context, kernel)?;
         let (raw, library) = match code {
             DeviceCode::Library(library) => (std::ptr::null_mut(), Some(library.clone())),
             DeviceCode::Image(image) => (self.load_function(&mut modules, kernel, image)?, None),
@@ -154,6 +158,7 @@ impl Functions {
                 library,
                 params: kinds().cloned().collect(),
                 follows_device_pointers: kernel.follows_device_pointers,
+                attributes,
             },
         });
         Ok(FunctionId(loaded.len() as u32 - 1))

@@ -67,6 +67,10 @@ impl Queues {
         &self.streams[self.index(queue)]
     }
 
+    pub(super) fn priority(&self) -> Priority {
+        self.streams[0].priority()
+    }
+
     /// Whether other slots use the same streams.
     pub(super) fn are_shared(&self) -> bool {
         self.streams.len() > 1
@@ -75,7 +79,7 @@ impl Queues {
     /// Refuses a loop where other slots use the same streams, and where it would lose the slot's
     /// priority.
     pub(super) fn check_loop(&self) -> Result<()> {
-        if self.streams[0].priority() == Priority::Urgent {
+        if self.priority() == Priority::Urgent {
             let message =
                 "a loop on the device has no priority, and the slot is for urgent batches";
             return Err(Error::new(ErrorKind::Unavailable, message)

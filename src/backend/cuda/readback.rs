@@ -108,6 +108,10 @@ unsafe fn read_launch(
     let known = functions.find_raw(params.func, step.function);
     let (id, function) =
         known.ok_or_else(|| unlike("its function was not loaded here".to_owned()))?;
+    // SAFETY: the caller's promise.
+    if !unsafe { function.attributes.are_of(context, node) }? {
+        return Err(unlike("its launch attributes are others".to_owned()));
+    }
     if params.kernelParams.is_null() && !function.params.is_empty() {
         return Err(unlike("its arguments are packed".to_owned()));
     }

@@ -5,6 +5,7 @@ use super::result_codes;
 use crate::backend::{Call, ExternalEvent, Priority};
 use crate::error::Result;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream_flags};
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,17 @@ fn wait_out(context: &Context, name: &str, wait: impl Fn() -> i32) -> Result<()>
         }
         std::thread::sleep(REFUSED_PAUSE);
     }
+}
+
+/// The highest priority, which is the least number.
+pub(super) fn greatest_priority(context: &Context) -> Result<c_int> {
+    let driver = context.bind()?;
+    let (mut least, mut greatest) = (0, 0);
+    // SAFETY: both outlive the call, and the context is current.
+    context.check("cuCtxGetStreamPriorityRange", unsafe {
+        (driver.cuCtxGetStreamPriorityRange)(&mut least, &mut greatest)
+    })?;
+    Ok(greatest)
 }
 
 /// A non-blocking stream, which does not synchronize with the legacy default stream that other code
@@ -67,18 +79,14 @@ impl Stream {
         })
     }
 
-    /// A stream with a priority. A graph that is launched into it runs with that priority too, as
-    /// graphs are made without the flag that has nodes use their own.
+    /// A stream with a priority. A graph that is launched into it runs with that priority too, unless
+    /// it was made with priorities for its nodes.
     pub(super) fn of_priority(context: &Arc<Context>, priority: Priority) -> Result<Stream> {
         if priority == Priority::Normal {
             return Stream::new(context);
         }
+        let greatest = greatest_priority(context)?;
         let driver = context.bind()?;
-        let (mut least, mut greatest) = (0, 0);
-        // SAFETY: both outlive the call, and the context is current.
-        context.check("cuCtxGetStreamPriorityRange", unsafe {
-            (driver.cuCtxGetStreamPriorityRange)(&mut least, &mut greatest)
-        })?;
         let flags = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         let mut raw = std::ptr::null_mut();
         // SAFETY: `raw` outlives the call, and the context is current.

@@ -5,7 +5,7 @@ use crate::backend::{
     Priority, Queue, Residency, Streams, Timestamps,
 };
 use crate::error::Result;
-use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, Param};
+use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, LaunchAttributes, Param};
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -153,6 +153,7 @@ pub(super) struct KernelDecl {
     pub(super) params: Vec<Param>,
     pub(super) block: [u32; 3],
     pub(super) shared_bytes: u32,
+    pub(super) attributes: LaunchAttributes,
     pub(super) revisits: bool,
     pub(super) follows_device_pointers: bool,
 }
@@ -165,6 +166,7 @@ impl KernelDecl {
             params: kernel.params.clone(),
             block: kernel.block,
             shared_bytes: kernel.shared_bytes,
+            attributes: kernel.attributes,
             revisits: kernel.revisits,
             follows_device_pointers: kernel.follows_device_pointers,
         }
@@ -176,6 +178,7 @@ impl KernelDecl {
         kernel.params = self.params;
         kernel.block = self.block;
         kernel.shared_bytes = self.shared_bytes;
+        kernel.attributes = self.attributes;
         kernel.revisits = self.revisits;
         kernel.follows_device_pointers = self.follows_device_pointers;
         kernel

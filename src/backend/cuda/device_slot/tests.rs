@@ -1,6 +1,7 @@
 //! Slots over a driver without a device.
 
 use super::super::compile::Compiler;
+use super::super::device_loop::LoopArgs;
 use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
 use super::super::memory::{DeviceMemory, Pinned};
 use super::super::queues::stream_set;
@@ -8,7 +9,7 @@ use super::super::timestamps::Clock;
 use super::*;
 use crate::backend::{CudaOptions, Layout, Node, Priority, Space, Streams};
 use crate::error::ErrorKind;
-use crate::record::{Access, BufferDecl};
+use crate::record::{Access, BufferDecl, Image, Kernel};
 
 pub(in super::super) fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
     slot_of(context, Streams::PerSlot, Priority::Normal)
@@ -182,4 +183,82 @@ fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context()
     assert!(allocation.lease(Access::Read).is_err());
     drop(slot(&context).unwrap());
     assert_eq!(live(), 3, "the next one is");
+}
+
+/// A kernel with the parameter that the driver without a device knows.
+fn declared(attributes: impl FnOnce(Kernel) -> Kernel) -> Kernel {
+    let kernel = Kernel::new("kernel").structure("args", size_of::<LoopArgs>(), &[]);
+    let image = Arc::new(Image {
+        name: "image".to_owned(),
+        binary: Some(b".version 8.0\n".to_vec()),
+        source: None,
+    });
+    // SAFETY: the driver without a device does not run it.
+    unsafe { attributes(kernel).code(&image) }
+}
+
+#[test]
+fn launches_and_nodes_have_the_attributes_of_their_kernel() {
+    use cudarc::driver::sys::CUlaunchAttributeID as Id;
+    let session = Session::new();
+    fake_driver::state(|state| (state.loops.loads_modules, state.capability) = (true, 9));
+    let context = session.context();
+    for (priority, flags) in [(Priority::Normal, 8), (Priority::Urgent, 0)] {
+        let mut slot = slot_of(&context, Streams::PerSlot, priority).unwrap();
+        let plain = slot.functions.load(&declared(|kernel| kernel)).unwrap();
+        let all = declared(|kernel| kernel.cluster([2, 1, 1]).cooperative().urgent());
+        let all = slot.functions.load(&all).unwrap();
+        assert_ne!(plain, all);
+        let launches = [plain, all].map(|function| Op::Launch {
+            function,
+            grid: [2, 1, 1],
+            block: [32, 1, 1],
+            shared_bytes: 0,
+            args: vec![0; size_of::<LoopArgs>() / 8].into(),
+        });
+        let ids = [
+            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+            Id::CU_LAUNCH_ATTRIBUTE_PRIORITY,
+        ]
+        .map(|id| id as u32);
+        fake_driver::state(|state| {
+            (state.launches, state.node_attributes, state.instantiated) = Default::default();
+        });
+        for launch in &launches {
+            // SAFETY: the launches name no memory.
+            unsafe { slot.enqueue(Queue::Compute, launch) }.unwrap();
+        }
+        let streamed = fake_driver::state(|state| state.launches.clone());
+        assert_eq!(streamed, [vec![], ids.to_vec()]);
+        let nodes = launches.each_ref().map(|op| Node { op, after: &[] });
+        for (nodes, given, flags) in [(&nodes[..1], &[][..], 0), (&nodes[..], &ids, flags)] {
+            // SAFETY: as above.
+            let made = unsafe { slot.make_graph(GraphSource::Explicit(nodes), None) };
+            let (graph, _) = made.unwrap();
+            fake_driver::state(|state| {
+                assert_eq!(state.node_attributes, given);
+                assert_eq!(state.instantiated.pop(), Some(flags));
+            });
+            let resident = slot.make_resident(graph, Residency::default());
+            assert_eq!(resident.is_err(), nodes.len() == 2 || priority == Priority::Urgent);
+        }
+    }
+}
+
+#[test]
+fn attributes_that_a_device_does_not_have_are_refused_with_the_kernel_s_name() {
+    let session = Session::new();
+    fake_driver::state(|state| (state.loops.loads_modules, state.capability) = (true, 5));
+    let slot = slot(&session.context()).unwrap();
+    let refused = |kernel: Kernel| {
+        let error = slot.functions.load(&kernel).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        error.to_string()
+    };
+    let cluster = refused(declared(|kernel| kernel.cluster([2, 1, 1])));
+    assert!(cluster.contains("kernel kernel needs clusters of thread blocks"));
+    assert!(cluster.contains("compute capability 5.0"), "{cluster}");
+    let cooperative = refused(declared(Kernel::cooperative));
+    assert!(cooperative.contains("kernel kernel needs cooperative launches"));
 }

@@ -1,0 +1,131 @@
+//! Launch attributes as the driver takes them.
+
+use super::context::Context;
+use super::stream::greatest_priority;
+use crate::backend::Call;
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{Kernel, LaunchAttributes};
+use arrayvec::ArrayVec;
+use cudarc::driver::sys::{
+    CUdevice_attribute, CUgraphNode, CUlaunchAttribute, CUlaunchAttributeID as Id,
+    CUlaunchAttributeValue,
+};
+
+/// The compute capability from which devices have clusters of thread blocks.
+const CLUSTERS_SINCE: (u32, u32) = (9, 0);
+
+/// The launch attributes of a kernel.
+#[derive(Clone)]
+pub(super) struct DriverAttributes {
+    pub(super) declared: LaunchAttributes,
+    list: ArrayVec<CUlaunchAttribute, 3>,
+}
+
+impl DriverAttributes {
+    /// The attributes that a kernel declares.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] for one that the device does not have.
+    pub(super) fn of(context: &Context, kernel: &Kernel) -> Result<Self> {
+        let declared = kernel.attributes;
+        let mut list = ArrayVec::new();
+        let mut add = |id: Id, fill: &dyn Fn(&mut CUlaunchAttributeValue)| {
+            let mut value = CUlaunchAttributeValue { pad: [0; 64] };
+            fill(&mut value);
+            list.push(CUlaunchAttribute {
+                id,
+                pad: [0; 4],
+                value,
+            });
+        };
+        if let Some([x, y, z]) = declared.cluster {
+            if context.device.capability() < CLUSTERS_SINCE {
+                return Err(missing(context, kernel, "clusters of thread blocks"));
+            }
+            add(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &|value| {
+                // SAFETY: all fields of the union are integers, and the padding initialised all bytes.
+                let cluster = unsafe { &mut value.clusterDim };
+                (cluster.x, cluster.y, cluster.z) = (x, y, z);
+            });
+        }
+        if declared.is_cooperative {
+            let which = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH;
+            if context.device.attribute(which) == 0 {
+                return Err(missing(context, kernel, "cooperative launches"));
+            }
+            add(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &|value| {
+                value.cooperative = 1;
+            });
+        }
+        if declared.is_urgent {
+            let greatest = greatest_priority(context)?;
+            add(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, &|value| {
+                value.priority = greatest;
+            });
+        }
+        Ok(DriverAttributes { declared, list })
+    }
+
+    pub(super) fn as_slice(&self) -> &[CUlaunchAttribute] {
+        &self.list
+    }
+
+    /// Gives them to a kernel's node.
+    ///
+    /// # Safety
+    /// `node` must be alive, and a kernel's.
+    pub(super) unsafe fn give_to(&self, context: &Context, node: CUgraphNode) -> Result<()> {
+        for attribute in &self.list {
+            let driver = context.bind_for(Call::GraphEdit)?;
+            // SAFETY: the value outlives the call; the node is the caller's promise.
+            context.check("cuGraphKernelNodeSetAttribute", unsafe {
+                (driver.cuGraphKernelNodeSetAttribute)(node, attribute.id, &attribute.value)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a kernel's node has them.
+    ///
+    /// # Safety
+    /// `node` must be alive, and a kernel's.
+    pub(super) unsafe fn are_of(&self, context: &Context, node: CUgraphNode) -> Result<bool> {
+        for attribute in &self.list {
+            let driver = context.bind()?;
+            let mut held = CUlaunchAttributeValue { pad: [0; 64] };
+            // SAFETY: the place outlives the call; the node is the caller's promise.
+            context.check("cuGraphKernelNodeGetAttribute", unsafe {
+                (driver.cuGraphKernelNodeGetAttribute)(node, attribute.id, &mut held)
+            })?;
+            if words(attribute.id, &held) != words(attribute.id, &attribute.value) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What a value holds.
+fn words(id: Id, value: &CUlaunchAttributeValue) -> [u32; 3] {
+    // SAFETY: integers, of which all bytes were initialised with the value.
+    unsafe {
+        match id {
+            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+                let cluster = value.clusterDim;
+                [cluster.x, cluster.y, cluster.z]
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => [value.cooperative as u32, 0, 0],
+            _ => [value.priority as u32, 0, 0],
+        }
+    }
+}
+
+fn missing(context: &Context, kernel: &Kernel, what: &str) -> Error {
+    let info = context.device.info();
+    let (major, minor) = context.device.capability();
+    let message = format!(
+        "kernel {} needs {what}, which {} (compute capability {major}.{minor}) does not have",
+        kernel.name, info.name
+    );
+    Error::new(ErrorKind::Unavailable, message).fix("record another kernel for this device")
+}
