@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 """Runs the engine and PyTorch in one process, each while the other works.
 
-    python3 scripts/torch_in_process.py libcapi.so [--batches N] [--backend cpu]
+    python3 scripts/torch_in_process.py libcapi.so [--seconds N] [--torch-device N] [--backend cpu]
 
 The library is `examples/capi.rs`, which says how to build it; this script is also the
 example of its use. While the engine works on threads of its own, and a ring on another
 thread of this script, the main thread captures and replays CUDA graphs with PyTorch,
-whose captures restrict the whole process. Then both take turns on one thread. Prints a
-line that begins with PASS or FAIL for each check and exits with 1 if one failed. With
---backend cpu, and without PyTorch, only the library itself is checked.
+whose captures restrict the whole process. Then both take turns on one thread. The engine
+has the first GPU, and PyTorch may have another one. Prints a line that begins with PASS or
+FAIL for each check and exits with 1 if one failed. With --backend cpu, and without PyTorch,
+only the library itself is checked.
 """
 
 import argparse
 import ctypes
 import sys
 import threading
+import time
 
 ERROR_BYTES = 4096
+# The batches of one call of the library.
+BATCHES = 1_000
+# The GPU of PyTorch, for every thread that uses it.
+TORCH_DEVICE = 0
 
 
 class Tapeloop:
@@ -81,7 +87,7 @@ def capture_and_replay(torch, round):
 
 def check_torch(torch):
     """PyTorch's device, memory and events on this thread."""
-    if torch.cuda.current_device() != 0:
+    if torch.cuda.current_device() != TORCH_DEVICE:
         raise AssertionError(f"the current device is {torch.cuda.current_device()}")
     x = torch.arange(1000, device="cuda", dtype=torch.float32)
     event = torch.cuda.Event()
@@ -91,13 +97,17 @@ def check_torch(torch):
         raise AssertionError("a sum of PyTorch is wrong")
 
 
-def while_the_engine_works(torch, tapeloop, front, batches):
-    """Captures for as long as batches run on another thread."""
-    failures = []
+def while_the_engine_works(torch, tapeloop, front, seconds):
+    """Captures while batches run on another thread."""
+    failures, batches = [], 0
+    end = time.monotonic() + seconds
 
     def work():
+        nonlocal batches
         try:
-            tapeloop.run(front, batches)
+            while time.monotonic() < end:
+                tapeloop.run(front, BATCHES)
+                batches += BATCHES
         except Exception as error:
             failures.append(error)
 
@@ -105,7 +115,7 @@ def while_the_engine_works(torch, tapeloop, front, batches):
     thread.start()
     rounds = 0
     try:
-        while thread.is_alive() or rounds < 20:
+        while thread.is_alive():
             capture_and_replay(torch, rounds)
             rounds += 1
     finally:
@@ -177,6 +187,7 @@ def on_a_fresh_thread(torch, tapeloop):
     def work():
         try:
             tapeloop.run("ring", 10)
+            torch.cuda.set_device(TORCH_DEVICE)
             check_torch(torch)
         except Exception as error:
             failures.append(error)
@@ -191,7 +202,8 @@ def on_a_fresh_thread(torch, tapeloop):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library", help="libcapi.so")
-    parser.add_argument("--batches", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=5, help="time of the longer checks")
+    parser.add_argument("--torch-device", type=int, default=0, help="the GPU of PyTorch")
     parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
     arguments = parser.parse_args()
     checks = Checks()
@@ -199,7 +211,7 @@ def main():
     if arguments.backend == "cpu":
         tapeloop = Tapeloop(arguments.library, "cpu")
         for front in ("engine", "ring"):
-            checks.check(front, lambda: tapeloop.run(front, arguments.batches))
+            checks.check(front, lambda: tapeloop.run(front, BATCHES))
         tapeloop.close()
         return 1 if checks.failed else 0
 
@@ -208,9 +220,13 @@ def main():
     except ImportError as error:
         print(f"FAIL PyTorch: {error}")
         return 1
-    print(f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, {torch.cuda.get_device_name(0)}")
+    global TORCH_DEVICE
+    TORCH_DEVICE = arguments.torch_device
+    torch.cuda.set_device(TORCH_DEVICE)
+    name = torch.cuda.get_device_name(TORCH_DEVICE)
+    print(f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}, GPU {TORCH_DEVICE}: {name}")
     check_torch(torch)
-    path, batches = arguments.library, arguments.batches
+    path, seconds = arguments.library, arguments.seconds
     try:
         tapeloop = Tapeloop(path, "cuda")
     except RuntimeError as error:
@@ -219,7 +235,7 @@ def main():
     checks.check("PyTorch after open", lambda: check_torch(torch))
     for front in ("engine", "ring"):
         name = f"captures while the {front} works"
-        checks.check(name, lambda: while_the_engine_works(torch, tapeloop, front, batches))
+        checks.check(name, lambda: while_the_engine_works(torch, tapeloop, front, seconds))
     checks.check("turns on one thread", lambda: take_turns(torch, tapeloop, 50))
     checks.check("a fresh thread", lambda: on_a_fresh_thread(torch, tapeloop))
     checks.check("an engine's life in a capture", lambda: open_in_a_capture(torch, path))

@@ -2,11 +2,15 @@
 
 use super::seeds::program::policies;
 use super::target::Target;
+#[cfg(feature = "cuda")]
+use super::target::card;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch, Unit};
+#[cfg(feature = "cuda")]
+use tapeloop::replay::{Build, Verify};
 use tapeloop::replay::{Buckets, Mode, Policy};
 use tapeloop::workload::Extent;
 
@@ -157,4 +161,120 @@ pub(crate) fn blocks_exchange_numbers_and_wait_for_each_other(target: &Target) {
             }
         }
     }
+}
+
+#[cfg(feature = "cuda")]
+const TIMES: &str = r#"
+__device__ unsigned long long now()
+{
+    unsigned long long time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+}
+
+// Takes 20 us a block. Leaves the time at which the last block started.
+extern "C" __global__ void fill(unsigned long long* /* updated */ last)
+{
+    const unsigned long long start = now();
+    if (threadIdx.x == 0) atomicMax(last, start);
+    while (now() - start < 20000) {}
+}
+
+extern "C" __global__ void start(unsigned long long* time) { *time = now(); }
+"#;
+
+/// When `start` started, and the last block of `fill`, which is given to the device first, in a graph
+/// where they are independent.
+#[cfg(feature = "cuda")]
+fn start_times(target: &Target, is_urgent: bool) -> [u64; 2] {
+    let image = Image::cuda("times.cu", TIMES);
+    let declared = |name| Kernel::declared_in(TIMES, name).unwrap();
+    let mut start = declared("start").block(1);
+    if is_urgent {
+        start = start.urgent();
+    }
+    // SAFETY: both access one number of a buffer of one.
+    let [fill, start] = unsafe { [declared("fill").block(1024).code(&image), start.code(&image)] };
+    let mut recorder = Recorder::new(&[1]);
+    let buffers = ["last", "time"].map(|name| recorder.download_buffer::<u64>(name, 0, 1));
+    let [last, time] = buffers;
+    recorder.memset(last, 0);
+    // Some 100 blocks for each that a device runs at once.
+    let blocks = 200 * target.backend.device().multiprocessors;
+    recorder.launch(&fill, blocks, &[last.into()]);
+    recorder.launch(&start, 1, &[time.into()]);
+    for buffer in buffers {
+        recorder.download(buffer);
+    }
+    let policy = Policy {
+        mode: Mode::Graph,
+        build: Build::Explicit,
+        verify: Verify::Off,
+        ..Policy::default()
+    };
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let mut ring = Ring::<()>::new(&target.backend, &buckets, 1, &policy, Wait::Spin).unwrap();
+    let slot = ring.acquire().unwrap();
+    let submitted = ring.submit(slot, Extent::from([1]), ());
+    submitted.map_err(|failed| failed.error).unwrap();
+    let done = ring.wait().unwrap();
+    let times = {
+        let slot = done.as_ref().map_err(|failed| &failed.error).unwrap();
+        [slot.read(time)[0], slot.read(last)[0]]
+    };
+    assert!(ring.release(done).1.is_none());
+    times
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn an_urgent_kernel_starts_before_the_blocks_that_wait() {
+    let Some(target) = card() else { return };
+    for is_urgent in [false, true] {
+        let [start, last] = start_times(&target, is_urgent);
+        let early = last as i64 - start as i64;
+        println!("urgent: {is_urgent}; {early} ns before the last block of the other kernel");
+        assert!(!is_urgent || early > 500_000, "{early} ns");
+    }
+    target.finish();
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn a_cooperative_launch_of_too_many_blocks_is_refused() {
+    let Some(target) = card() else { return };
+    let image = Image::cuda("attributes.cu", TEXT);
+    let kernel = Kernel::declared_in(TEXT, "add_sum").unwrap().cooperative();
+    // SAFETY: it touches the numbers below the length of all buffers; `sync` has two.
+    let kernel = unsafe { kernel.code(&image) };
+    let mut recorder = Recorder::new(&[LEN]);
+    let x = recorder.upload_buffer::<u32>("x", 0, 1);
+    let y = recorder.download_buffer::<u32>("y", 0, 1);
+    let sync = recorder.device_buffer::<u32>("sync", Unit::PerBatch { elements: 2 });
+    recorder.upload(x);
+    recorder.memset(sync, 0);
+    recorder.launch(&kernel, 1 << 20, &[x.into(), y.into(), sync.into(), LEN.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    for (mode, build) in [
+        (Mode::Stream, Build::Capture),
+        (Mode::Graph, Build::Capture),
+        (Mode::Graph, Build::Explicit),
+    ] {
+        let policy = Policy {
+            mode,
+            build,
+            ..Policy::default()
+        };
+        let made = Ring::<()>::new(&target.backend, &buckets, 1, &policy, Wait::Spin);
+        let refused = made.map(|mut ring| {
+            let slot = ring.acquire().unwrap();
+            let submitted = ring.submit(slot, Extent::from([LEN]), ());
+            submitted.err().expect("the grid is too large").error
+        });
+        let error = refused.unwrap_or_else(|error| error);
+        println!("{mode:?}, {build:?}: {error}");
+        assert!(error.to_string().contains("more blocks than fit"), "{error}");
+    }
+    target.finish();
 }
