@@ -259,7 +259,7 @@ fn expected(image: &Image) -> Vec<f32> {
     pixels
 }
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let engine = Engine::auto(Edges::new()?, &EngineConfig::new(BATCH))?;
     let images: Vec<_> = (0..500).map(|number| Arc::new(image(number))).collect();
     let results = engine.submit_many(images.iter().map(Arc::clone))?.wait()?;

@@ -301,14 +301,10 @@ impl Workload for Network {
     }
 }
 
-fn main() -> Result<()> {
-    let number = |place, default| {
-        let given = std::env::args().nth(place);
-        given.and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
-    let batches = number(1, 20);
+/// Computes the same batch again and again.
+pub(crate) fn run(batches: usize, slots: usize) -> Result<()> {
     let mut config = EngineConfig::new([ITEMS]);
-    config.slots = number(2, 3);
+    config.slots = slots;
     // A batch takes less time than a thread to wake up.
     config.wait = Wait::Spin;
     let items: Vec<Arc<[f32]>> = (0..ITEMS as usize)
@@ -349,4 +345,12 @@ fn main() -> Result<()> {
     println!("one item differs by {furthest:.1e} from a sum in double precision");
     assert!(furthest < 1e-5);
     Ok(())
+}
+
+fn main() -> Result<()> {
+    let number = |place, default| {
+        let given = std::env::args().nth(place);
+        given.and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    run(number(1, 20), number(2, 3))
 }

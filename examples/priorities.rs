@@ -218,12 +218,8 @@ fn print_latencies(what: &str, latencies: &[Duration]) {
     println!("urgent items {what}: p50 {p50:.0} us, p99 {p99:.0} us ({count} items)");
 }
 
-fn main() -> Result<()> {
-    let mut args = std::env::args()
-        .skip(1)
-        .map(|arg| arg.parse::<f64>().expect("a number"));
-    let time = Duration::from_secs_f64(args.next().unwrap_or(5.0));
-    let urgent_slots = args.next().unwrap_or(1.0) as usize;
+/// Measures each case for `time`.
+pub(crate) fn run(time: Duration, urgent_slots: usize) -> Result<()> {
     // SAFETY: it touches the elements of `x` and `y` below the header's total, which is at most their length.
     let kernel = unsafe { Kernel::from_cuda("turn.cu", TEXT, "turn") }?.twin(turn);
     let mut config = EngineConfig::new([LEN * BULK]);
@@ -267,4 +263,12 @@ fn main() -> Result<()> {
         100.0 * beside / alone
     );
     Ok(())
+}
+
+fn main() -> Result<()> {
+    let mut args = std::env::args()
+        .skip(1)
+        .map(|arg| arg.parse::<f64>().expect("a number"));
+    let time = Duration::from_secs_f64(args.next().unwrap_or(5.0));
+    run(time, args.next().unwrap_or(1.0) as usize)
 }

@@ -104,7 +104,7 @@ fn check(y: &[f32], a: f32, start: f32) -> Result<()> {
     }
 }
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let threads = Arc::new(ThreadPoolBuilder::new().build().expect("threads start"));
     let selected = select(Choice::Auto, &threads)?;
     let backend = selected.backend;

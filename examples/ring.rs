@@ -35,7 +35,7 @@ fn square(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     // SAFETY: it touches the first `len` elements of `x` and `y`, which have as many.
     let kernel = unsafe { Kernel::from_cuda("square.cu", SOURCE, "square") }?.twin(square);
     let mut recorder = Recorder::new(&[LEN]);

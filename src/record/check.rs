@@ -110,6 +110,9 @@ fn check_command(recording: &Recording, command: &Command, state: &mut [State]) 
 fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
     let kernel = &launch.kernel;
     check_shape(kernel, launch.shape)?;
+    if launch.is_library_call() {
+        kernel.attributes.check_library_call()?;
+    }
     if kernel.params.len() != launch.args.len() {
         return Err(Error::usage(format!(
             "{} arguments for {} parameters",
@@ -215,11 +218,13 @@ fn check_shape(kernel: &Kernel, shape: Shape) -> Result<()> {
             kernel.block
         )));
     }
-    kernel.check_attributes(shape)?;
     match shape {
-        Shape::Grid(grid) => check_grid(grid),
+        Shape::Grid(grid) => {
+            check_grid(grid)?;
+            kernel.attributes.check_grid(grid)
+        }
         // The device that runs the launch computes and checks the grid.
-        Shape::Over { .. } => Ok(()),
+        Shape::Over { .. } => kernel.attributes.check_over_elements(),
     }
 }
 

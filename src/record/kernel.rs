@@ -289,6 +289,82 @@ impl Kernel {
         self
     }
 
+    /// Groups the thread blocks of each launch into clusters, so many along x, y and z and at most 8
+    /// in all. The blocks of a cluster run at once and can read each other's shared memory (CUDA C++
+    /// Programming Guide, "Thread Block Clusters"). A GPU needs compute capability 9.0 for it; CPU
+    /// twins take no notice. Launches must be made of whole clusters.
+    ///
+    /// A kernel whose text has `__cluster_dims__` needs no declaration.
+    ///
+    /// ```
+    /// use tapeloop::{Image, Kernel, Recorder};
+    ///
+    /// const TEXT: &str = r#"
+    /// // Each pair of thread blocks exchanges what their first threads read.
+    /// extern "C" __global__ void exchange(const unsigned* x, unsigned* y)
+    /// {
+    ///     __shared__ unsigned mine;
+    ///     mine = x[blockIdx.x];
+    ///     asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+    ///     unsigned address = __cvta_generic_to_shared(&mine), value;
+    ///     asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(address) : "r"(blockIdx.x % 2 ^ 1));
+    ///     asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+    ///     y[blockIdx.x] = value;
+    ///     asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
+    /// }"#;
+    ///
+    /// let kernel = Kernel::declared_in(TEXT, "exchange")?;
+    /// let kernel = kernel.block(1).cluster([2, 1, 1]);
+    /// // SAFETY: each block touches one element, and the grid has as many blocks as both have elements.
+    /// let kernel = unsafe { kernel.code(&Image::cuda("exchange.cu", TEXT)) };
+    /// let mut recorder = Recorder::new(&[64]);
+    /// let x = recorder.upload_buffer::<u32>("x", 0, 1);
+    /// let y = recorder.download_buffer::<u32>("y", 0, 1);
+    /// recorder.upload(x);
+    /// recorder.launch(&kernel, 64, &[x.into(), y.into()]);
+    /// recorder.download(y);
+    /// recorder.finish()?;
+    /// # Ok::<(), tapeloop::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn cluster(mut self, blocks: [u32; 3]) -> Self {
+        self.expect_open();
+        self.attributes.cluster = Some(blocks);
+        self
+    }
+
+    /// Declares that all thread blocks of a launch have to run at once, so that they may wait for each
+    /// other (CUDA C++ Programming Guide, "Grid Synchronization"). A device refuses a launch of more
+    /// blocks than it runs at once; [`Recorder::launch_over`](super::Recorder::launch_over) with
+    /// [`Cover::Strided`](super::Cover::Strided) never has more. CPU twins take no notice.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn cooperative(mut self) -> Self {
+        self.expect_open();
+        self.attributes.is_cooperative = true;
+        self
+    }
+
+    /// Lets the device start thread blocks of this kernel before those of kernels that do not declare
+    /// it, wherever blocks wait for a free multiprocessor. So the kernels on a recording's longest path
+    /// do not wait for those beside it. In slots for urgent batches all kernels have that priority
+    /// anyway. A loop on the device has no priorities, so such a kernel cannot run in
+    /// [`Mode::Resident`](crate::replay::Mode::Resident). CPU twins take no notice.
+    ///
+    /// # Panics
+    /// After [`Kernel::code`].
+    #[must_use]
+    pub fn urgent(mut self) -> Self {
+        self.expect_open();
+        self.attributes.is_urgent = true;
+        self
+    }
+
     /// Adds a buffer parameter that the kernel reads.
     ///
     /// # Panics

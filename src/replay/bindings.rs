@@ -6,8 +6,8 @@ use crate::backend::{
 };
 use crate::error::{Context, Error, Result};
 use crate::record::{
-    Access, Arg, Buffer, BufferId, Command, Element, Launch, Number, ParamKind, Recording, Scalar,
-    LaunchAttributes, Shape, StructArg, Target, View, check_grid, check_struct,
+    Access, Arg, Buffer, BufferId, Command, Element, Launch, LaunchAttributes, Number, ParamKind,
+    Recording, Scalar, Shape, StructArg, Target, View, check_grid, check_struct,
 };
 use std::sync::Arc;
 

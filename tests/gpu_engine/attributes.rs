@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tapeloop::ErrorKind;
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch, Unit};
+use tapeloop::replay::{Buckets, Mode, Policy};
 #[cfg(feature = "cuda")]
 use tapeloop::replay::{Build, Verify};
-use tapeloop::replay::{Buckets, Mode, Policy};
 use tapeloop::workload::Extent;
 
 /// So many that the blocks of a launch over them fill a device.
@@ -194,7 +194,12 @@ fn start_times(target: &Target, is_urgent: bool) -> [u64; 2] {
         start = start.urgent();
     }
     // SAFETY: both access one number of a buffer of one.
-    let [fill, start] = unsafe { [declared("fill").block(1024).code(&image), start.code(&image)] };
+    let [fill, start] = unsafe {
+        [
+            declared("fill").block(1024).code(&image),
+            start.code(&image),
+        ]
+    };
     let mut recorder = Recorder::new(&[1]);
     let buffers = ["last", "time"].map(|name| recorder.download_buffer::<u64>(name, 0, 1));
     let [last, time] = buffers;
@@ -253,7 +258,11 @@ fn a_cooperative_launch_of_too_many_blocks_is_refused() {
     let sync = recorder.device_buffer::<u32>("sync", Unit::PerBatch { elements: 2 });
     recorder.upload(x);
     recorder.memset(sync, 0);
-    recorder.launch(&kernel, 1 << 20, &[x.into(), y.into(), sync.into(), LEN.into()]);
+    recorder.launch(
+        &kernel,
+        1 << 20,
+        &[x.into(), y.into(), sync.into(), LEN.into()],
+    );
     recorder.download(y);
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
     for (mode, build) in [
@@ -274,7 +283,10 @@ fn a_cooperative_launch_of_too_many_blocks_is_refused() {
         });
         let error = refused.unwrap_or_else(|error| error);
         println!("{mode:?}, {build:?}: {error}");
-        assert!(error.to_string().contains("more blocks than fit"), "{error}");
+        assert!(
+            error.to_string().contains("more blocks than fit"),
+            "{error}"
+        );
     }
     target.finish();
 }

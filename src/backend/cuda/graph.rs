@@ -8,16 +8,17 @@ use super::copies;
 use super::device_loop::DeviceLoop;
 use super::graph_node::{self, NodeKind};
 use super::module::Functions;
+use super::queues::no_priority;
 use super::readback;
 use super::resident::ResidentLoop;
-use super::result_codes::{self, Code};
+use super::result_codes::{self, Code, is_of_topology, update_result};
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::check_same_build;
 use crate::backend::loop_clock::BatchTimes;
 use crate::backend::{Built, Call, Op};
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use cudarc::driver::sys::{self, CUgraphExecUpdateResult, CUgraphInstantiate_flags_enum};
+use cudarc::driver::sys::{self, CUgraphInstantiate_flags_enum};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -103,11 +104,8 @@ impl Template {
     /// The first launch uploads it: a graph that is uploaded and not launched yet slows the others of
     /// its stream by about 2 us.
     pub(super) fn instantiate(&self, node_priorities: bool) -> Result<Exec> {
-        use CUgraphInstantiate_flags_enum as Flags;
-        let flags = match node_priorities {
-            true => Flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0,
-            false => 0,
-        };
+        let flag = CUgraphInstantiate_flags_enum::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+        let flags = u64::from(flag.0) * u64::from(node_priorities);
         let driver = self.context.bind_for(Call::GraphEdit)?;
         let mut exec = Exec {
             context: Arc::clone(&self.context),
@@ -115,7 +113,7 @@ impl Template {
         };
         // SAFETY: `exec` outlives the call, and the graph is alive.
         self.context.check("cuGraphInstantiate", unsafe {
-            (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, flags.into())
+            (driver.cuGraphInstantiateWithFlags)(&mut exec.raw, self.raw, flags)
         })?;
         tracing::debug!(nodes = self.nodes.len(), "made a graph");
         Ok(exec)
@@ -505,51 +503,13 @@ impl Graph {
             );
         }
         if self.node_priorities {
-            let message = "a loop on the device has no priorities, and a kernel is declared urgent";
-            return Err(Error::new(ErrorKind::Unavailable, message)
-                .fix("set mode = \"graph\", or leave out Kernel::urgent"));
+            return Err(no_priority(
+                "a kernel is declared urgent",
+                "leave out Kernel::urgent",
+            ));
         }
         let template = self.newest.as_ref().unwrap_or(&self.made);
         self.resident = Some(make(template)?);
         Ok(true)
-    }
-}
-
-/// Whether an update was refused because the topology differs: the edges, the number of nodes, or
-/// the type of a node.
-fn is_of_topology(raw: u32) -> bool {
-    use CUgraphExecUpdateResult as R;
-    raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32
-        || raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED as u32
-}
-
-/// The driver's name for the result of an update.
-fn update_result(raw: u32) -> String {
-    use CUgraphExecUpdateResult as R;
-    let known = [
-        R::CU_GRAPH_EXEC_UPDATE_ERROR,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
-        R::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED,
-    ];
-    known
-        .iter()
-        .find(|result| **result as u32 == raw)
-        .map_or_else(|| format!("result {raw}"), |result| format!("{result:?}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::update_result;
-
-    #[test]
-    fn a_refused_update_has_the_driver_s_name_or_its_number() {
-        let name = "CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED";
-        assert_eq!(update_result(2), name);
-        assert_eq!(update_result(77), "result 77");
     }
 }

@@ -27,6 +27,12 @@ pub(super) fn stream_set(
         .collect()
 }
 
+/// The error of a loop whose work has a priority, and what to change for it.
+pub(super) fn no_priority(why: &str, change: &str) -> Error {
+    let message = format!("a loop on the device has no priority, and {why}");
+    Error::new(ErrorKind::Unavailable, message).fix(format!("set mode = \"graph\", or {change}"))
+}
+
 /// A slot's queues with their events.
 pub(super) struct Queues {
     fence: Event,
@@ -80,10 +86,10 @@ impl Queues {
     /// priority.
     pub(super) fn check_loop(&self) -> Result<()> {
         if self.priority() == Priority::Urgent {
-            let message =
-                "a loop on the device has no priority, and the slot is for urgent batches";
-            return Err(Error::new(ErrorKind::Unavailable, message)
-                .fix("set mode = \"graph\", or urgent_slots = 0"));
+            return Err(no_priority(
+                "the slot is for urgent batches",
+                "urgent_slots = 0",
+            ));
         }
         match self.are_shared() {
             false => Ok(()),

@@ -1,6 +1,7 @@
-//! Result codes of the driver that the backend handles.
+//! Result codes of the driver that the backend handles, and results of updates of graphs.
 
 pub(super) use crate::error::Code;
+use cudarc::driver::sys::CUgraphExecUpdateResult;
 
 /// `CUDA_SUCCESS`.
 pub(super) const SUCCESS: i32 = 0;
@@ -40,3 +41,42 @@ pub(super) fn is_of_capture(raw: i32) -> bool {
 
 /// `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`.
 pub(super) const GRAPH_EXEC_UPDATE_FAILURE: i32 = 910;
+
+/// Whether an update was refused because the topology differs: the edges, the number of nodes, or
+/// the type of a node.
+pub(super) fn is_of_topology(raw: u32) -> bool {
+    use CUgraphExecUpdateResult as R;
+    raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED as u32
+        || raw == R::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED as u32
+}
+
+/// The driver's name for the result of an update.
+pub(super) fn update_result(raw: u32) -> String {
+    use CUgraphExecUpdateResult as R;
+    let known = [
+        R::CU_GRAPH_EXEC_UPDATE_ERROR,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE,
+        R::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED,
+    ];
+    known
+        .iter()
+        .find(|result| **result as u32 == raw)
+        .map_or_else(|| format!("result {raw}"), |result| format!("{result:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::update_result;
+
+    #[test]
+    fn a_refused_update_has_the_driver_s_name_or_its_number() {
+        let name = "CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED";
+        assert_eq!(update_result(2), name);
+        assert_eq!(update_result(77), "result 77");
+    }
+}

@@ -241,7 +241,10 @@ fn launches_and_nodes_have_the_attributes_of_their_kernel() {
                 assert_eq!(state.instantiated.pop(), Some(flags));
             });
             let resident = slot.make_resident(graph, Residency::default());
-            assert_eq!(resident.is_err(), nodes.len() == 2 || priority == Priority::Urgent);
+            assert_eq!(
+                resident.is_err(),
+                nodes.len() == 2 || priority == Priority::Urgent
+            );
         }
     }
 }
