@@ -15,7 +15,6 @@ use cudarc::driver::sys::{
 const CLUSTERS_SINCE: (u32, u32) = (9, 0);
 
 /// The launch attributes of a kernel.
-#[derive(Clone)]
 pub(super) struct DriverAttributes {
     pub(super) declared: LaunchAttributes,
     list: ArrayVec<CUlaunchAttribute, 3>,
