@@ -242,3 +242,31 @@ mod graph_number {
         u64::deserialize(from).map(GraphId)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_gets_the_whole_declaration_of_a_kernel() {
+        let kernel = Kernel::new("kernel")
+            .block_shape([8, 4, 2])
+            .shared_bytes(1 << 10)
+            .cluster([2, 1, 1])
+            .cooperative()
+            .urgent()
+            .reads::<f32>("x")
+            .scalar::<u32>("len")
+            .changeable("len")
+            .revisits()
+            .follows_device_pointers();
+        let sent = postcard::to_allocvec(&KernelDecl::of(&kernel, Some(3))).unwrap();
+        let decl: KernelDecl = postcard::from_bytes(&sent).unwrap();
+        assert_eq!(decl.image, Some(3));
+        assert_eq!(
+            format!("{:?}", decl.kernel()),
+            format!("{kernel:?}"),
+            "every field but the code"
+        );
+    }
+}
