@@ -222,8 +222,8 @@ impl Kernel {
     /// - reads and writes only memory behind the pointers that the declaration names, each with the
     ///   declared access, and within the length of the buffer that the recording passes there: in
     ///   every bucket, and in whatever memory of at least that length the buffer is bound to;
-    /// - does so for the recorded grid and every smaller one, also if earlier launches ran with a
-    ///   smaller grid (for [`Recorder::launch_over`](super::Recorder::launch_over): for every block
+    /// - does so for the recorded grid and every smaller one of whole
+    ///   [clusters](Kernel::cluster), also if earlier launches ran with a smaller grid (for [`Recorder::launch_over`](super::Recorder::launch_over): for every block
     ///   size up to 1024 threads along x, and every grid that covers the elements with it);
     /// - does so for the recorded values, and for every value of the parameters that the
     ///   declaration calls [`changeable`](Kernel::changeable);

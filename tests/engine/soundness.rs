@@ -92,7 +92,7 @@ fn a_declaration_stays_as_it_was_vouched_for() {
         unsafe { kernel.code(&Image::cuda("double.cu", "")) }
     };
     assert!(vouched().has_code() && !doubling().has_code());
-    let changes: [fn(Kernel) -> Kernel; 11] = [
+    let changes: [fn(Kernel) -> Kernel; 14] = [
         |kernel| kernel.block(8),
         |kernel| kernel.block_shape([8, 8, 1]),
         |kernel| kernel.shared_bytes(64),
@@ -104,6 +104,9 @@ fn a_declaration_stays_as_it_was_vouched_for() {
         |kernel| kernel.changeable("n"),
         |kernel| kernel.revisits(),
         |kernel| kernel.follows_device_pointers(),
+        |kernel| kernel.cluster([2, 1, 1]),
+        |kernel| kernel.cooperative(),
+        |kernel| kernel.urgent(),
     ];
     for change in changes {
         let text = panic_of(|| drop(change(vouched())));
@@ -146,6 +149,37 @@ fn a_grid_gets_smaller_and_never_larger() {
             &over.set_grid(0, [5, 1, 1]).unwrap_err(),
             "recorded with [4, 1, 1]",
         );
+    }
+}
+
+#[test]
+fn a_grid_stays_one_of_whole_clusters() {
+    let kernel = Kernel::new("nothing").cluster([2, 1, 1]).twin(|_| {});
+    let mut recorder = Recorder::new(&[LEN]);
+    recorder.launch(&kernel, 8, &[]);
+    let mut bound = bindings(&devices()[0], recorder.finish().unwrap());
+    bound.set_grid(0, [6, 1, 1]).unwrap();
+    is_usage(
+        &bound.set_grid(0, [5, 1, 1]).unwrap_err(),
+        "a grid of [5, 1, 1] thread blocks in clusters of [2, 1, 1]",
+    );
+}
+
+#[test]
+fn a_library_call_has_no_attributes_of_a_launch() {
+    let declare: [fn(Kernel) -> Kernel; 3] = [
+        |kernel| kernel.cluster([1, 1, 1]),
+        |kernel| kernel.cooperative(),
+        |kernel| kernel.urgent(),
+    ];
+    for declare in declare {
+        let kernel = declare(Kernel::new("call"));
+        // SAFETY: it submits nothing.
+        let kernel = unsafe { kernel.library_call(|_| Ok(())) };
+        let mut recorder = Recorder::new(&[LEN]);
+        recorder.call(&kernel, &[]);
+        let error = recorder.finish().unwrap_err();
+        is_usage(&error, "a library call is declared with attributes");
     }
 }
 
