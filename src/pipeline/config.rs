@@ -108,12 +108,7 @@ impl EngineConfig {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if !(1..=SLOTS_MAX).contains(&self.slots) {
-            return Err(Error::config(format!(
-                "slots = {} is not 1 to {SLOTS_MAX}",
-                self.slots
-            )));
-        }
+        check_slots(self.slots)?;
         self.policy.check()?;
         self.check_urgent_slots()?;
         self.share.as_ref().map_or(Ok(()), Share::check)?;
@@ -138,7 +133,7 @@ impl EngineConfig {
             );
             let fix = format!(
                 "set slots to at least {}, or lower urgent_slots",
-                urgent + 1
+                urgent.saturating_add(1)
             );
             return Err(Error::config(message).fix(fix));
         }
@@ -149,6 +144,16 @@ impl EngineConfig {
             return Err(Error::config(message).fix("set urgent_slots = 0, or mode = \"graph\""));
         }
         Ok(())
+    }
+}
+
+/// Refuses a number of slots on a device.
+pub(super) fn check_slots(slots: usize) -> Result<()> {
+    match (1..=SLOTS_MAX).contains(&slots) {
+        true => Ok(()),
+        false => Err(Error::config(format!(
+            "slots = {slots} is not 1 to {SLOTS_MAX}"
+        ))),
     }
 }
 

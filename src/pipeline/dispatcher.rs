@@ -496,7 +496,7 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         let count = items.len();
         let cancelled = {
             let mut queue = self.queue.lock();
-            let cancelled = queue.cancel(answers, items, take);
+            let cancelled = queue.cancel(&self.shared, answers, items, take);
             if matches!(cancelled, Cancelled::Emptied(_)) {
                 // There is room for another batch.
                 self.changes.fetch_add(1, SeqCst);

@@ -1,6 +1,6 @@
 //! Stage three: reads results out of a finished slot.
 
-use super::batch::{Batch, Entry};
+use super::batch::{Batch, Entry, unwinding};
 use super::leases::BatchLeases;
 use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Done, Slot};
@@ -65,13 +65,21 @@ fn read_results<W: Workload>(
     let read_batch = || -> Result<Option<Vec<W::Output>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
         let read = workload.read_batch(buffers, &mut located, &views, parallel.then_some(pool));
-        let results = read.transpose()?;
-        if let Some(results) = &results {
-            // `batch.items` counts items whose write failed too.
-            let located = batch.entries.iter().filter(|it| it.location.is_ok());
-            assert_eq!(results.len(), located.count(), "a result for each item");
+        let Some(results) = read.transpose()? else {
+            return Ok(None);
+        };
+        // `batch.items` counts items whose write failed too.
+        let located = batch.entries.iter().filter(|it| it.location.is_ok());
+        let (given, expected) = (results.len(), located.count());
+        if given != expected {
+            for result in results {
+                unwinding(|| drop(result));
+            }
+            let message =
+                format!("read_batch returned {given} results for a batch of {expected} items");
+            return Err(Error::input(message).fix("return a result for each item"));
         }
-        Ok(results)
+        Ok(Some(results))
     };
     let inside = program.inside();
     let results = guarded(read_batch).within(|| "read").transpose();

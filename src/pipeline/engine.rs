@@ -74,7 +74,7 @@ impl<W: Workload> Engine<W> {
         let (buckets, _) = record_buckets(workload, &config.buckets, device)?;
         Ok(MemoryPlan::new(
             buckets.largest().recording.buffers(),
-            config.slots * devices,
+            config.slots.saturating_mul(devices),
             devices,
             device.shares_host_memory,
         ))
@@ -232,7 +232,8 @@ impl<W: Workload> Engine<W> {
     ///
     /// The sink gets the errors of items and of their batches with the items. It must not wait for
     /// a ticket from before the run. A source must not wait for the results of its own items: a
-    /// batch starts only when it is full or the source ends.
+    /// batch starts only when it is full or the source ends. After an error this returns when the
+    /// source has given its next item or has ended, so a source that waits must come to an end.
     ///
     /// # Errors
     /// The sink's error, the error that ended the engine, or [`ErrorKind::Usage`] in the engine's

@@ -1,5 +1,6 @@
 //! [`OrderedMap`]: a parallel map over an iterator, in order and with a bounded window.
 
+use super::batch::unwinding;
 use crate::backend::receive_helping;
 use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;
@@ -45,8 +46,10 @@ where
         let work = Arc::clone(&self.work);
         self.pool.spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(item)));
-            // The reader may have been dropped.
-            let _ = result.send(outcome);
+            // The reader may have been dropped. A panic would end the process.
+            if let Err(unread) = result.send(outcome) {
+                unwinding(|| drop(unread));
+            }
         });
         self.pending.push_back(pending);
     }
@@ -93,5 +96,28 @@ mod tests {
         };
         let out: Vec<u64> = OrderedMap::new(0..1000, pool, 8, uneven).collect();
         assert!(out.iter().copied().eq((0..1000).map(|n| n * 2)));
+    }
+
+    #[test]
+    fn an_unread_result_that_panics_when_it_is_dropped_ends_no_thread() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("planted");
+            }
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let pool = Arc::new(pool.unwrap());
+        let (go_on, gate) = bounded::<()>(1);
+        let work = move |_| {
+            gate.recv().unwrap();
+            Bomb
+        };
+        let mut map = OrderedMap::new(0..1, Arc::clone(&pool), 1, work);
+        let item = map.source.next().unwrap();
+        map.spawn(item);
+        drop(map);
+        go_on.send(()).unwrap();
+        assert_eq!(pool.install(|| 7), 7);
     }
 }

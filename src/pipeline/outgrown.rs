@@ -1,7 +1,7 @@
 //! Items whose results took more room than their extents. Each runs again by itself, in the slot that
 //! it ran in.
 
-use super::batch::{Batch, Location, beyond};
+use super::batch::{Batch, Location, beyond, unwinding};
 use super::counters::add;
 use super::download::Outgrown;
 use super::slot::{Free, Slot};
@@ -43,7 +43,8 @@ impl<W: Workload> Shared<W> {
                     output
                 }
             };
-            outputs[index] = output;
+            let first = std::mem::replace(&mut outputs[index], output);
+            unwinding(|| drop(first));
         }
         slot
     }
@@ -71,10 +72,13 @@ impl<W: Workload> Shared<W> {
             Ok((mut outputs, again)) if again.is_empty() => {
                 outputs.pop().expect("a result for the entry")
             }
-            Ok(_) => Err(Error::new(
-                ErrorKind::Capacity,
-                "the results need more room again in the run that had the room they asked for",
-            )),
+            Ok((mut outputs, _)) => {
+                unwinding(|| drop(outputs.pop()));
+                Err(Error::new(
+                    ErrorKind::Capacity,
+                    "the results need more room again in the run that had the room they asked for",
+                ))
+            }
             Err(error) => {
                 if error.scope() >= ErrorScope::Device {
                     self.lose_device(ran.slot.device(), &error);

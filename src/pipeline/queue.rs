@@ -175,19 +175,20 @@ impl<W: Workload> Queue<W> {
     /// Takes items out of the batch with these answers, if it is here.
     pub(super) fn cancel(
         &mut self,
+        shared: &Shared<W>,
         answers: &Answers<W>,
         items: Range<u32>,
         take: impl FnMut(W::Item),
     ) -> Cancelled<W> {
         let is_of = |batch: &Batch<W>| batch.reply.as_ref().is_some_and(|it| it.is_of(answers));
-        for batcher in &mut self.batchers {
+        for (place, batcher) in self.batchers.iter_mut().enumerate() {
             if is_of(batcher.open()) {
                 batcher.open().cancel(items, take);
                 if !batcher.open().is_cancelled() {
                     return Cancelled::Taken;
                 }
-                self.closed += 1;
-                return Cancelled::Emptied(batcher.flush().expect("it has the items"));
+                let emptied = self.take_open(shared, place);
+                return Cancelled::Emptied(emptied.expect("it has the items"));
             }
         }
         for closed in [&mut self.urgent, &mut self.normal] {
@@ -251,16 +252,23 @@ impl<W: Workload> Queue<W> {
         !self.suspended[slot.device()]
     }
 
-    /// Closes the open batch of a batcher. Returns whether there was one.
-    fn close(&mut self, shared: &Shared<W>, place: usize, is_urgent: bool) -> bool {
+    /// Takes the open batch of a batcher, if there is one, and gives the batcher a used one, so that
+    /// batches that were answered do not pile up.
+    fn take_open(&mut self, shared: &Shared<W>, place: usize) -> Option<Box<Batch<W>>> {
         let batcher = &mut self.batchers[place];
-        let Some(mut batch) = batcher.flush() else {
-            return false;
-        };
+        let batch = batcher.flush()?;
         self.closed += 1;
         if let Some(used) = shared.batches.take() {
             batcher.recycle(used);
         }
+        Some(batch)
+    }
+
+    /// Closes the open batch of a batcher. Returns whether there was one.
+    fn close(&mut self, shared: &Shared<W>, place: usize, is_urgent: bool) -> bool {
+        let Some(mut batch) = self.take_open(shared, place) else {
+            return false;
+        };
         if let Some(run) = &mut self.run {
             batch.ordered = Some(Ordered {
                 number: run.batches,

@@ -1,5 +1,6 @@
 //! [`Ring`]: slots that are filled, submitted, waited for and freed again. No threads.
 
+use super::config::check_slots;
 use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, SlotCount, open_slots};
 use crate::backend::{Backend, Backoff};
 use crate::error::{Error, Result};
@@ -41,6 +42,8 @@ impl<B> Ring<B> {
     ///
     /// # Errors
     /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy that is not valid.
+    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for more than
+    ///   [`SLOTS_MAX`](super::SLOTS_MAX) slots, or none.
     /// - [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) for a kernel that cannot be loaded.
     /// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out.
     /// - [`ErrorKind::Device`](crate::ErrorKind::Device) if a driver call fails.
@@ -51,6 +54,7 @@ impl<B> Ring<B> {
         policy: &Policy,
         wait: Wait,
     ) -> Result<Self> {
+        check_slots(slots)?;
         let mut free = Vec::with_capacity(slots);
         let count = SlotCount {
             all: slots,

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+/// The spans for which a timeline has memory from the start; it takes more where they are more.
+const SPANS_RESERVED: usize = 1 << 16;
+
 /// Which batches a timeline samples. Later versions may add fields: end a literal with
 /// `..TimelineConfig::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +225,9 @@ impl Sampler {
             slots,
             devices,
             spans_max: config.spans_max,
-            spans: Mutex::new(VecDeque::with_capacity(config.spans_max)),
+            spans: Mutex::new(VecDeque::with_capacity(
+                config.spans_max.min(SPANS_RESERVED),
+            )),
             spans_dropped: AtomicU64::new(0),
         }
     }

@@ -353,8 +353,9 @@ impl Kernel {
     /// Lets the device start thread blocks of this kernel before those of kernels that do not declare
     /// it, wherever blocks wait for a free multiprocessor. So the kernels on a recording's longest path
     /// do not wait for those beside it. In slots for urgent batches all kernels have that priority
-    /// anyway. A loop on the device has no priorities, so such a kernel cannot run in
-    /// [`Mode::Resident`](crate::replay::Mode::Resident). CPU twins take no notice.
+    /// anyway. A loop on the device has no priorities, so such a kernel is refused in
+    /// [`Mode::Resident`](crate::replay::Mode::Resident), or launched by the host if the policy allows
+    /// it. CPU twins take no notice.
     ///
     /// # Panics
     /// After [`Kernel::code`].

@@ -41,7 +41,7 @@ impl LaunchAttributes {
         match sides.all(|(&blocks, side)| blocks.is_multiple_of(side)) {
             true => Ok(()),
             false => Err(Error::usage(format!(
-                "a grid of {grid:?} thread blocks in clusters of {cluster:?}"
+                "a grid of {grid:?} thread blocks, which is not made of whole clusters of {cluster:?}"
             ))
             .fix("let each side of the grid be a multiple of the cluster's")),
         }
@@ -97,7 +97,7 @@ mod tests {
             assert!(refused.contains("at least 1 and at most 8"), "{refused}");
         }
         let refused = grid([2, 1, 1], [5, 1, 1]).unwrap_err();
-        assert!(refused.contains("a grid of [5, 1, 1] thread blocks in clusters of [2, 1, 1]"));
+        assert!(refused.contains("which is not made of whole clusters of [2, 1, 1]"));
         let over = record(Kernel::new("k").cluster([2, 1, 1]), |recorder, kernel| {
             recorder.launch_over(kernel, 16, Cover::Once, &[]);
         });

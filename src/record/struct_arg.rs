@@ -131,7 +131,8 @@ impl ParamKind {
 
 /// The number of words in which a launch passes parameters of these kinds.
 pub fn words_of<'a>(kinds: impl IntoIterator<Item = &'a ParamKind>) -> usize {
-    kinds.into_iter().map(ParamKind::words).sum()
+    let words = kinds.into_iter().map(ParamKind::words);
+    words.fold(0, usize::saturating_add)
 }
 
 /// The pointers among the words of parameters of these kinds, in declaration order.

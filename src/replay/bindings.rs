@@ -6,8 +6,8 @@ use crate::backend::{
 };
 use crate::error::{Context, Error, Result};
 use crate::record::{
-    Access, Arg, Buffer, BufferId, Command, Element, Launch, LaunchAttributes, Number, ParamKind,
-    Recording, Scalar, Shape, StructArg, Target, View, check_grid, check_struct,
+    Access, Arg, Buffer, BufferId, Command, Element, Launch, Number, ParamKind, Recording, Scalar,
+    Shape, StructArg, Target, View, check_grid, check_struct,
 };
 use std::sync::Arc;
 
@@ -74,7 +74,6 @@ pub(super) struct BoundLaunch {
     pub(super) grid: [u32; 3],
     /// The recorded grid, or the one that the device chose.
     grid_max: [u32; 3],
-    attributes: LaunchAttributes,
     pub(super) block: [u32; 3],
     /// By parameter: the value that replaces the recorded one.
     values: Vec<Option<Arg>>,
@@ -238,16 +237,20 @@ impl Bindings {
     /// made of a workload.
     pub fn set_grid(&mut self, launch: usize, grid: [u32; 3]) -> Result<()> {
         refuse_workload(&self.recording)?;
-        check_grid(grid)?;
-        let bound = self.launch_mut(launch)?;
+        let recorded = self.recording.launches().nth(launch);
+        let kernel = &recorded.ok_or_else(|| no_launch(launch))?.kernel;
+        let bound = &mut self.launches[launch];
         let most = bound.grid_max;
-        if grid.iter().zip(most).any(|(&side, most)| side > most) {
-            let error = Error::usage(format!(
-                "a grid of {grid:?} blocks; launch {launch} was recorded with {most:?}"
-            ));
-            return Err(error.fix("record the largest grid that any replay needs"));
-        }
-        bound.attributes.check_grid(grid)?;
+        let fits = match grid.iter().zip(most).any(|(&side, most)| side > most) {
+            false => Ok(()),
+            true => Err(Error::usage(format!(
+                "a grid of {grid:?} blocks; it was recorded with {most:?}"
+            ))
+            .fix("record the largest grid that any replay needs")),
+        };
+        let checked = check_grid(grid).and(fits);
+        let checked = checked.and_then(|()| kernel.attributes.check_grid(grid));
+        checked.within(|| format!("launch {launch} of kernel {}", kernel.name))?;
         bound.grid = grid;
         Ok(())
     }
@@ -460,7 +463,6 @@ impl BoundLaunch {
             function,
             grid,
             grid_max: grid,
-            attributes: kernel.attributes,
             block,
             values: vec![None; launch.args.len()],
         })

@@ -282,7 +282,7 @@ pub(super) fn make_resident(
 /// Whether the host launches a graph that cannot be resident because of `error`.
 fn may_launch(policy: &Policy, error: &Error) -> bool {
     let is_allowed = policy.fallback == Fallback::Launches || policy.mode == Mode::Auto;
-    // The device has no room for another loop, or has a time limit for kernels.
+    // The device has no room for another loop, or has a time limit for kernels; or a kernel is urgent.
     let has_no_loop = error.kind() == ErrorKind::Unavailable;
     is_allowed && (has_no_loop || error.scope() < ErrorScope::Device)
 }

@@ -263,7 +263,6 @@ impl<'a> ReadViews<'a> {
     /// An engine is dropped without waiting for them. They can be read afterwards, and keep the memory
     /// of the device's slots until then, on the device too.
     ///
-    ///
     /// # Panics
     /// If it is not a download buffer of the recording.
     pub fn lease<T: Element>(&self, buffer: Buffer<T>) -> Leased<T> {

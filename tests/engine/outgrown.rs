@@ -229,3 +229,78 @@ fn a_packer_rejects_what_has_outgrown_its_room() {
     let error = results.next().unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Capacity);
 }
+
+/// Divisors whose drop panics if there was room for a part of them alone.
+struct Cut {
+    divisors: Vec<u32>,
+    is_part: bool,
+}
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        assert!(!self.is_part, "planted");
+    }
+}
+
+struct Cuts(Divisors);
+
+impl Workload for Cuts {
+    type Item = u32;
+    type Output = Cut;
+    type Buffers = Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        self.0.axes()
+    }
+
+    fn extent(&self, item: &u32) -> Result<Extent> {
+        self.0.extent(item)
+    }
+
+    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Buffers> {
+        self.0.record(recorder, device)
+    }
+
+    fn write(
+        &self,
+        buffers: &Buffers,
+        item: &u32,
+        at: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        self.0.write(buffers, item, at, views)
+    }
+
+    fn read(
+        &self,
+        buffers: &Buffers,
+        item: &u32,
+        at: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<Cut> {
+        let divisors = self.0.read(buffers, item, at, views)?;
+        let is_part = divisors.len() < divisors_of(*item).count();
+        Ok(Cut { divisors, is_part })
+    }
+
+    fn outgrown(
+        &self,
+        buffers: &Buffers,
+        items: &mut dyn Iterator<Item = BatchItem<'_, u32>>,
+        views: &ReadViews<'_>,
+    ) -> Result<Vec<(usize, Extent)>> {
+        self.0.outgrown(buffers, items, views)
+    }
+}
+
+#[test]
+fn a_first_result_that_panics_when_it_is_dropped_harms_no_item() {
+    let engine = Engine::new(Cuts(Divisors::new()), &[cpu()], pool(), &config()).unwrap();
+    for items in [[12, 2, 18], [3, 24, 5]] {
+        for done in engine.submit_many(items).unwrap().wait().unwrap() {
+            let expected: Vec<u32> = divisors_of(done.item).collect();
+            assert_eq!(done.result.unwrap().divisors, expected);
+        }
+    }
+    assert_eq!(engine.counters().items_outgrown, 3);
+}

@@ -15,7 +15,7 @@ use tapeloop::backend::contract::{DeviceSlot, FunctionId, Node, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
 use tapeloop::backend::{Allocation, AllocationView, Backend, Space, Streams};
-use tapeloop::pipeline::{Packer, Ring, Wait};
+use tapeloop::pipeline::{Engine, EngineConfig, Packer, Ring, SLOTS_MAX, TimelineConfig, Wait};
 use tapeloop::record::{
     Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
 };
@@ -153,6 +153,30 @@ fn a_grid_gets_smaller_and_never_larger() {
 }
 
 #[test]
+fn numbers_of_slots_and_spans_at_their_ends_are_refused_or_work() {
+    let backend = &devices()[0];
+    let buckets = Arc::new(Buckets::single(recorded(Recorder::new(&[LEN])).0));
+    for slots in [0, SLOTS_MAX + 1, usize::MAX] {
+        let ring = Ring::<()>::new(backend, &buckets, slots, &Policy::default(), Wait::Spin);
+        let error = ring.err().expect("it is refused");
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert_eq!(error.to_string(), format!("slots = {slots} is not 1 to 64"));
+    }
+    let mut config = EngineConfig::new([100, 100]);
+    config.timeline = Some(TimelineConfig {
+        spans_max: usize::MAX,
+        ..TimelineConfig::default()
+    });
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let backends = [Arc::clone(backend)];
+    let engine = Engine::new(Scale::new(2.0), &backends, pool, &config).unwrap();
+    let done = engine.submit(vec![1.0]).unwrap().wait().unwrap();
+    assert_eq!(done.result.unwrap().0, [2.0]);
+    let plan = Engine::memory_plan(&Scale::new(2.0), backend.device(), usize::MAX, &config);
+    assert_eq!(plan.unwrap().slots, usize::MAX);
+}
+
+#[test]
 fn a_grid_stays_one_of_whole_clusters() {
     let kernel = Kernel::new("nothing").cluster([2, 1, 1]).twin(|_| {});
     let mut recorder = Recorder::new(&[LEN]);
@@ -161,7 +185,7 @@ fn a_grid_stays_one_of_whole_clusters() {
     bound.set_grid(0, [6, 1, 1]).unwrap();
     is_usage(
         &bound.set_grid(0, [5, 1, 1]).unwrap_err(),
-        "a grid of [5, 1, 1] thread blocks in clusters of [2, 1, 1]",
+        "launch 0 of kernel nothing: a grid of [5, 1, 1] thread blocks, which is not made of whole clusters of [2, 1, 1]",
     );
 }
 

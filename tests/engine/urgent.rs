@@ -143,6 +143,8 @@ fn slots_are_not_kept_where_that_cannot_be() {
         "urgent_slots = 2 with slots = 2: no slot is left for other batches \
          (fix: set slots to at least 3, or lower urgent_slots)"
     );
+    config.urgent_slots = usize::MAX;
+    assert!(refusal(&config).contains("no slot is left for other batches"));
     let mut config = two_slots();
     config.policy.mode = Mode::Resident;
     assert_eq!(

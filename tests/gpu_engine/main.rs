@@ -86,6 +86,7 @@ macro_rules! on_every_device {
 on_every_device! {
     steady::a_long_run_of_replays_is_eager_to_the_byte_and_takes_nothing,
     steady::a_long_run_of_items_takes_nothing,
+    steady::items_that_are_cancelled_take_nothing,
     bytes::urgent_batches_give_the_bytes_of_the_cpu,
     bytes::every_policy_gives_the_bytes_of_the_cpu,
     bytes::buckets_come_and_go_beside_batches_in_flight,

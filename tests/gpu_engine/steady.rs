@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::backend::DriverCalls;
 use tapeloop::pipeline::{
-    EngineConfig, Filling, Pipeline, Refused, Ring, Slot, SubmitOptions, Wait,
+    Close, Engine, EngineConfig, Filling, Pipeline, Refused, Ring, Slot, SubmitOptions, Wait,
 };
 use tapeloop::record::{HEADER_ITEMS, HEADER_LEN, Recorder};
 use tapeloop::replay::{Buckets, Mode, Policy, Verify};
@@ -218,4 +218,24 @@ pub(crate) fn a_long_run_of_items_takes_nothing(target: &Target) {
     assert_eq!(submissions, after.driver_calls - warm.driver_calls);
     assert_eq!(submissions, 2 * (after.batches - warm.batches));
     assert_eq!(after.bucket_misses, 0);
+}
+
+pub(crate) fn items_that_are_cancelled_take_nothing(target: &Target) {
+    let mut config = EngineConfig::new([64, 8]);
+    config.close = Close::Full;
+    let (backends, pool) = ([Arc::clone(&target.backend)], Arc::clone(&target.pool));
+    let engine = Engine::new(Mix::new(), &backends, pool, &config).unwrap();
+    let cancel = |count: u32| {
+        for id in 0..count {
+            let ticket = engine.submit(Item::new(id, 1)).unwrap();
+            assert_eq!(ticket.cancel().map(|item| item.id), Some(id));
+        }
+    };
+    cancel(1_000);
+    let before = resident_bytes();
+    cancel(100_000);
+    if let (Some(now), Some(before)) = (resident_bytes(), before) {
+        let grown = now.saturating_sub(before);
+        assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes more in memory");
+    }
 }

@@ -257,7 +257,8 @@ impl<'a> Checked<'a> {
                 // SAFETY: the function's module lives as long as the slot. The
                 // driver reads as many pointers, and through each as many bytes, as
                 // the code takes, which `load` compared with the parameters; `check`
-                // found as many words as those take. Buffers are in memory that the caller
+                // found as many words as those take. `config` and the attributes
+                // outlive the call. Buffers are in memory that the caller
                 // answers for; what the code does with them is its author's, as
                 // is any code that an image brings.
                 context.check("cuLaunchKernelEx", unsafe {

@@ -84,13 +84,14 @@ impl DriverAttributes {
         Ok(())
     }
 
-    /// Whether a kernel's node has them.
+    /// Whether a kernel's node has them. Others are not looked at, as nothing gives a node any that
+    /// its kernel does not declare.
     ///
     /// # Safety
     /// `node` must be alive, and a kernel's.
     pub(super) unsafe fn are_of(&self, context: &Context, node: CUgraphNode) -> Result<bool> {
+        let driver = context.bind()?;
         for attribute in &self.list {
-            let driver = context.bind()?;
             let mut held = CUlaunchAttributeValue { pad: [0; 64] };
             // SAFETY: the place outlives the call; the node is the caller's promise.
             context.check("cuGraphKernelNodeGetAttribute", unsafe {
@@ -104,7 +105,7 @@ impl DriverAttributes {
     }
 }
 
-/// What a value holds.
+/// The numbers in a value, to compare.
 fn words(id: Id, value: &CUlaunchAttributeValue) -> [u32; 3] {
     // SAFETY: integers, of which all bytes were initialised with the value.
     unsafe {
