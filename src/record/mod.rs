@@ -34,6 +34,7 @@ pub(crate) use device_info::DeviceInfo;
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind};
+#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use launch_attributes::LaunchAttributes;
 pub use library_call::LibraryCall;
 #[cfg(feature = "cuda")]

@@ -279,7 +279,7 @@ fn a_cooperative_launch_of_too_many_blocks_is_refused() {
         let refused = made.map(|mut ring| {
             let slot = ring.acquire().unwrap();
             let submitted = ring.submit(slot, Extent::from([LEN]), ());
-            submitted.err().expect("the grid is too large").error
+            submitted.expect_err("the grid is too large").error
         });
         let error = refused.unwrap_or_else(|error| error);
         println!("{mode:?}, {build:?}: {error}");

@@ -239,7 +239,7 @@ impl<'a> Checked<'a> {
                     // those that `check` found. What the call does with both is its author's.
                     return unsafe { library.submit(stream.handle(), &function.params, args) };
                 }
-                let attributes = function.attributes.as_slice();
+                let mut attributes = function.attributes.list();
                 let config = sys::CUlaunchConfig {
                     gridDimX: grid[0],
                     gridDimY: grid[1],
@@ -249,8 +249,7 @@ impl<'a> Checked<'a> {
                     blockDimZ: block[2],
                     sharedMemBytes: *shared_bytes,
                     hStream: raw,
-                    // The driver reads them.
-                    attrs: attributes.as_ptr().cast_mut(),
+                    attrs: attributes.as_mut_ptr(),
                     numAttrs: attributes.len() as u32,
                 };
                 let mut pointers = pointers(&function.params, args);

@@ -33,6 +33,9 @@ pub(super) const PRIMARY: usize = 0x1000;
 pub(super) const GREATEST_PRIORITY: i32 = -5;
 const ALIGN_BYTES: usize = 256;
 
+/// A launch attribute: its number, and the first numbers of its value.
+pub(super) type Attribute = (u32, [u32; 3]);
+
 /// The state of the driver.
 #[derive(Default)]
 pub(super) struct State {
@@ -60,10 +63,10 @@ pub(super) struct State {
     pub(super) priorities: BTreeMap<usize, i32>,
     /// The major number of the device's compute capability.
     pub(super) capability: c_int,
-    /// The attributes of each launch into a stream, by number.
-    pub(super) launches: Vec<Vec<u32>>,
-    /// The attributes that nodes were given, by number.
-    pub(super) node_attributes: Vec<u32>,
+    /// The attributes of each launch into a stream.
+    pub(super) launches: Vec<Vec<Attribute>>,
+    /// The attributes that nodes were given.
+    pub(super) node_attributes: Vec<Attribute>,
     /// The flags of instantiated graphs.
     pub(super) instantiated: Vec<u64>,
     /// Graphs that are loops, and their launches.
@@ -450,6 +453,13 @@ fn graphs(driver: &mut Driver) {
 }
 
 fn launches(driver: &mut Driver) {
+    fn attribute(
+        id: sys::CUlaunchAttributeID,
+        value: *const sys::CUlaunchAttributeValue,
+    ) -> Attribute {
+        // SAFETY: the backend passes values of 64 initialised bytes that outlive the call.
+        (id as u32, unsafe { value.cast::<[u32; 3]>().read() })
+    }
     extern "C" fn launch(
         config: *const sys::CUlaunchConfig,
         _: sys::CUfunction,
@@ -461,16 +471,16 @@ fn launches(driver: &mut Driver) {
             let config = &*config;
             std::slice::from_raw_parts(config.attrs, config.numAttrs as usize)
         };
-        let ids = attributes.iter().map(|attribute| attribute.id as u32);
-        state(|state| state.launches.push(ids.collect()));
+        let attributes = attributes.iter().map(|it| attribute(it.id, &it.value));
+        state(|state| state.launches.push(attributes.collect()));
         result_codes::SUCCESS
     }
     extern "C" fn set(
         _: sys::CUgraphNode,
         id: sys::CUkernelNodeAttrID,
-        _: *const sys::CUkernelNodeAttrValue,
+        value: *const sys::CUkernelNodeAttrValue,
     ) -> i32 {
-        state(|state| state.node_attributes.push(id as u32));
+        state(|state| state.node_attributes.push(attribute(id, value)));
         result_codes::SUCCESS
     }
     driver.cuLaunchKernelEx = launch;

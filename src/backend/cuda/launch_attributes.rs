@@ -10,14 +10,19 @@ use cudarc::driver::sys::{
     CUdevice_attribute, CUgraphNode, CUlaunchAttribute, CUlaunchAttributeID as Id,
     CUlaunchAttributeValue,
 };
+use std::ffi::c_int;
 
 /// The compute capability from which devices have clusters of thread blocks.
 const CLUSTERS_SINCE: (u32, u32) = (9, 0);
 
+const EMPTY: CUlaunchAttributeValue = CUlaunchAttributeValue { pad: [0; 64] };
+
 /// The launch attributes of a kernel.
+#[derive(Clone, Copy)]
 pub(super) struct DriverAttributes {
     pub(super) declared: LaunchAttributes,
-    list: ArrayVec<CUlaunchAttribute, 3>,
+    /// The priority of an urgent kernel.
+    priority: c_int,
 }
 
 impl DriverAttributes {
@@ -26,47 +31,47 @@ impl DriverAttributes {
     /// # Errors
     /// [`ErrorKind::Unavailable`] for one that the device does not have.
     pub(super) fn of(context: &Context, kernel: &Kernel) -> Result<Self> {
-        let declared = kernel.attributes;
-        let mut list = ArrayVec::new();
-        let mut add = |id: Id, fill: &dyn Fn(&mut CUlaunchAttributeValue)| {
-            let mut value = CUlaunchAttributeValue { pad: [0; 64] };
-            fill(&mut value);
-            list.push(CUlaunchAttribute {
-                id,
-                pad: [0; 4],
-                value,
-            });
+        let (declared, device) = (kernel.attributes, context.device);
+        if declared.cluster.is_some() && device.capability() < CLUSTERS_SINCE {
+            return Err(missing(context, kernel, "clusters of thread blocks"));
+        }
+        let cooperative = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH;
+        if declared.is_cooperative && device.attribute(cooperative) == 0 {
+            return Err(missing(context, kernel, "cooperative launches"));
+        }
+        let priority = match declared.is_urgent {
+            true => greatest_priority(context)?,
+            false => 0,
         };
-        if let Some([x, y, z]) = declared.cluster {
-            if context.device.capability() < CLUSTERS_SINCE {
-                return Err(missing(context, kernel, "clusters of thread blocks"));
-            }
+        Ok(DriverAttributes { declared, priority })
+    }
+
+    /// The attributes as the driver takes them.
+    pub(super) fn list(&self) -> ArrayVec<CUlaunchAttribute, 3> {
+        let mut list = ArrayVec::new();
+        let mut add = |id, fill: &dyn Fn(&mut CUlaunchAttributeValue)| {
+            let (pad, mut value) = ([0; 4], EMPTY);
+            fill(&mut value);
+            list.push(CUlaunchAttribute { id, pad, value });
+        };
+        if let Some([x, y, z]) = self.declared.cluster {
             add(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &|value| {
-                // SAFETY: all fields of the union are integers, and the padding initialised all bytes.
+                // SAFETY: the fields are integers, and all bytes of `EMPTY` are initialised.
                 let cluster = unsafe { &mut value.clusterDim };
                 (cluster.x, cluster.y, cluster.z) = (x, y, z);
             });
         }
-        if declared.is_cooperative {
-            let which = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH;
-            if context.device.attribute(which) == 0 {
-                return Err(missing(context, kernel, "cooperative launches"));
-            }
+        if self.declared.is_cooperative {
             add(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &|value| {
                 value.cooperative = 1;
             });
         }
-        if declared.is_urgent {
-            let greatest = greatest_priority(context)?;
+        if self.declared.is_urgent {
             add(Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, &|value| {
-                value.priority = greatest;
+                value.priority = self.priority;
             });
         }
-        Ok(DriverAttributes { declared, list })
-    }
-
-    pub(super) fn as_slice(&self) -> &[CUlaunchAttribute] {
-        &self.list
+        list
     }
 
     /// Gives them to a kernel's node.
@@ -74,7 +79,7 @@ impl DriverAttributes {
     /// # Safety
     /// `node` must be alive, and a kernel's.
     pub(super) unsafe fn give_to(&self, context: &Context, node: CUgraphNode) -> Result<()> {
-        for attribute in &self.list {
+        for attribute in self.list() {
             let driver = context.bind_for(Call::GraphEdit)?;
             // SAFETY: the value outlives the call; the node is the caller's promise.
             context.check("cuGraphKernelNodeSetAttribute", unsafe {
@@ -91,8 +96,8 @@ impl DriverAttributes {
     /// `node` must be alive, and a kernel's.
     pub(super) unsafe fn are_of(&self, context: &Context, node: CUgraphNode) -> Result<bool> {
         let driver = context.bind()?;
-        for attribute in &self.list {
-            let mut held = CUlaunchAttributeValue { pad: [0; 64] };
+        for attribute in self.list() {
+            let mut held = EMPTY;
             // SAFETY: the place outlives the call; the node is the caller's promise.
             context.check("cuGraphKernelNodeGetAttribute", unsafe {
                 (driver.cuGraphKernelNodeGetAttribute)(node, attribute.id, &mut held)

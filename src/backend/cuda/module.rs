@@ -32,7 +32,7 @@ pub(super) struct Function {
     pub(super) params: Arc<[ParamKind]>,
     /// Whether it follows pointers in device memory.
     pub(super) follows_device_pointers: bool,
-    pub(super) attributes: Arc<DriverAttributes>,
+    pub(super) attributes: DriverAttributes,
 }
 
 // SAFETY: a CUfunction is a handle that the driver lets any thread use.
@@ -158,7 +158,7 @@ impl Functions {
                 library,
                 params: kinds().cloned().collect(),
                 follows_device_pointers: kernel.follows_device_pointers,
-                attributes: Arc::new(attributes),
+                attributes,
             },
         });
         Ok(FunctionId(loaded.len() as u32 - 1))

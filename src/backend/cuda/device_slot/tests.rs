@@ -216,12 +216,13 @@ fn launches_and_nodes_have_the_attributes_of_their_kernel() {
             shared_bytes: 0,
             args: vec![0; size_of::<LoopArgs>() / 8].into(),
         });
-        let ids = [
-            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-            Id::CU_LAUNCH_ATTRIBUTE_PRIORITY,
+        let highest = fake_driver::GREATEST_PRIORITY as u32;
+        let attributes = [
+            (Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, [2, 1, 1]),
+            (Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, [1, 0, 0]),
+            (Id::CU_LAUNCH_ATTRIBUTE_PRIORITY, [highest, 0, 0]),
         ]
-        .map(|id| id as u32);
+        .map(|(id, value)| (id as u32, value));
         fake_driver::state(|state| {
             (state.launches, state.node_attributes, state.instantiated) = Default::default();
         });
@@ -230,9 +231,9 @@ fn launches_and_nodes_have_the_attributes_of_their_kernel() {
             unsafe { slot.enqueue(Queue::Compute, launch) }.unwrap();
         }
         let streamed = fake_driver::state(|state| state.launches.clone());
-        assert_eq!(streamed, [vec![], ids.to_vec()]);
+        assert_eq!(streamed, [vec![], attributes.to_vec()]);
         let nodes = launches.each_ref().map(|op| Node { op, after: &[] });
-        for (nodes, given, flags) in [(&nodes[..1], &[][..], 0), (&nodes[..], &ids, flags)] {
+        for (nodes, given, flags) in [(&nodes[..1], &[][..], 0), (&nodes[..], &attributes, flags)] {
             // SAFETY: as above.
             let made = unsafe { slot.make_graph(GraphSource::Explicit(nodes), None) };
             let (graph, _) = made.unwrap();
