@@ -3,7 +3,7 @@
 use super::mix::{Buffers, Item, Mix, UNIFORMS};
 use super::target::{Target, resident_bytes, say};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tapeloop::backend::DriverCalls;
 use tapeloop::pipeline::{
     Close, Engine, EngineConfig, Filling, Pipeline, Refused, Ring, Slot, SubmitOptions, Wait,
@@ -222,7 +222,8 @@ pub(crate) fn a_long_run_of_items_takes_nothing(target: &Target) {
 
 pub(crate) fn items_that_are_cancelled_take_nothing(target: &Target) {
     let mut config = EngineConfig::new([64, 8]);
-    config.close = Close::Full;
+    // No batch closes before its item is cancelled.
+    (config.close, config.batch_wait) = (Close::Full, Duration::MAX);
     let (backends, pool) = ([Arc::clone(&target.backend)], Arc::clone(&target.pool));
     let engine = Engine::new(Mix::new(), &backends, pool, &config).unwrap();
     let cancel = |count: u32| {
