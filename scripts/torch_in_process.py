@@ -115,7 +115,7 @@ def while_the_engine_works(torch, tapeloop, front, seconds):
     thread.start()
     rounds = 0
     try:
-        while thread.is_alive():
+        while thread.is_alive() or rounds < 20:
             capture_and_replay(torch, rounds)
             rounds += 1
     finally:

@@ -21,7 +21,7 @@ ITEMS = 256
 
 
 def graph_of_network():
-    """The pinned input and output, and a function that runs a batch."""
+    """The pinned input, the graph of a batch, and its stream."""
     weights = [torch.randn(a, b, device="cuda") / a**0.5 for a, b in zip(WIDTHS, WIDTHS[1:])]
     pinned = [torch.empty(ITEMS, width, pin_memory=True) for width in (WIDTHS[0], WIDTHS[-1])]
     x = torch.empty(ITEMS, WIDTHS[0], device="cuda")

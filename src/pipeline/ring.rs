@@ -41,9 +41,8 @@ impl<B> Ring<B> {
     /// Allocates the memory of `slots` slots on `backend`, and makes their buckets ready.
     ///
     /// # Errors
-    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy that is not valid.
-    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for more than
-    ///   [`SLOTS_MAX`](super::SLOTS_MAX) slots, or none.
+    /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy that is not valid, and for
+    ///   no slots or more than [`SLOTS_MAX`](super::SLOTS_MAX).
     /// - [`ErrorKind::Kernel`](crate::ErrorKind::Kernel) for a kernel that cannot be loaded.
     /// - [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if memory runs out.
     /// - [`ErrorKind::Device`](crate::ErrorKind::Device) if a driver call fails.

@@ -222,9 +222,10 @@ impl Kernel {
     /// - reads and writes only memory behind the pointers that the declaration names, each with the
     ///   declared access, and within the length of the buffer that the recording passes there: in
     ///   every bucket, and in whatever memory of at least that length the buffer is bound to;
-    /// - does so for the recorded grid and every smaller one of whole
-    ///   [clusters](Kernel::cluster), also if earlier launches ran with a smaller grid (for [`Recorder::launch_over`](super::Recorder::launch_over): for every block
-    ///   size up to 1024 threads along x, and every grid that covers the elements with it);
+    /// - does so for the recorded grid and every smaller one of whole [clusters](Kernel::cluster),
+    ///   also if earlier launches ran with a smaller grid (for
+    ///   [`Recorder::launch_over`](super::Recorder::launch_over): for every block size up to 1024
+    ///   threads along x, and every grid that covers the elements with it);
     /// - does so for the recorded values, and for every value of the parameters that the
     ///   declaration calls [`changeable`](Kernel::changeable);
     /// - does so whatever its input buffers hold that the host can write. In recordings of a
@@ -350,12 +351,13 @@ impl Kernel {
         self
     }
 
-    /// Lets the device start thread blocks of this kernel before those of kernels that do not declare
-    /// it, wherever blocks wait for a free multiprocessor. So the kernels on a recording's longest path
-    /// do not wait for those beside it. In slots for urgent batches all kernels have that priority
-    /// anyway. A loop on the device has no priorities, so such a kernel is refused in
-    /// [`Mode::Resident`](crate::replay::Mode::Resident), or launched by the host if the policy allows
-    /// it. CPU twins take no notice.
+    /// Gives the kernel the highest priority: its thread blocks start before those of other kernels
+    /// that wait for a free multiprocessor. Declare it for the kernels on the longest path of a
+    /// recording that has independent kernels too. In a slot that is kept for urgent batches
+    /// ([`EngineConfig::urgent_slots`](crate::pipeline::EngineConfig::urgent_slots)) every kernel has
+    /// this priority. A loop on the device has no priorities:
+    /// [`Mode::Resident`](crate::replay::Mode::Resident) refuses the kernel, or the host launches the
+    /// batches if the policy allows that. CPU twins take no notice.
     ///
     /// # Panics
     /// After [`Kernel::code`].

@@ -1,6 +1,7 @@
 //! Items whose results take more room than their extents.
 
 use rayon::ThreadPoolBuilder;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
@@ -17,8 +18,20 @@ const ROOM: u32 = 2;
 const INSATIABLE: u32 = 13;
 const PANICS: u32 = 17;
 
-/// The divisors of numbers, in ascending order.
-struct Divisors(Kernel);
+/// The divisors of numbers, in ascending order, as `T`.
+struct Divisors<T = Vec<u32>>(Kernel, PhantomData<fn() -> T>);
+
+/// What was read of a number.
+struct Found {
+    number: u32,
+    divisors: Vec<u32>,
+}
+
+impl From<Found> for Vec<u32> {
+    fn from(found: Found) -> Self {
+        found.divisors
+    }
+}
 
 /// For each number itself, the first index of its room, and the length.
 struct Buffers {
@@ -48,20 +61,20 @@ fn twin(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-impl Divisors {
+impl<T> Divisors<T> {
     fn new() -> Self {
         let kernel = Kernel::new("divisors")
             .reads::<u32>("header")
             .reads::<u32>("numbers")
             .writes::<u32>("counts")
             .writes::<u32>("divisors");
-        Divisors(kernel.twin(twin))
+        Divisors(kernel.twin(twin), PhantomData)
     }
 }
 
-impl Workload for Divisors {
+impl<T: From<Found> + Send + 'static> Workload for Divisors<T> {
     type Item = u32;
-    type Output = Vec<u32>;
+    type Output = T;
     type Buffers = Buffers;
 
     fn axes(&self) -> &'static [&'static str] {
@@ -109,17 +122,15 @@ impl Workload for Divisors {
         Ok(())
     }
 
-    fn read(
-        &self,
-        buffers: &Buffers,
-        _: &u32,
-        _: Extent,
-        views: &ReadViews<'_>,
-    ) -> Result<Vec<u32>> {
+    fn read(&self, buffers: &Buffers, number: &u32, _: Extent, views: &ReadViews<'_>) -> Result<T> {
         let count = views.get(buffers.counts)[0] as usize;
         let room = views.get(buffers.divisors);
         assert_eq!(room.len(), views.extent()[1] as usize);
-        Ok(room[..count.min(room.len())].to_vec())
+        let found = Found {
+            number: *number,
+            divisors: room[..count.min(room.len())].to_vec(),
+        };
+        Ok(found.into())
     }
 
     fn outgrown(
@@ -156,7 +167,7 @@ fn config() -> EngineConfig {
 
 #[test]
 fn an_item_runs_again_with_the_room_that_it_needs() {
-    let mut engine = Engine::new(Divisors::new(), &[cpu()], pool(), &config()).unwrap();
+    let mut engine = Engine::new(<Divisors>::new(), &[cpu()], pool(), &config()).unwrap();
     let items = || (1..=200).filter(|item| *item != PANICS);
     let mut next = items();
     let mut sink = |done: Completion<Divisors>| {
@@ -190,7 +201,7 @@ fn an_item_runs_again_with_the_room_that_it_needs() {
 fn a_workload_that_panics_over_the_room_fails_its_batch_alone() {
     let mut config = config();
     config.slots = 1;
-    let mut pipeline = Pipeline::new(Divisors::new(), &[cpu()], pool(), &config).unwrap();
+    let mut pipeline = Pipeline::new(<Divisors>::new(), &[cpu()], pool(), &config).unwrap();
     for batch in [[12, PANICS], [12, 18]] {
         for item in batch {
             pipeline.submit(item).unwrap();
@@ -211,7 +222,7 @@ fn a_workload_that_panics_over_the_room_fails_its_batch_alone() {
 fn a_packer_rejects_what_has_outgrown_its_room() {
     let backend = cpu();
     let capacity = [Extent::from([8, 8 * ROOM])];
-    let packer = Packer::new(Divisors::new(), &capacity, &backend, pool()).unwrap();
+    let packer = Packer::new(<Divisors>::new(), &capacity, &backend, pool()).unwrap();
     let mut ring = Ring::new(
         &backend,
         &packer.buckets(),
@@ -242,60 +253,16 @@ impl Drop for Cut {
     }
 }
 
-struct Cuts(Divisors);
-
-impl Workload for Cuts {
-    type Item = u32;
-    type Output = Cut;
-    type Buffers = Buffers;
-
-    fn axes(&self) -> &'static [&'static str] {
-        self.0.axes()
-    }
-
-    fn extent(&self, item: &u32) -> Result<Extent> {
-        self.0.extent(item)
-    }
-
-    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Buffers> {
-        self.0.record(recorder, device)
-    }
-
-    fn write(
-        &self,
-        buffers: &Buffers,
-        item: &u32,
-        at: Extent,
-        views: &mut WriteViews<'_>,
-    ) -> Result<()> {
-        self.0.write(buffers, item, at, views)
-    }
-
-    fn read(
-        &self,
-        buffers: &Buffers,
-        item: &u32,
-        at: Extent,
-        views: &ReadViews<'_>,
-    ) -> Result<Cut> {
-        let divisors = self.0.read(buffers, item, at, views)?;
-        let is_part = divisors.len() < divisors_of(*item).count();
-        Ok(Cut { divisors, is_part })
-    }
-
-    fn outgrown(
-        &self,
-        buffers: &Buffers,
-        items: &mut dyn Iterator<Item = BatchItem<'_, u32>>,
-        views: &ReadViews<'_>,
-    ) -> Result<Vec<(usize, Extent)>> {
-        self.0.outgrown(buffers, items, views)
+impl From<Found> for Cut {
+    fn from(Found { number, divisors }: Found) -> Self {
+        let is_part = divisors.len() < divisors_of(number).count();
+        Cut { divisors, is_part }
     }
 }
 
 #[test]
 fn a_first_result_that_panics_when_it_is_dropped_harms_no_item() {
-    let engine = Engine::new(Cuts(Divisors::new()), &[cpu()], pool(), &config()).unwrap();
+    let engine = Engine::new(Divisors::<Cut>::new(), &[cpu()], pool(), &config()).unwrap();
     for items in [[12, 2, 18], [3, 24, 5]] {
         for done in engine.submit_many(items).unwrap().wait().unwrap() {
             let expected: Vec<u32> = divisors_of(done.item).collect();
