@@ -1,7 +1,7 @@
 //! How long urgent items take next to bulk items that keep the engine full, and what they cost the bulk.
 //!
 //! An item is a vector of 16 KiB that twelve kernels change one after the other. Bulk batches have 64 items;
-//! urgent items go alone, in the slot that is kept for them. Prints the latency of urgent items alone and
+//! urgent items go alone, in the two slots that are kept for them. Prints the latency of urgent items alone and
 //! next to the bulk, at a fifth of the rate at which they run alone, and the rate of the bulk in both cases.
 //!
 //! ```sh
@@ -270,5 +270,5 @@ fn main() -> Result<()> {
         .skip(1)
         .map(|arg| arg.parse::<f64>().expect("a number"));
     let time = Duration::from_secs_f64(args.next().unwrap_or(5.0));
-    run(time, args.next().unwrap_or(1.0) as usize)
+    run(time, args.next().unwrap_or(2.0) as usize)
 }

@@ -51,7 +51,9 @@ pub struct EngineConfig {
     /// The slots among them that are kept for urgent batches ([`SubmitOptions::urgent`]); 0, the
     /// default, for none. Urgent items then share no batch with others, and find a free slot while fewer
     /// urgent batches than that are in flight. On a GPU the kernels of these slots have the
-    /// highest priority: they start before kernels of other batches that wait for a multiprocessor.
+    /// highest priority: they start before kernels of other batches that wait for a multiprocessor. An
+    /// urgent item that comes while all of them are in flight waits: two slots rather than one halve that
+    /// wait where items come one after the other (`examples/priorities.rs`).
     ///
     /// At least one slot must be left for other batches. With [`Mode::Resident`] this has to be 0, and
     /// with [`Mode::Auto`] the host launches the graphs of these slots, as loops on the device have no

@@ -20,8 +20,9 @@ use crate::record::{DeviceInfo, Scalar};
 use crate::replay::{Choices, Chosen};
 use crate::workload::{Extent, Sink, Workload};
 use arrayvec::ArrayVec;
-use rayon::ThreadPool;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 /// How many items [`Engine::submit_many`] takes at a time.
 const ITEMS_AT_ONCE: usize = 64;
@@ -86,8 +87,9 @@ impl<W: Workload> Engine<W> {
     /// Small batches are written on the thread that closes them and read on the device's thread. If
     /// `pool` has several threads, up to four workers of the engine's own for each device write and
     /// read large batches, and [`Workload::read_batch`] may use `pool`. It should be the pool that the CPU
-    /// backend computes on. The engine waits for it, so other work on the pool must neither submit
-    /// items, nor wait for tickets, nor run a source.
+    /// backend computes on; for a GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
+    /// The engine waits for it, so other work on the pool must neither submit items, nor wait for tickets,
+    /// nor run a source.
     ///
     /// # Errors
     /// - [`ErrorKind::Config`] for a configuration that is not valid.
@@ -122,20 +124,26 @@ impl<W: Workload> Engine<W> {
         })
     }
 
-    /// [`Engine::new`] on the GPU, or on the CPU if there is no GPU, with a pool of one thread per
-    /// core.
+    /// [`Engine::new`] on the GPU, or on the CPU if there is no GPU. The CPU gets a pool of one thread per
+    /// core. On a GPU the pool only writes and reads items: it has half as many threads, so that those
+    /// that submit batches and wait for them have a core to wake on.
     ///
     /// # Errors
     /// Those of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
     pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new().build();
-        let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
-        let selected = select(Choice::Auto, &pool)?;
-        tracing::info!(
-            backend = selected.backend.device().backend,
-            reason = selected.reason
-        );
-        Engine::new(workload, &[selected.backend], pool, config)
+        let pool = |threads| match ThreadPoolBuilder::new().num_threads(threads).build() {
+            Ok(pool) => Ok(Arc::new(pool)),
+            Err(error) => Err(Error::new(ErrorKind::Io, error.to_string())),
+        };
+        let cores = available_parallelism().map_or(1, usize::from);
+        let mut threads = pool(cores)?;
+        let selected = select(Choice::Auto, &threads)?;
+        let backend = selected.backend.device().backend;
+        tracing::info!(backend, reason = selected.reason);
+        if backend != "cpu" {
+            threads = pool(cores.div_ceil(2))?;
+        }
+        Engine::new(workload, &[selected.backend], threads, config)
     }
 
     /// Submits one item. The thread that closes a batch also writes it, if it is small, and submits

@@ -62,7 +62,7 @@ fn a_network_is_as_on_the_host() {
 
 #[test]
 fn urgent_items_next_to_others_are_right() {
-    priorities::run(Duration::from_millis(20), 1).unwrap();
+    priorities::run(Duration::from_millis(20), 2).unwrap();
 }
 
 #[cfg(feature = "features")]
