@@ -120,7 +120,9 @@ pub unsafe trait Backend: Send + Sync {
     /// The device.
     fn device(&self) -> &DeviceInfo;
 
-    /// Makes a kernel ready to launch. The same declaration gives the same function.
+    /// Makes a kernel ready to launch. The same declaration gives the same function. The backend keeps
+    /// what it has loaded, the closure of [`Kernel::twin_closure`] too, until it is dropped: a program that
+    /// makes engines again and again does it with clones of the same kernels.
     ///
     /// # Errors
     /// [`ErrorKind::Kernel`], with the name, for a kernel without code for this device or without

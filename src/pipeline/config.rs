@@ -115,6 +115,10 @@ impl EngineConfig {
         self.check_urgent_slots()?;
         self.share.as_ref().map_or(Ok(()), Share::check)?;
         self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
+        if self.batch == Extent::default() {
+            return Err(Error::config("a batch has no room for an item")
+                .fix("give `batch` a length above 0 along an axis"));
+        }
         match self.buckets.last() {
             Some(largest) if self.batch.fits(*largest) => Ok(()),
             _ => Err(Error::config(format!(

@@ -26,7 +26,7 @@ impl<W: Workload> Shared<W> {
         let (mut slot, uniforms) = self.uniforms_of(slot);
         for (index, extent) in items {
             add(&self.counters.finished.items_outgrown, 1);
-            let excess = beyond(self.program.workload.axes(), extent, self.batch_max);
+            let excess = beyond(self.program.axes, extent, self.batch_max);
             let output = match excess {
                 Some(excess) => {
                     let error =

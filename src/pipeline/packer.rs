@@ -90,7 +90,7 @@ impl<W: Workload> Packer<W> {
         }
         // A ring may use only some of the packer's buckets.
         let capacity = slot.capacity();
-        let axes = self.program.workload.axes();
+        let axes = self.program.axes;
         let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
         let now = Instant::now();
         let mut batches: Vec<Box<Batch<W>>> = Vec::new();

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32};
 /// A workload with its recordings and the layout of its buffers. All stages share it.
 pub(crate) struct RecordedWorkload<W: Workload> {
     pub(crate) workload: W,
+    /// [`Workload::axes`] when the workload was recorded.
+    pub(crate) axes: &'static [&'static str],
     pub(crate) buffers: W::Buffers,
     buckets: RwLock<Arc<Buckets>>,
     /// The address of the buckets.
@@ -47,6 +49,7 @@ impl<W: Workload> RecordedWorkload<W> {
         let mut upload_ids: Vec<_> = uploads.buffers().chain(header).collect();
         upload_ids.sort_unstable();
         RecordedWorkload {
+            axes: workload.axes(),
             upload_ids,
             id: largest.id(),
             header,
@@ -121,7 +124,7 @@ impl<W: Workload> RecordedWorkload<W> {
         if known.eq(capacities.iter().copied()) {
             return Ok(());
         }
-        let (buckets, _) = record_as(self.id, &self.workload, capacities, &self.device)?;
+        let (buckets, _) = record_as(self.id, &self.workload, self.axes, capacities, &self.device)?;
         self.buckets().check_successor(&buckets)?;
         let buckets = Arc::new(buckets);
         let latest = Arc::as_ptr(&buckets).cast_mut();
@@ -159,19 +162,26 @@ pub(crate) fn record_buckets<W: Workload>(
     buckets: &[Extent],
     device: &DeviceInfo,
 ) -> Result<(Buckets, W::Buffers)> {
-    record_as(RecordingId::new(), workload, buckets, device)
+    record_as(
+        RecordingId::new(),
+        workload,
+        workload.axes(),
+        buckets,
+        device,
+    )
 }
 
 /// [`record_buckets`] with a given id, which the buffer handles of all its recordings share.
 fn record_as<W: Workload>(
     id: RecordingId,
     workload: &W,
+    axes: &[&str],
     buckets: &[Extent],
     device: &DeviceInfo,
 ) -> Result<(Buckets, W::Buffers)> {
     let _span = tracing::debug_span!("record", buckets = buckets.len()).entered();
     check_ladder(buckets.iter().copied())?;
-    let axes = workload.axes().len();
+    let axes = axes.len();
     if axes > AXES_MAX {
         return Err(Error::usage(format!(
             "{axes} axes; a workload has at most {AXES_MAX}"
@@ -184,7 +194,9 @@ fn record_as<W: Workload>(
         let place = || format!("recording of bucket {capacity}");
         let [own, whole] = [&capacity, &largest].map(|extent| &extent.as_slice()[..axes]);
         let mut recorder = Recorder::of_workload::<W>(id, own, whole);
-        handles = Some(workload.record(&mut recorder, device).within(place)?);
+        let declared = catch(|| workload.record(&mut recorder, device))
+            .unwrap_or_else(|panic| Err(Error::usage(format!("the workload panicked: {panic}"))));
+        handles = Some(declared.within(place)?);
         let recording = recorder.finish().within(place)?;
         recorded.push(Bucket {
             capacity,

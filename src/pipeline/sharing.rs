@@ -153,16 +153,26 @@ impl Member {
         let id = MemberId(NEXT.fetch_add(1, Relaxed));
         let mut shared = share.of.0.shared.lock();
         let join = |(device, backend): (usize, &BackendId)| {
-            let place = shared.iter().position(|it| it.id == *backend);
-            let place = place.unwrap_or_else(|| {
-                shared.push(SharedDevice {
+            let known = shared.iter().position(|it| it.id == *backend);
+            let place = known.unwrap_or_else(|| {
+                let device = SharedDevice {
                     id: *backend,
                     turns: 0,
                     last_end: None,
                     clock: Weighted(0),
                     engines: Vec::new(),
-                });
-                shared.len() - 1
+                };
+                // The place of a device that no engine uses any more.
+                match shared.iter().position(|it| it.engines.is_empty()) {
+                    Some(place) => {
+                        shared[place] = device;
+                        place
+                    }
+                    None => {
+                        shared.push(device);
+                        shared.len() - 1
+                    }
+                }
             });
             shared[place].engines.push(EngineState {
                 member: id,

@@ -82,7 +82,7 @@ pub(super) struct Taken<W: Workload> {
 
 impl<W: Workload> Shared<W> {
     pub(super) fn batcher(&self) -> Batcher<W> {
-        let axes = self.program.workload.axes();
+        let axes = self.program.axes;
         Batcher::new(axes, self.batch_target, self.batch_max, self.batch_wait)
     }
 

@@ -25,6 +25,16 @@ impl LaunchAttributes {
         is_urgent: false,
     };
 
+    /// What a drawing says of a launch with these attributes.
+    pub(crate) fn names(self) -> impl Iterator<Item = String> {
+        let clusters = self
+            .cluster
+            .map(|[x, y, z]| format!("clusters of {x} x {y} x {z}"));
+        let cooperative = self.is_cooperative.then(|| "cooperative".to_owned());
+        let urgent = self.is_urgent.then(|| "urgent".to_owned());
+        [clusters, cooperative, urgent].into_iter().flatten()
+    }
+
     /// Refuses clusters that no device runs, and a grid that is not made of whole ones.
     pub(crate) fn check_grid(self, grid: [u32; 3]) -> Result<()> {
         let Some(cluster) = self.cluster else {

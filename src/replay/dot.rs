@@ -144,6 +144,9 @@ fn look(node: &Node<'_>, recording: &Recording) -> (String, &'static str, &'stat
             if *shared_bytes > 0 {
                 label += &format!("\n{} shared", size_text(*shared_bytes as usize));
             }
+            for attribute in launch.kernel.attributes.names() {
+                label += &format!("\n{attribute}");
+            }
             (label, "box", "#d5ecd4")
         }
         // Unreachable: the audit has compared the kinds.

@@ -6,9 +6,10 @@ use crate::seeds::program::Program;
 use crate::tamper::Tamper;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tapeloop::backend::Backend;
-use tapeloop::backend::contract::Op;
-use tapeloop::replay::{Build, Mode, Policy, Scope};
+use tapeloop::backend::contract::{Op, Priority};
+use tapeloop::backend::{Backend, Streams};
+use tapeloop::record::{Kernel, Recorder};
+use tapeloop::replay::{Buckets, Build, Executor, Mode, Policy, Scope};
 
 fn dot(backend: &Arc<dyn Backend>, policy: Policy) -> String {
     let program = Program::new();
@@ -105,6 +106,29 @@ fn a_captured_graph_is_a_line_and_copies_beside_it_are_drawn_so() {
         let launches = dot(&backend, Policy::of(Mode::Stream));
         assert!(launches.contains(": launches, 9 operations"));
     }
+}
+
+#[test]
+fn launches_are_drawn_with_their_attributes() {
+    let kernel = Kernel::new("exchange").reads::<u32>("x").writes::<u32>("y");
+    let kernel = kernel.cluster([2, 1, 1]).cooperative().urgent();
+    let kernel = kernel.twin(|_| {});
+    let mut recorder = Recorder::new(&[64]);
+    let x = recorder.upload_buffer::<u32>("x", 0, 1);
+    let y = recorder.download_buffer::<u32>("y", 0, 1);
+    recorder.upload(x);
+    recorder.launch_grid(&kernel, [4, 1, 1], &[x.into(), y.into()]);
+    recorder.download(y);
+    let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
+    let [backend, _] = devices();
+    let buffers = buckets.largest().recording.buffers();
+    let slots = backend.open_slots(buffers, 1, Streams::PerSlot, Priority::Normal);
+    let mut slot = slots.unwrap().remove(0);
+    let policy = Policy::default();
+    let mut executor = Executor::new(&backend, &mut *slot, &buckets, &policy).unwrap();
+    let dot = executor.dot(&mut *slot, 0).unwrap();
+    let label = "\\nclusters of 2 x 1 x 1\\ncooperative\\nurgent\"";
+    assert!(dot.contains(label), "{dot}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What an error ends, and what goes on: one test for each row of docs/ERRORS.md that
 //! an engine can meet.
 
+mod build;
 mod callers;
 mod drops;
 mod failures;

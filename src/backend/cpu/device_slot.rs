@@ -77,6 +77,13 @@ impl CpuSlot {
         }
     }
 
+    fn assert_quiet(&self) {
+        assert!(
+            self.is_quiet(),
+            "host memory is touched while the slot has work: set a fence behind the work, then wait"
+        );
+    }
+
     /// Checks every address, and finds the allocations behind them.
     fn step(&self, op: &Op) -> Result<CheckedOp> {
         let mut uses = Vec::new();
@@ -247,13 +254,15 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn host(&self, buffer: BufferId) -> &[u8] {
-        let memory = self.memory.as_ref().expect("no work is in flight");
+        self.assert_quiet();
+        let memory = self.memory.as_ref().expect("the slot is quiet");
         memory.buffers[buffer.index()].as_slice()
     }
 
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
+        self.assert_quiet();
         let mut wanted = buffers.iter().map(|buffer| buffer.index()).peekable();
-        let memory = self.memory.as_mut().expect("no work is in flight");
+        let memory = self.memory.as_mut().expect("the slot is quiet");
         let all = memory.buffers.iter_mut().enumerate();
         let views: HostViews<'_> = all
             .filter(|(index, _)| wanted.next_if_eq(index).is_some())

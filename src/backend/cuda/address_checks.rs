@@ -12,6 +12,7 @@ use crate::record::{Access, ParamKind};
 use arrayvec::ArrayVec;
 use cudarc::driver::sys;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// Pointers to the arguments of a launch, as the driver takes them.
 pub(super) type Pointers = ArrayVec<*mut c_void, PARAMS_MAX>;
@@ -141,10 +142,14 @@ impl<'a> Checked<'a> {
             .is_some_and(|function| function.library().is_some())
     }
 
-    /// Whether it is a launch with a priority of its own.
-    pub(super) fn is_urgent(&self) -> bool {
-        let function = self.function.as_ref();
-        function.is_some_and(|function| function.attributes.declared.is_urgent)
+    /// The name of the kernel if it is a launch with a priority of its own.
+    pub(super) fn urgent_kernel(&self) -> Option<&Arc<str>> {
+        let function = self.function.as_ref()?;
+        function
+            .attributes
+            .declared
+            .is_urgent
+            .then_some(&function.name)
     }
 
     /// The event of a timestamp.

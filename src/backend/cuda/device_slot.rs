@@ -153,12 +153,15 @@ impl CudaSlot {
                 NodeWork::Copies(places.map(|place| (place, ops[place].clone())).collect())
             }
         };
+        // All work of a slot for urgent batches has the highest priority already.
+        let urgent_kernel = match self.queues.priority() {
+            Priority::Normal => nodes.iter().find_map(Checked::urgent_kernel).cloned(),
+            Priority::Urgent => None,
+        };
         Ok(Draft {
             template,
             captured: source.is_captured(),
-            // All work of a slot for urgent batches has the highest priority already.
-            node_priorities: self.queues.priority() == Priority::Normal
-                && nodes.iter().any(Checked::is_urgent),
+            urgent_kernel,
             work: plan.into_iter().zip(is_library).map(work).collect(),
             parts,
         })

@@ -222,8 +222,8 @@ pub(super) struct Graph {
     /// The work of each node, as it is now.
     work: Vec<NodeWork>,
     captured: bool,
-    /// Whether its nodes have their own priorities.
-    node_priorities: bool,
+    /// The first kernel with a priority of its own. The nodes have their own priorities if there is one.
+    urgent_kernel: Option<Arc<str>>,
     /// Whether operations were given other parameters, which the templates do not have.
     was_set: bool,
     /// The uses of each operation, followed by those of failed changes.
@@ -245,8 +245,8 @@ pub(super) enum Resident {
 pub(super) struct Draft {
     pub(super) template: Template,
     pub(super) captured: bool,
-    /// Whether its nodes have their own priorities.
-    pub(super) node_priorities: bool,
+    /// The first kernel with a priority of its own. The nodes have their own priorities if there is one.
+    pub(super) urgent_kernel: Option<Arc<str>>,
     /// The work of each node.
     pub(super) work: Vec<NodeWork>,
     /// The uses of each operation.
@@ -258,8 +258,8 @@ impl Graph {
         Ok(Graph {
             resident: None,
             was_set: false,
-            exec: draft.template.instantiate(draft.node_priorities)?,
-            node_priorities: draft.node_priorities,
+            exec: draft.template.instantiate(draft.urgent_kernel.is_some())?,
+            urgent_kernel: draft.urgent_kernel,
             made: draft.template,
             newest: None,
             work: draft.work,
@@ -502,11 +502,9 @@ impl Graph {
                     .fix("make a new graph"),
             );
         }
-        if self.node_priorities {
-            return Err(no_priority(
-                "a kernel is declared urgent",
-                "leave out Kernel::urgent",
-            ));
+        if let Some(name) = &self.urgent_kernel {
+            let why = format!("kernel {name} is declared urgent");
+            return Err(no_priority(&why, "leave out Kernel::urgent"));
         }
         let template = self.newest.as_ref().unwrap_or(&self.made);
         self.resident = Some(make(template)?);

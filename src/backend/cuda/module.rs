@@ -24,6 +24,8 @@ const LOG_BYTES: usize = 16 << 10;
 /// A kernel of a loaded module, or a library call, with its declaration, ready to launch.
 #[derive(Clone)]
 pub(super) struct Function {
+    /// The kernel's name, or the library call's.
+    pub(super) name: Arc<str>,
     /// Null for a library call.
     raw: sys::CUfunction,
     library: Option<LibraryCode>,
@@ -64,7 +66,6 @@ pub(super) struct Functions {
 /// A declaration of loaded code.
 struct Loaded {
     code: DeviceCode,
-    name: String,
     function: Function,
 }
 
@@ -131,7 +132,7 @@ impl Functions {
         let kinds = || kernel.params.iter().map(|param| &param.kind);
         let known = self.loaded.read().iter().position(|entry| {
             entry.code == *code
-                && entry.name == kernel.name
+                && *entry.function.name == *kernel.name
                 && entry.function.params.iter().eq(kinds())
                 && entry.function.follows_device_pointers == kernel.follows_device_pointers
                 && entry.function.attributes.declared == kernel.attributes
@@ -152,8 +153,8 @@ impl Functions {
         let mut loaded = self.loaded.write();
         loaded.push(Loaded {
             code: code.clone(),
-            name: kernel.name.clone(),
             function: Function {
+                name: kernel.name.as_str().into(),
                 raw,
                 library,
                 params: kinds().cloned().collect(),

@@ -248,3 +248,16 @@ fn a_share_of_nothing_is_refused() {
     }
     assert!(Sharing::new(1).share(1).check().is_ok());
 }
+
+#[test]
+fn a_device_that_no_engine_uses_any_more_leaves_its_place_to_another() {
+    let sharing = Sharing::new(1);
+    let stays = BackendId::new();
+    let mut first = Engine::new(&sharing.share(1), &[stays]);
+    for _ in 0..10 {
+        let two = [BackendId::new(), BackendId::new()];
+        let mut engine = Engine::new(&sharing.share(1), &two);
+        assert!(engine.ask().is_some() && first.ask().is_some());
+    }
+    assert_eq!(sharing.0.shared.lock().len(), 3);
+}

@@ -183,3 +183,20 @@ fn a_graph_without_the_edge_between_both_names_is_reported() {
     assert_eq!(violations.len(), 1);
     assert_eq!(violations[0].kind, ViolationKind::Unordered);
 }
+
+#[test]
+fn host_memory_is_not_read_while_the_slot_has_work() {
+    let backend = &devices()[0];
+    let (recording, x, y) = recorded(Recorder::new(&[LEN]));
+    let mut slot = device_slot(backend, &recording);
+    let buckets = Arc::new(Buckets::single(recording));
+    let mut executor = Executor::new(backend, &mut *slot, &buckets, &Policy::default()).unwrap();
+    executor.replay(&mut *slot, 0, Extent::from([LEN])).unwrap();
+    let too_early = "set a fence behind the work, then wait";
+    let text = panic_of(|| drop(slot.host(y.id()).len()));
+    assert!(text.contains(too_early), "{text}");
+    let text = panic_of(|| drop(slot.host_mut(&[x.id()]).len()));
+    assert!(text.contains(too_early), "{text}");
+    slot.wait().unwrap();
+    assert_eq!(slot.host(y.id()).len(), 4 * LEN as usize);
+}
