@@ -183,3 +183,47 @@ fn a_graph_without_the_edge_between_both_names_is_reported() {
     assert_eq!(violations.len(), 1);
     assert_eq!(violations[0].kind, ViolationKind::Unordered);
 }
+
+/// A workload with a resident buffer that is larger than any memory.
+struct Endless;
+
+impl Workload for Endless {
+    type Item = ();
+    type Output = ();
+    type Buffers = ();
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["numbers"]
+    }
+
+    fn extent(&self, (): &()) -> Result<Extent> {
+        Ok(Extent::from([1]))
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<()> {
+        let x = recorder.resident_buffer::<u32>("endless", 1 << (usize::BITS - 6));
+        let y = recorder.download_buffer::<u32>("y", 0, 1);
+        recorder.launch(&doubling(), LEN / 4, &[x.into(), y.into()]);
+        recorder.download(y);
+        Ok(())
+    }
+
+    fn write(&self, (): &(), (): &(), _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(&self, (): &(), (): &(), _: Extent, _: &ReadViews<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_resident_buffer_that_is_larger_than_the_memory_is_an_error() {
+    for backend in devices() {
+        let config = EngineConfig::new([LEN]);
+        let error = Engine::new(Endless, &[backend], pool(), &config).err();
+        let error = error.expect("no memory is so large");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains("buffer endless"), "{error}");
+    }
+}
