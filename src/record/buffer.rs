@@ -314,6 +314,13 @@ pub enum View {
     Resident,
 }
 
+impl View {
+    /// Whether a slot has a host side of the buffer.
+    pub(crate) fn is_on_host(self) -> bool {
+        matches!(self, View::Upload | View::Download)
+    }
+}
+
 /// A buffer as the recording declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]

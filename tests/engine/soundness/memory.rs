@@ -184,6 +184,25 @@ fn a_graph_without_the_edge_between_both_names_is_reported() {
     assert_eq!(violations[0].kind, ViolationKind::Unordered);
 }
 
+#[test]
+fn a_slot_without_the_host_side_of_a_buffer_is_refused() {
+    let backend = &devices()[1];
+    let mut recorder = Recorder::new(&[LEN]);
+    let unit = Unit::PerAxis {
+        axis: 0,
+        elements: 1,
+    };
+    let x = recorder.device_buffer::<u32>("x", unit);
+    let y = recorder.device_buffer::<u32>("y", unit);
+    recorder.memset(x, 1);
+    recorder.launch(&doubling(), LEN / 4, &[x.into(), y.into()]);
+    let on_device = recorder.finish().unwrap();
+    let mut slot = device_slot(backend, &on_device);
+    let buckets = Arc::new(Buckets::single(recorded(Recorder::new(&[LEN])).0));
+    let refused = Executor::new(backend, &mut *slot, &buckets, &Policy::default());
+    is_usage(&refused.err().unwrap(), "or no host side of one");
+}
+
 /// A workload with a resident buffer that is larger than any memory.
 struct Endless;
 
