@@ -174,7 +174,8 @@ impl<W: Workload> Engine<W> {
         self.check_outside("to submit", "use try_submit")?;
         let mut tickets = Tickets::new();
         // `items` is the caller's code, which must not run while the engine's queue is locked.
-        let mut items = items.into_iter();
+        // It ends at its first `None`, also where more would follow, as with `mpsc::TryIter`.
+        let mut items = items.into_iter().fuse();
         loop {
             let some = items.by_ref().take(ITEMS_AT_ONCE);
             let some = some.map(|item| {
