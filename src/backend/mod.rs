@@ -62,6 +62,7 @@ use std::any::Any;
 pub(crate) use storage::Storage;
 pub use streams::Streams;
 pub(crate) use timestamp::of_whole_batch;
+pub(crate) use twin_launch::runs_twin;
 
 /// Numbers of driver calls since the device was opened, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::statistics::{Statistics, Threads};
 use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
-use crate::backend::{Backend, Choice, select};
+use crate::backend::{Backend, Choice, runs_twin, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{DeviceInfo, Scalar};
 use crate::replay::{Choices, Chosen};
@@ -315,7 +315,7 @@ impl<W: Workload> Drop for Engine<W> {
     /// Waits until all submitted items are finished, then frees everything.
     fn drop(&mut self) {
         self.dispatcher.close();
-        if is_inside_any() {
+        if is_inside_any() || runs_twin() {
             // The threads may wait for this one, and end on their own once it continues. Those of
             // another engine wait for it if they drop that engine at the same time.
             self.threads.clear();
