@@ -59,8 +59,10 @@ pub use loops::Residency;
 pub use rayon::{ThreadPool, ThreadPoolBuilder};
 pub use select::{Choice, Selected, device_options, devices, select, select_all, select_with};
 use std::any::Any;
+pub(crate) use storage::Storage;
 pub use streams::Streams;
 pub(crate) use timestamp::of_whole_batch;
+pub(crate) use twin_launch::runs_twin;
 
 /// Numbers of driver calls since the device was opened, by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::Region;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes aligned for every element type.
-pub(super) struct Storage {
+pub(crate) struct Storage {
     memory: Memory,
     bytes: usize,
 }
@@ -17,7 +17,7 @@ enum Memory {
 }
 
 impl Storage {
-    pub(super) fn zeroed(bytes: usize) -> Result<Self> {
+    pub(crate) fn zeroed(bytes: usize) -> Result<Self> {
         Self::with_room(bytes, bytes)
     }
 
@@ -45,7 +45,7 @@ impl Storage {
         Storage { memory, bytes }
     }
 
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         let all = match &self.memory {
             Memory::Own(words) => bytemuck::cast_slice(words),
             #[cfg(all(feature = "supervise", target_os = "linux"))]
@@ -54,7 +54,7 @@ impl Storage {
         &all[..self.bytes]
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         let all = match &mut self.memory {
             Memory::Own(words) => bytemuck::cast_slice_mut(words),
             #[cfg(all(feature = "supervise", target_os = "linux"))]

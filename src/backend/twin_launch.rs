@@ -4,7 +4,19 @@ use super::FunctionId;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::record::{DType, Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
 use parking_lot::RwLock;
+use std::cell::Cell;
 use std::sync::Arc;
+
+thread_local! {
+    /// The twins that run on this thread, each within the one before: a thread of a pool may run
+    /// another one while the first waits for its parts.
+    static RUNNING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether this thread runs a twin. Work of an engine may wait for it then.
+pub(crate) fn runs_twin() -> bool {
+    RUNNING.get() > 0
+}
 
 /// The loaded kernels of a backend, by their [`FunctionId`].
 #[derive(Default)]
@@ -167,7 +179,9 @@ impl<'a> Launch<'a> {
         let args = args.map(|arg| arg.expect("memory was added for every buffer"));
         let mut launch = TwinLaunch::new(self.grid, args.collect());
         let twin = self.kernel.twin.as_ref().expect("checked by load");
+        RUNNING.set(RUNNING.get() + 1);
         let outcome = catch(|| twin.run(&mut launch));
+        RUNNING.set(RUNNING.get() - 1);
         outcome.map_err(|panic| {
             let name = &self.kernel.name;
             let message = format!("the twin of kernel {name} panicked: {panic}");

@@ -50,7 +50,8 @@ pub trait Benchmark: Send + Sync + 'static {
 
 /// `buckets` sizes, smallest first: the largest, its half, its quarter and so on.
 pub(super) fn halves(largest: u32, buckets: usize) -> impl Iterator<Item = u32> {
-    let sizes = (0..buckets)
+    // Halves are spent after so many.
+    let sizes = (0..buckets.min(u32::BITS as usize))
         .rev()
         .map(move |power| (largest >> power).max(1));
     // Small sizes have fewer distinct halves.

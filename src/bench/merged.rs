@@ -106,7 +106,7 @@ impl Figures {
     fn add(&mut self, more: &Figures) {
         self.period_ns.extend(&more.period_ns);
         self.host_ns.extend(&more.host_ns);
-        self.batches += more.batches;
+        self.batches = self.batches.saturating_add(more.batches);
         if self.closed.count < more.closed.count {
             self.closed = more.closed.clone();
         }
@@ -372,6 +372,16 @@ mod tests {
         assert_eq!(named(&[graph.clone(), many]), ["0 slots", "4 slots"]);
         assert_eq!(named(&[graph.clone(), back]), ["0 B back", "2 KiB back"]);
         assert_eq!(title(&graph), "sasa kernel, 12 kernels, 16 KiB, graph");
+    }
+
+    #[test]
+    fn counts_of_batches_end_at_the_largest() {
+        let mut figures = Figures {
+            batches: u64::MAX,
+            ..Figures::default()
+        };
+        figures.add(&figures.clone());
+        assert_eq!(figures.batches, u64::MAX);
     }
 
     #[test]

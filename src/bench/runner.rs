@@ -184,6 +184,9 @@ pub fn open<S: Benchmark>(
     benchmark: &Arc<S>,
     point: &Point,
 ) -> Result<Box<dyn Runner>> {
+    if point.batch == 0 {
+        return Err(Error::config("batch = 0 leaves nothing to measure").fix("set at least 1"));
+    }
     let mut runner: Box<dyn Runner> = match point.front {
         Front::Ring => Box::new(ring::RingRunner::open(machine, benchmark, point)?),
         Front::Pipeline => Box::new(pipeline::PipelineRunner::open(machine, benchmark, point)?),

@@ -91,7 +91,8 @@ impl FeatureEngine {
     ///
     /// # Errors
     /// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) while another stream of this engine is open,
-    ///   and in a process that was forked after the engine was made.
+    ///   in a process that was forked after the engine was made, and for numbers of files that end
+    ///   above [`u64::MAX`].
     /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for an unknown table, and
     ///   [`ErrorKind::Input`](crate::ErrorKind::Input) for an input that leads to no file.
     pub fn stream(
@@ -344,11 +345,17 @@ fn sources_of(
         }
         Inputs::Memory { first, files } => (first, files),
     };
+    if first.checked_add(files.len() as u64).is_none() {
+        let (max, count) = (u64::MAX, files.len());
+        let message = format!("the numbers of {count} files from {first} on are over {max}");
+        return Err(Error::usage(message).fix("count the files from a lower number"));
+    }
     let (shard, interrupt) = (plan.config.shard, interrupt.clone());
-    let in_shard = (first..)
-        .zip(files)
-        .filter(move |(number, _)| shard.contains(*number));
-    let sources = in_shard.map(|(ordinal, (name, bytes))| Source {
+    let in_shard = files
+        .into_iter()
+        .zip(first..)
+        .filter(move |(_, number)| shard.contains(*number));
+    let sources = in_shard.map(|((name, bytes), ordinal)| Source {
         ordinal,
         path: PathBuf::from(name),
         content: Ok(Content::Bytes {

@@ -6,7 +6,7 @@ use super::store::{Loan, Store};
 use super::{DeviceBuffer, LeakReport, Limits, PinnedBuffer, PoolConfig, PoolStats};
 use crate::backend::{Allocation, Backend, Space};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::record::Element;
+use crate::record::{Element, check_element};
 use parking_lot::{Mutex, MutexGuard};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -91,6 +91,7 @@ impl Pool {
         len: usize,
         owner: Cow<'static, str>,
     ) -> Result<Owned<T, P>> {
+        const { check_element::<T>() };
         let pooled = match len.checked_mul(size_of::<T>()) {
             Some(0) => Err(Error::usage("it has no elements")),
             Some(bytes) => self.handle.shared.allocate(P::SPACE, bytes, owner.clone()),

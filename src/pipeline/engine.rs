@@ -14,7 +14,7 @@ use super::statistics::{Statistics, Threads};
 use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
-use crate::backend::{Backend, Choice, select};
+use crate::backend::{Backend, Choice, runs_twin, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{DeviceInfo, Scalar};
 use crate::replay::{Choices, Chosen};
@@ -182,7 +182,8 @@ impl<W: Workload> Engine<W> {
         self.check_outside("to submit", "use try_submit")?;
         let mut tickets = Tickets::new();
         // `items` is the caller's code, which must not run while the engine's queue is locked.
-        let mut items = items.into_iter();
+        // It ends at its first `None`, also where more would follow, as with `mpsc::TryIter`.
+        let mut items = items.into_iter().fuse();
         loop {
             let some = items.by_ref().take(ITEMS_AT_ONCE);
             let some = some.map(|item| {
@@ -322,7 +323,7 @@ impl<W: Workload> Drop for Engine<W> {
     /// Waits until all submitted items are finished, then frees everything.
     fn drop(&mut self) {
         self.dispatcher.close();
-        if is_inside_any() {
+        if is_inside_any() || runs_twin() {
             // The threads may wait for this one, and end on their own once it continues. Those of
             // another engine wait for it if they drop that engine at the same time.
             self.threads.clear();

@@ -106,7 +106,11 @@ impl<W: Workload> RecordedWorkload<W> {
             return Err(Error::usage(format!("the type is {takes:?}, not {got:?}"))
                 .within(format!("uniform {name}")));
         }
-        self.uniforms[index].store(value.bits as u32, Relaxed);
+        let bits = u32::try_from(value.bits).map_err(|_| {
+            let message = format!("it takes 32 bits, and got {:#x}", value.bits);
+            Error::usage(message).within(format!("uniform {name}"))
+        })?;
+        self.uniforms[index].store(bits, Relaxed);
         Ok(())
     }
 

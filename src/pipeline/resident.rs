@@ -1,9 +1,9 @@
 //! The resident buffers of an engine: one copy on each device.
 
 use super::recorded::guarded;
-use crate::backend::{AllocationView, Backend, Space};
+use crate::backend::{AllocationView, Backend, Space, Storage};
 use crate::error::{Context, Error, Result};
-use crate::record::{BufferId, Recording};
+use crate::record::{BufferDecl, BufferId, Recording};
 use crate::replay::Buckets;
 use crate::workload::{ResidentViews, Workload};
 
@@ -13,9 +13,7 @@ pub(super) struct ResidentContents(Vec<Contents>);
 struct Contents {
     buffer: BufferId,
     name: String,
-    /// The contents, aligned for every element, and more up to the next word.
-    words: Vec<u128>,
-    bytes: usize,
+    contents: Storage,
 }
 
 impl ResidentContents {
@@ -23,7 +21,8 @@ impl ResidentContents {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a buffer that batches update, with more
-    /// than one slot.
+    /// than one slot, and [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) for one that is
+    /// larger than the memory.
     pub(super) fn new(recording: &Recording, slots: usize) -> Result<Option<Self>> {
         if let (Some(decl), true) = (recording.updated_resident(), slots > 1) {
             let message = format!("each batch updates it, and there are {slots} slots");
@@ -31,13 +30,15 @@ impl ResidentContents {
                 .fix("use one device with slots = 1, so that batches run in order")
                 .within(format!("buffer {}", decl.name)));
         }
-        let buffers = recording.resident().map(|(buffer, decl)| Contents {
-            buffer,
-            name: decl.name.clone(),
-            words: vec![0; decl.size_bytes().div_ceil(size_of::<u128>())],
-            bytes: decl.size_bytes(),
-        });
-        let buffers: Vec<_> = buffers.collect();
+        let zeros = |(buffer, decl): (BufferId, &BufferDecl)| {
+            let contents = Storage::zeroed(decl.size_bytes());
+            Ok(Contents {
+                buffer,
+                name: decl.name.clone(),
+                contents: contents.within(|| format!("buffer {}", decl.name))?,
+            })
+        };
+        let buffers: Vec<_> = recording.resident().map(zeros).collect::<Result<_>>()?;
         Ok((!buffers.is_empty()).then_some(ResidentContents(buffers)))
     }
 
@@ -46,10 +47,8 @@ impl ResidentContents {
     /// # Errors
     /// Those of [`Workload::fill_resident`].
     pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
-        let parts = self.0.iter_mut().map(|it| {
-            let all: &mut [u8] = bytemuck::cast_slice_mut(&mut it.words);
-            (it.buffer, &mut all[..it.bytes])
-        });
+        let parts = self.0.iter_mut();
+        let parts = parts.map(|it| (it.buffer, it.contents.as_mut_slice()));
         let mut views = ResidentViews::new(parts);
         guarded(|| workload.fill_resident(handles, &mut views)).within(|| "resident buffers")
     }
@@ -62,14 +61,14 @@ impl ResidentContents {
         for Contents {
             buffer,
             name,
-            words,
-            bytes,
+            contents,
         } in &self.0
         {
             let upload = || {
-                let memory = backend.allocate(Space::Device, *bytes)?;
-                backend.write(&bytemuck::cast_slice(words)[..*bytes], &memory, 0)?;
-                AllocationView::new(&memory, 0, *bytes)
+                let contents = contents.as_slice();
+                let memory = backend.allocate(Space::Device, contents.len())?;
+                backend.write(contents, &memory, 0)?;
+                AllocationView::new(&memory, 0, contents.len())
             };
             let memory = upload().within(|| format!("buffer {name}"))?;
             buckets = buckets.with_resident_id(*buffer, memory);

@@ -98,7 +98,11 @@ impl DType {
     pub const fn align_bytes(self) -> usize {
         let bytes = self.size_bytes();
         let power = 1 << bytes.trailing_zeros();
-        if power < 16 { power } else { 16 }
+        if power < ALIGN_BYTES_MAX {
+            power
+        } else {
+            ALIGN_BYTES_MAX
+        }
     }
 
     /// The lowest compute capability with arithmetic for the type; `None` if every GPU has it (CUDA
@@ -131,12 +135,43 @@ impl DType {
 /// }
 /// assert_eq!(Particle::DTYPE.size_bytes(), 16);
 /// ```
+///
+/// A program that makes a buffer of a type with another size than its [`Element::DTYPE`], or with an
+/// alignment above 16 bytes, does not compile:
+///
+/// ```compile_fail,E0080
+/// # use tapeloop::record::bytemuck::{self, Pod, Zeroable};
+/// # use tapeloop::record::{DType, Element, Recorder};
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// # #[bytemuck(crate = "tapeloop::record::bytemuck")]
+/// #[repr(C, align(64))]
+/// struct Line([u32; 16]);
+/// impl Element for Line {
+///     const DTYPE: DType = DType::of_struct::<Line>("Line");
+/// }
+/// Recorder::new(&[100]).upload_buffer::<Line>("lines", 0, 1);
+/// ```
 pub trait Element: bytemuck::Pod + Send + Sync {
-    /// Its run-time type.
+    /// Its run-time type, of the same size.
     const DTYPE: DType;
 }
 
-/// An [`Element`] that is a number.
+/// The largest alignment of an element in bytes, which all memory of slots has.
+const ALIGN_BYTES_MAX: usize = 16;
+
+/// Evaluated by the compiler for the type of each buffer.
+pub(crate) const fn check_element<T: Element>() {
+    assert!(
+        size_of::<T>() == T::DTYPE.size_bytes(),
+        "an element has the size of its DTYPE"
+    );
+    assert!(
+        align_of::<T>() <= ALIGN_BYTES_MAX,
+        "an element has an alignment of at most 16 bytes"
+    );
+}
+
+/// An [`Element`] that is a number, of at most 8 bytes.
 pub trait Number: Element {}
 
 macro_rules! numbers {
@@ -170,6 +205,7 @@ pub struct Scalar {
 
 impl<T: Number> From<T> for Scalar {
     fn from(value: T) -> Self {
+        const { assert!(size_of::<T>() <= 8, "a number has at most 8 bytes") };
         let mut bits = [0; 8];
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         Scalar {
@@ -312,6 +348,13 @@ pub enum View {
     /// It stays on the device and belongs to no slot: see
     /// [`Recorder::resident_buffer`](super::Recorder::resident_buffer).
     Resident,
+}
+
+impl View {
+    /// Whether a slot has a host side of the buffer.
+    pub(crate) fn is_on_host(self) -> bool {
+        matches!(self, View::Upload | View::Download)
+    }
 }
 
 /// A buffer as the recording declares it.

@@ -24,10 +24,10 @@ pub use bytemuck;
 /// Numbers of 16 bits.
 pub use half::{bf16, f16};
 
-pub(crate) use buffer::RecordingId;
 pub use buffer::{
     Buffer, BufferDecl, BufferId, DType, Element, Number, Scalar, StructType, Unit, View,
 };
+pub(crate) use buffer::{RecordingId, check_element};
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
 pub(crate) use device_info::DeviceInfo;

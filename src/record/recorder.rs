@@ -2,6 +2,7 @@
 
 use super::buffer::{
     Buffer, BufferDecl, BufferId, DType, Element, Number, RecordingId, Scalar, Unit, View,
+    check_element,
 };
 use super::command::{Arg, Command, Launch};
 use super::kernel::Kernel;
@@ -335,6 +336,7 @@ impl Recorder {
     }
 
     fn declare<T: Element>(&mut self, name: &str, unit: Unit, view: View) -> Buffer<T> {
+        const { check_element::<T>() };
         let len = match unit {
             Unit::PerBatch { elements } => Some(elements),
             Unit::PerAxis { axis, elements } => match self.capacity.get(axis) {

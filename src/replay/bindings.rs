@@ -107,13 +107,19 @@ impl Bindings {
         policy: &Policy,
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
-            id.index() < slot.buffer_count()
-                && (decl.slot_bytes()).is_some_and(|bytes| slot.addresses(id).bytes >= bytes)
+            let bytes = decl.slot_bytes();
+            bytes
+                .filter(|_| id.index() < slot.buffer_count())
+                .is_some_and(|bytes| {
+                    let own = slot.addresses(id);
+                    own.bytes >= bytes && (own.host.is_some() || !decl.view.is_on_host())
+                })
         };
         if !recording.buffers_by_id().all(fits) {
+            let message =
+                "the slot has smaller buffers than the recording, or fewer, or no host side of one";
             return Err(
-                Error::usage("the slot has smaller buffers than the recording, or fewer")
-                    .fix("open slots with the buffers of the largest bucket"),
+                Error::usage(message).fix("open slots with the buffers of the largest bucket")
             );
         }
         if slot.id().backend() != backend.id() {
@@ -186,7 +192,7 @@ impl Bindings {
     pub fn bind_host<T: Element>(&mut self, buffer: Buffer<T>, view: AllocationView) -> Result<()> {
         self.check_element::<T>(buffer.id())?;
         let decl = &self.recording.buffers()[buffer.id().index()];
-        if let View::Device | View::Resident = decl.view {
+        if !decl.view.is_on_host() {
             return Err(Error::usage("it has no host side").within(buffer_place(&decl.name)));
         }
         self.check_view(buffer.id(), &view, Space::Pinned)?;

@@ -73,6 +73,25 @@ fn every_front_mode_and_workload_is_measured() {
 }
 
 #[test]
+fn points_at_the_ends_of_their_settings_are_measured_or_refused() {
+    let empty = Point {
+        batch: 0,
+        ..small()
+    };
+    // There are seven halves of 100.
+    let many = Point {
+        buckets: usize::MAX,
+        ..small()
+    };
+    let records = measure(&mut session(&Arc::default()), &[empty, many]);
+    assert_eq!(
+        refusal(&records[0]),
+        "batch = 0 leaves nothing to measure (fix: set at least 1)"
+    );
+    figures(&records[1]);
+}
+
+#[test]
 fn a_kernel_that_is_skipped_is_refused_on_every_front() {
     let tamper = Arc::new(Tamper::default());
     tamper.skip_kernels();

@@ -13,7 +13,7 @@ use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
 use tapeloop::pipeline::{
     Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
-use tapeloop::record::{Buffer, HEADER_LEN, Kernel, Recorder, TwinLaunch};
+use tapeloop::record::{Buffer, DType, HEADER_LEN, Kernel, Recorder, Scalar, TwinLaunch};
 use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};

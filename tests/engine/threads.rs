@@ -316,6 +316,18 @@ fn items_that_are_submitted_together_come_back_in_order() {
 }
 
 #[test]
+fn a_handle_has_the_items_up_to_the_first_none() {
+    let engine = engine(&EngineConfig::new([100, 100]), 1);
+    let mut turns = 0;
+    // As `mpsc::TryIter`, which has items again after it had none.
+    let now_and_then = std::iter::from_fn(|| {
+        turns += 1;
+        (turns % 3 > 0 && turns < 10).then(|| vec![1.0])
+    });
+    assert_eq!(engine.submit_many(now_and_then).unwrap().len(), 2);
+}
+
+#[test]
 fn dropping_the_engine_finishes_what_was_submitted() {
     let engine = engine(&EngineConfig::new([100, 100]), 1);
     let tickets: Vec<_> = vectors(50)

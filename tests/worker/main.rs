@@ -71,6 +71,15 @@ fn serve_as_worker() {
             // SAFETY: a backend of this test started the program.
             unsafe { serve(&twins) }.unwrap();
         }
+        Ok("no worker") => {
+            let no_test = ["no_such_test", "--exact"].map(Into::into).to_vec();
+            let options = WorkerOptions {
+                args: no_test,
+                ..options()
+            };
+            let error = WorkerBackend::open(options).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Usage);
+        }
         Ok("parent") => {
             let backend = WorkerBackend::open(options()).unwrap();
             println!("worker {}", backend.process_id().unwrap());
@@ -104,6 +113,19 @@ fn options() -> WorkerOptions {
         threads: 1,
         ..WorkerOptions::default()
     }
+}
+
+#[test]
+fn a_program_that_does_not_serve_starts_no_workers_without_end() {
+    let options = WorkerOptions {
+        // SAFETY: only this test reads the variable.
+        env: unsafe { WorkerEnv::default().with(ROLE, "no worker") },
+        ..options()
+    };
+    let error = WorkerBackend::open(options).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    // The test of that process passed.
+    assert!(error.to_string().contains("exit status: 0"), "{error}");
 }
 
 /// Options whose workers find `files` named by their variables.

@@ -139,7 +139,8 @@ impl WorkerBackend {
     /// Starts a worker, which opens its device.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a program that is not a worker; the error that the worker
+    /// [`ErrorKind::Unavailable`] for a program that is not a worker; [`ErrorKind::Usage`] in a
+    /// process that was started as a worker, and has to call [`serve`]; the error that the worker
     /// reports for its device.
     pub fn open(options: WorkerOptions) -> Result<WorkerBackend> {
         let (supervisor, opened) = Supervisor::start(options)?;

@@ -471,7 +471,25 @@ fn start_worker(
     Ok((link, opened))
 }
 
+/// The variable by which a process knows that it was started as a worker: the process that did so.
+const WORKER_OF: &str = "TAPELOOP_WORKER_OF";
+
+/// Refuses a process that was started as a worker, and starts one in place of serving: that one
+/// would do the same, without end.
+fn check_serves() -> Result<()> {
+    let parent = std::os::unix::process::parent_id().to_string();
+    match std::env::var(WORKER_OF).is_ok_and(|of| of == parent) {
+        true => Err(
+            Error::usage("a process that was started as a worker starts one itself").fix(
+                "call worker::serve before anything else where the program gets `args` and `env`",
+            ),
+        ),
+        false => Ok(()),
+    }
+}
+
 fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
+    check_serves()?;
     let (here, there) = UnixStream::pair().map_err(Error::io)?;
     let program = match &options.program {
         Some(program) => program.path().to_owned(),
@@ -481,6 +499,7 @@ fn spawn(options: &WorkerOptions) -> Result<(Child, Link)> {
     let child = Command::new(&program)
         .args(&options.args)
         .envs(options.env.0.iter().map(|(name, value)| (name, value)))
+        .env(WORKER_OF, std::process::id().to_string())
         .stdin(Stdio::from(OwnedFd::from(there)))
         // The output of kernels must not mix with the output of the program.
         .stdout(Stdio::from(log))

@@ -87,3 +87,22 @@ fn the_devices_are_named_in_the_record_and_the_dry_run() {
     let text = two.describe("print", false).unwrap();
     assert!(text.contains("for 4 batches in flight"), "{text}");
 }
+
+#[test]
+fn the_numbers_of_files_in_memory_end_at_the_largest() {
+    let engine = FeatureEngine::of_plan(plan(1)).unwrap();
+    let text = include_bytes!("../../../samples/1ubi.pdb");
+    let files = |count| vec![("1ubi.pdb".to_owned(), text.to_vec()); count];
+    let stream = |first, count| {
+        let files = files(count);
+        engine.stream(Inputs::Memory { first, files }, &TABLE_NAMES, false)
+    };
+    let refused = stream(u64::MAX - 1, 2).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Usage);
+    let mut stream = stream(u64::MAX - 1, 1).unwrap();
+    while !matches!(
+        stream.next_within(Duration::from_secs(60)).unwrap(),
+        Next::End
+    ) {}
+    assert_eq!(stream.counts().structures, 1);
+}

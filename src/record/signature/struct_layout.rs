@@ -15,6 +15,11 @@ pub(crate) struct StructLayout {
     pub(crate) pointers: Vec<(usize, PointerAccess, CudaType)>,
 }
 
+/// The largest struct in bytes that is laid out. As a value CUDA takes far less.
+const BYTES_MAX: usize = 1 << 24;
+
+const DATA_ALONE: &str = "a struct that is passed by value has data members alone";
+
 impl Declarations {
     /// The layout of a struct that the text defines: numbers, pointers, other such structs, and
     /// arrays of these.
@@ -37,6 +42,10 @@ impl Declarations {
         let Some(close) = close else {
             return self.tokens[open].error(format!("struct {name} has no end"));
         };
+        let members = &self.tokens[open + 1..open + close];
+        if let Some(inner) = members.iter().find(|token| token.is('{')) {
+            return inner.error(DATA_ALONE);
+        }
         let mut layout = StructLayout {
             bytes: 0,
             align: 1,
@@ -51,15 +60,19 @@ impl Declarations {
                 .get(at + 2)
                 .and_then(|token| self.product(std::slice::from_ref(token)))
         {
-            layout.align = align as usize;
+            // `alignas(0)` has no effect.
+            layout.align = align.max(1) as usize;
         }
-        for member in split(&self.tokens[open + 1..open + close], ';') {
+        for member in split(members, ';') {
             if !member.is_empty() {
                 self.add_member(member, &mut layout, depth)?;
             }
         }
         layout.bytes = layout.bytes.next_multiple_of(layout.align);
-        Ok(layout)
+        match layout.bytes > BYTES_MAX {
+            true => self.tokens[start].error(too_large()),
+            false => Ok(layout),
+        }
     }
 
     /// The indices of a struct's definition and of its opening brace.
@@ -79,7 +92,7 @@ impl Declarations {
     /// Adds the members of a declaration such as `T a, *b, c[3]`.
     fn add_member(&self, tokens: &[Token], layout: &mut StructLayout, depth: usize) -> Result<()> {
         if tokens.iter().any(|token| token.is('(')) {
-            return tokens[0].error("a struct that is passed by value has data members alone");
+            return tokens[0].error(DATA_ALONE);
         }
         let mut parts = split(tokens, ',');
         let first = parts.next().unwrap_or_default();
@@ -96,11 +109,17 @@ impl Declarations {
         for declarator in std::iter::once(first.to_vec()).chain(rest) {
             let (declarator, length) = match declarator.iter().position(|token| token.is('[')) {
                 None => (&declarator[..], 1),
-                Some(at) => match self.product(&declarator[at + 1..declarator.len() - 1]) {
-                    Some(length) => (&declarator[..at], length as usize),
-                    None => return declarator[at].error("the array's length is no constant"),
-                },
+                Some(at) => {
+                    let length = declarator.get(at + 1..declarator.len() - 1);
+                    match length.and_then(|length| self.product(length)) {
+                        Some(length) => (&declarator[..at], length as usize),
+                        None => return declarator[at].error("the array's length is no constant"),
+                    }
+                }
             };
+            if declarator.is_empty() {
+                return tokens[0].error("the member has no type");
+            }
             let declared = declare(declarator)?;
             let (bytes, align) = match (&declared.pointer, &declared.element) {
                 (Some(_), _) => (8, 8),
@@ -117,6 +136,10 @@ impl Declarations {
                 },
             };
             let offset = layout.bytes.next_multiple_of(align);
+            // Inner structs are below the limit too, so nothing overflows.
+            if offset + length * bytes > BYTES_MAX {
+                return declarator[0].error(too_large());
+            }
             if let Some(access) = declared.pointer {
                 let pointers =
                     (0..length).map(|at| (offset + 8 * at, access, declared.element.clone()));
@@ -127,6 +150,10 @@ impl Declarations {
         }
         Ok(())
     }
+}
+
+fn too_large() -> String {
+    format!("the struct has more than {BYTES_MAX} bytes")
 }
 
 /// The numbers of one of CUDA's own vector types: their type and count.

@@ -131,13 +131,43 @@ fn structs_are_laid_out_as_cuda_does() {
 }
 
 #[test]
+fn what_a_struct_cannot_have_is_an_error() {
+    let error = |text: &str| Declarations::of(text).layout("S").unwrap_err().to_string();
+    let no_constant = "line 1: the array's length is no constant";
+    assert_eq!(error("struct S { int a[ };"), no_constant);
+    for member in [",", "[3]"] {
+        let text = format!("struct S {{ {member} }};");
+        assert_eq!(error(&text), "line 1: the member has no type");
+    }
+    // The layout would end with the inner struct.
+    let data_alone = "line 2: a struct that is passed by value has data members alone";
+    assert_eq!(
+        error("struct S {\n struct { int x; } a; int b; };"),
+        data_alone
+    );
+    let large = "the struct has more than 16777216 bytes";
+    for text in [
+        "struct A { char a[4294967295]; }; struct S { A a[4294967295]; };",
+        "struct S { int* a[4294967295]; };",
+        "struct alignas(4294967295) S { int a; };",
+    ] {
+        assert_eq!(error(text), format!("line 1: {large}"));
+    }
+    let empty = Declarations::of("struct alignas(0) S {};");
+    assert_eq!(empty.layout("S").unwrap().bytes, 0);
+}
+
+#[test]
 fn no_text_makes_the_reader_panic() {
-    let text = "#define K(x) __global__ void\nK(1) a(const int* b[], S c) { \"\\é\" } /* é";
-    for from in 0..text.len() {
-        for to in from..=text.len() {
-            if let Some(part) = text.get(from..to) {
-                let read = Declarations::of(part);
-                let _ = (read.kernels(), read.layout("S"));
+    let kernel = "#define K(x) __global__ void\nK(1) a(const int* b[], S c) { \"\\é\" } /* é";
+    let structs = "struct alignas(0) S { int a[2], *b; S c; }; struct alignas(8) S {{ float[3] }";
+    for text in [kernel, structs] {
+        for from in 0..text.len() {
+            for to in from..=text.len() {
+                if let Some(part) = text.get(from..to) {
+                    let read = Declarations::of(part);
+                    let _ = (read.kernels(), read.layout("S"));
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Where and when an engine may be dropped.
 
 use super::*;
+use crate::scale::Scale;
 use std::cell::RefCell;
 use std::sync::Barrier;
 
@@ -112,6 +113,30 @@ fn an_engine_may_be_a_variable_of_a_thread_that_ends() {
     });
     thread.join().unwrap();
     dropped.recv_timeout(Duration::from_secs(30)).unwrap();
+}
+
+#[test]
+fn an_engine_may_be_dropped_by_a_twin_that_it_runs() {
+    let held: Arc<Mutex<Option<Arc<Engine<Scale>>>>> = Arc::default();
+    let (sender, dropped) = mpsc::channel();
+    let (taken, sender) = (Arc::clone(&held), Mutex::new(sender));
+    let workload = Scale::with(2.0, move |_| {
+        let engine = taken.lock().unwrap().take().expect("there is one batch");
+        while Arc::strong_count(&engine) > 1 {
+            std::thread::yield_now();
+        }
+        drop(engine);
+        sender.lock().unwrap().send(()).unwrap();
+    });
+    // Batches of this size run in the pool.
+    let config = EngineConfig::new([LARGE, 1]);
+    let engine = Arc::new(Engine::new(workload, &[cpu()], pool(), &config).unwrap());
+    *held.lock().unwrap() = Some(Arc::clone(&engine));
+    let ticket = engine.submit(vec![1.0; LARGE as usize]).unwrap();
+    drop(engine);
+    let dropped = dropped.recv_timeout(Duration::from_secs(30));
+    dropped.expect("the engine is dropped");
+    assert_eq!(ticket.wait().unwrap().result.unwrap().0[0], 2.0);
 }
 
 #[test]

@@ -193,10 +193,73 @@ fn host_memory_is_not_read_while_the_slot_has_work() {
     let mut executor = Executor::new(backend, &mut *slot, &buckets, &Policy::default()).unwrap();
     executor.replay(&mut *slot, 0, Extent::from([LEN])).unwrap();
     let too_early = "set a fence behind the work, then wait";
-    let text = panic_of(|| drop(slot.host(y.id()).len()));
+    let text = panic_of(|| assert!(slot.host(y.id()).is_empty()));
     assert!(text.contains(too_early), "{text}");
-    let text = panic_of(|| drop(slot.host_mut(&[x.id()]).len()));
+    let text = panic_of(|| assert!(slot.host_mut(&[x.id()]).is_empty()));
     assert!(text.contains(too_early), "{text}");
     slot.wait().unwrap();
     assert_eq!(slot.host(y.id()).len(), 4 * LEN as usize);
+}
+
+#[test]
+fn a_slot_without_the_host_side_of_a_buffer_is_refused() {
+    let backend = &devices()[1];
+    let mut recorder = Recorder::new(&[LEN]);
+    let unit = Unit::PerAxis {
+        axis: 0,
+        elements: 1,
+    };
+    let x = recorder.device_buffer::<u32>("x", unit);
+    let y = recorder.device_buffer::<u32>("y", unit);
+    recorder.memset(x, 1);
+    recorder.launch(&doubling(), LEN / 4, &[x.into(), y.into()]);
+    let on_device = recorder.finish().unwrap();
+    let mut slot = device_slot(backend, &on_device);
+    let buckets = Arc::new(Buckets::single(recorded(Recorder::new(&[LEN])).0));
+    let refused = Executor::new(backend, &mut *slot, &buckets, &Policy::default());
+    is_usage(&refused.err().unwrap(), "or no host side of one");
+}
+
+/// A workload with a resident buffer that is larger than any memory.
+struct Endless;
+
+impl Workload for Endless {
+    type Item = ();
+    type Output = ();
+    type Buffers = ();
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["numbers"]
+    }
+
+    fn extent(&self, (): &()) -> Result<Extent> {
+        Ok(Extent::from([1]))
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<()> {
+        let x = recorder.resident_buffer::<u32>("endless", 1 << (usize::BITS - 6));
+        let y = recorder.download_buffer::<u32>("y", 0, 1);
+        recorder.launch(&doubling(), LEN / 4, &[x.into(), y.into()]);
+        recorder.download(y);
+        Ok(())
+    }
+
+    fn write(&self, (): &(), (): &(), _: Extent, _: &mut WriteViews<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(&self, (): &(), (): &(), _: Extent, _: &ReadViews<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_resident_buffer_that_is_larger_than_the_memory_is_an_error() {
+    for backend in devices() {
+        let config = EngineConfig::new([LEN]);
+        let error = Engine::new(Endless, &[backend], pool(), &config).err();
+        let error = error.expect("no memory is so large");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains("buffer endless"), "{error}");
+    }
 }
