@@ -134,6 +134,7 @@ pub mod cli;
 pub mod error;
 #[cfg(feature = "features")]
 pub mod features;
+mod later_fields;
 pub mod memory;
 pub mod pipeline;
 pub mod record;

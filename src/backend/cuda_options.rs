@@ -1,6 +1,7 @@
 //! Settings of the CUDA backend, and the paths that a caller vouches for.
 
 use super::DeviceChoice;
+use crate::later_fields::LaterFields;
 use std::path::{Path, PathBuf};
 
 /// The file of a trusted NVRTC library.
@@ -72,4 +73,6 @@ pub struct CudaOptions {
     /// cache folder.
     #[cfg_attr(feature = "supervise", serde(skip))]
     pub kernel_cache: Option<KernelCache>,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }

@@ -14,6 +14,7 @@ use super::doorbell::{Doorbell, Words};
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 use super::{host_ns, loop_clock::BatchTimes, loop_words::LoopMemory};
 use crate::error::{Error, ErrorKind, Result};
+use crate::later_fields::LaterFields;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,6 +30,8 @@ pub struct Residency {
     /// All loops of a device end so long after the first launch, and are launched again. Calls
     /// that wait for the whole context return then. Batches should take much less.
     pub busy: Duration,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl Residency {
@@ -42,6 +45,7 @@ impl Default for Residency {
         Residency {
             idle: Duration::from_millis(1),
             busy: Duration::from_millis(10),
+            later: LaterFields::NONE,
         }
     }
 }

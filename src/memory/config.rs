@@ -1,5 +1,6 @@
 //! Settings of a pool.
 
+use crate::later_fields::LaterFields;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -16,7 +17,8 @@ pub struct Limits {
     pub idle_trim: Duration,
 }
 
-/// How a [`Pool`](super::Pool) behaves. The presets are starting points:
+/// How a [`Pool`](super::Pool) behaves. Later versions may add fields: end a literal with
+/// `..PoolConfig::production()`. The presets are starting points:
 ///
 /// | | development | production | testing |
 /// |---|---|---|---|
@@ -41,6 +43,8 @@ pub struct PoolConfig {
     /// The byte that fills every new buffer, whether its allocation is new or reused; with `None`
     /// the contents are unspecified.
     pub fill: Option<u8>,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl PoolConfig {
@@ -57,6 +61,7 @@ impl PoolConfig {
             pinned: limits(512 * MIB),
             tracking: true,
             fill: None,
+            later: LaterFields::NONE,
         }
     }
 
@@ -73,6 +78,7 @@ impl PoolConfig {
             pinned: limits(600),
             tracking: false,
             fill: None,
+            later: LaterFields::NONE,
         }
     }
 
@@ -89,6 +95,7 @@ impl PoolConfig {
             pinned: limits(16 * MIB),
             tracking: true,
             fill: Some(0xff),
+            later: LaterFields::NONE,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::ring::Wait;
 use super::sharing::Share;
 use super::timeline::TimelineConfig;
 use crate::error::{Error, ErrorKind, Result};
+use crate::later_fields::LaterFields;
 use crate::replay::{Mode, Policy};
 use crate::workload::Extent;
 use std::fmt;
@@ -87,6 +88,8 @@ pub struct EngineConfig {
     pub restarts_max: u64,
     /// Which batches a timeline samples; `None` for no timeline, which costs nothing.
     pub timeline: Option<TimelineConfig>,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl EngineConfig {
@@ -106,6 +109,7 @@ impl EngineConfig {
             wait: Wait::default(),
             restarts_max: 1000,
             timeline: None,
+            later: LaterFields::NONE,
         }
     }
 
@@ -182,6 +186,8 @@ pub struct SubmitOptions {
     /// where a [`Pipeline`](super::Pipeline) is given the time. An item whose batch has a slot in
     /// time has its result, however long the device takes.
     pub expires_at: Option<Instant>,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 /// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.

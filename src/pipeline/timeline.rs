@@ -9,6 +9,7 @@ mod drawing;
 
 use crate::backend::{TIMESTAMPS, Timestamps, host_ns};
 use crate::error::{Error, Result};
+use crate::later_fields::LaterFields;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,6 +29,8 @@ pub struct TimelineConfig {
     /// The largest number of spans that are kept; beyond it the oldest are dropped. A batch has up
     /// to eight.
     pub spans_max: usize,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl Default for TimelineConfig {
@@ -36,6 +39,7 @@ impl Default for TimelineConfig {
             every: 8192,
             window: None,
             spans_max: 1 << 16,
+            later: LaterFields::NONE,
         }
     }
 }

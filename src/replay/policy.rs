@@ -2,6 +2,7 @@
 
 use crate::backend::{Residency, Streams};
 use crate::error::{Error, Result};
+use crate::later_fields::LaterFields;
 use std::fmt;
 use std::time::Duration;
 
@@ -169,6 +170,8 @@ pub struct Policy {
     pub verify: Verify,
     /// Compares every `shadow_every`-th batch of a slot with single launches; none if 0.
     pub shadow_every: u32,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 /// The largest buffer in bytes that is worth mapping. Up to this size mapping is at least a third
@@ -192,6 +195,7 @@ impl Default for Policy {
             fallback: Fallback::default(),
             verify: Verify::default(),
             shadow_every: 0,
+            later: LaterFields::NONE,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Limits of what a file may hold.
 
+use crate::later_fields::LaterFields;
 use std::fmt::Display;
 
 use super::model::Structure;
@@ -40,6 +41,8 @@ pub struct ReadLimits {
     /// Bytes of the names of all amino-acid residues that are read: of their entry, chain, entity
     /// and accession, each counted for each residue.
     pub row_names_bytes_max: u32,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl Default for ReadLimits {
@@ -56,6 +59,7 @@ impl Default for ReadLimits {
             assembly_atoms_max: 8_000_000,
             assembly_residues_max: 1 << 20,
             row_names_bytes_max: 256 << 20,
+            later: LaterFields::NONE,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::model::{Assembly, BFactorKind};
 use super::read_limits::ReadLimits;
+use crate::later_fields::LaterFields;
 
 /// Which models of a file are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,6 +39,8 @@ pub struct ReadOptions {
     pub strict: bool,
     /// How much a file may hold.
     pub limits: ReadLimits,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl Default for ReadOptions {
@@ -52,6 +55,7 @@ impl Default for ReadOptions {
             assembly: Assembly::Deposited,
             strict: false,
             limits: ReadLimits::default(),
+            later: LaterFields::NONE,
         }
     }
 }

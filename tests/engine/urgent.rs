@@ -15,11 +15,12 @@ use tapeloop::replay::Mode;
 use tapeloop::workload::Completion;
 use tapeloop::{ErrorKind, Result};
 
-const URGENT: SubmitOptions = SubmitOptions {
-    urgent: true,
-    deadline: None,
-    expires_at: None,
-};
+fn urgent() -> SubmitOptions {
+    SubmitOptions {
+        urgent: true,
+        ..SubmitOptions::default()
+    }
+}
 
 fn two_slots() -> EngineConfig {
     EngineConfig {
@@ -46,7 +47,7 @@ fn urgent_items_do_not_wait_behind_other_batches_in_flight() {
     let full = engine.try_submit(vec![1.0], SubmitOptions::default());
     assert!(matches!(full, Err(TrySubmitError::Full(_))));
     for value in [2.0, 3.0] {
-        let ticket = engine.submit_with(vec![value], URGENT).unwrap();
+        let ticket = engine.submit_with(vec![value], urgent()).unwrap();
         assert_eq!(result(ticket), [2.0 * value]);
     }
     assert!(others.iter().all(|other| !other.is_done()));
@@ -62,11 +63,11 @@ fn urgent_items_do_not_wait_behind_other_batches_in_flight() {
 fn urgent_items_share_no_batch_with_others() {
     let (engine, _gate) = engine(&two_slots());
     let other = engine.submit(vec![1.0]).unwrap();
-    let urgent = engine.submit_with(vec![2.0; 3], URGENT).unwrap();
-    let done = urgent.wait().unwrap().result.unwrap();
+    let item = engine.submit_with(vec![2.0; 3], urgent()).unwrap();
+    let done = item.wait().unwrap().result.unwrap();
     assert_eq!(done, (vec![4.0; 3], 0), "it is the first of its batch");
     assert!(!other.is_done(), "its batch is open");
-    let cancelled = engine.submit_with(Vec::new(), URGENT).unwrap();
+    let cancelled = engine.submit_with(Vec::new(), urgent()).unwrap();
     assert_eq!(
         cancelled.wait().unwrap().result.unwrap_err().kind(),
         ErrorKind::Input
@@ -81,10 +82,10 @@ fn urgent_items_gather_while_no_slot_is_free_for_them() {
     // The engine's own thread stays in the first batch, so the second stays in its slot until this
     // thread computes it.
     let first = gate.occupy(&engine, 10);
-    let second = engine.submit_with(vec![2.0], URGENT).unwrap();
-    let third = engine.submit_with(vec![3.0; 2], URGENT).unwrap();
-    let cancelled = engine.submit_with(vec![4.0; 4], URGENT).unwrap();
-    let fourth = engine.submit_with(vec![5.0; 2], URGENT).unwrap();
+    let second = engine.submit_with(vec![2.0], urgent()).unwrap();
+    let third = engine.submit_with(vec![3.0; 2], urgent()).unwrap();
+    let cancelled = engine.submit_with(vec![4.0; 4], urgent()).unwrap();
+    let fourth = engine.submit_with(vec![5.0; 2], urgent()).unwrap();
     assert_eq!(cancelled.cancel(), Some(vec![4.0; 4]));
     assert_eq!(result(third), [6.0; 2]);
     assert_eq!(fourth.wait().unwrap().result.unwrap(), (vec![10.0; 2], 2));
@@ -104,7 +105,7 @@ fn a_flood_of_urgent_items_holds_up_neither_others_nor_runs() {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Relaxed) {
-                    drop(engine.submit_with(vec![1.0; 30], URGENT).unwrap());
+                    drop(engine.submit_with(vec![1.0; 30], urgent()).unwrap());
                 }
             });
         }

@@ -89,6 +89,7 @@ fn pool(target: &Target) -> Pool {
         pinned: limits,
         tracking: true,
         fill: None,
+        ..PoolConfig::production()
     };
     Pool::new(Arc::clone(&target.backend), config)
 }

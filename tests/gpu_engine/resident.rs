@@ -315,6 +315,7 @@ fn more_loops_than_the_device_runs_are_refused_or_launched_by_the_host() {
         residency: Residency {
             idle: Duration::from_micros(200),
             busy: Duration::from_millis(2),
+            ..Residency::default()
         },
         ..policy
     };

@@ -36,6 +36,7 @@ fn roomy() -> PoolConfig {
         pinned: limits,
         tracking: true,
         fill: None,
+        ..PoolConfig::production()
     }
 }
 

@@ -28,10 +28,13 @@ fn policy(random: &mut Random, residency: Residency) -> Policy {
 }
 
 /// Loops that park now and then between two batches, and are stopped now and then.
-const SHORT: Residency = Residency {
-    idle: Duration::from_micros(12),
-    busy: Duration::from_micros(150),
-};
+fn short() -> Residency {
+    Residency {
+        idle: Duration::from_micros(12),
+        busy: Duration::from_micros(150),
+        ..Residency::default()
+    }
+}
 
 /// Gives batches to two slots until `ends`; some are followed at once by the same batch in the
 /// other bucket. Returns how many results were wrong.
@@ -137,23 +140,24 @@ fn loops_are_right_and_are_launched_when_they_have_parked() {
         let never = Residency {
             idle: second,
             busy: second,
+            ..short()
         };
         let first = launches(seed, never);
         assert!(first <= 4, "{first} launches without a reason");
         let ended = Residency {
-            idle: SHORT.idle,
             busy: second,
+            ..short()
         };
         idle.set(idle.get() + launches(seed, ended));
         let stopped = Residency {
             idle: second,
-            busy: SHORT.busy,
+            ..short()
         };
         busy.set(busy.get() + launches(seed, stopped));
         // Loops that are about to park when they are rung.
-        launches(seed, SHORT);
+        launches(seed, short());
         let idle = Duration::from_micros(seed);
-        launches(seed, Residency { idle, ..SHORT });
+        launches(seed, Residency { idle, ..short() });
     });
     assert!(
         idle.get() > 20 * run && busy.get() > 20 * run,
@@ -166,7 +170,7 @@ fn one_slot(seed: u64, faults: Vec<Fault>) -> (Arc<SimBackend>, Box<dyn DeviceSl
         faults,
         ..SimOptions::seeded(seed)
     });
-    let policy = policy(&mut Random::new(seed), SHORT);
+    let policy = policy(&mut Random::new(seed), short());
     let slots = Program::new().slots(&backend, 1, &policy);
     let (slot, executor) = slots.unwrap().remove(0);
     (sim, slot, executor)

@@ -184,6 +184,7 @@ mod tests {
         let residency = Residency {
             idle: Duration::from_secs(10),
             busy: Duration::from_millis(2),
+            ..Residency::default()
         };
         let (mut slot, _, graph) = resident(&session, residency);
         let mut batches = 0;

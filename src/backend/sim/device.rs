@@ -13,6 +13,7 @@ use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
 use crate::backend::twin_launch::Functions;
 use crate::backend::{Call, CallCounters, Op, Queue};
 use crate::error::{Error, ErrorKind, Result};
+use crate::later_fields::LaterFields;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct SimOptions {
     pub poisoned: bool,
     /// Whether a lost device can be revived.
     pub supervised: bool,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 impl SimOptions {
@@ -45,6 +48,7 @@ impl SimOptions {
             refuses: true,
             poisoned: false,
             supervised: false,
+            later: LaterFields::NONE,
         }
     }
 }

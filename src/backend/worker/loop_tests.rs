@@ -10,6 +10,7 @@ use crate::backend::{
     Streams, cuda, host_ns,
 };
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
+use crate::later_fields::LaterFields;
 use crate::record::{BufferDecl, BufferId, DType, Unit, View};
 use rayon::ThreadPool;
 use rustix::process::{Pid, Signal, kill_process};
@@ -68,6 +69,7 @@ fn open() -> WorkerBackend {
 const LONG: Residency = Residency {
     idle: Residency::MAX,
     busy: Residency::MAX,
+    later: LaterFields::NONE,
 };
 
 /// A slot with a resident graph that copies one buffer into the other.

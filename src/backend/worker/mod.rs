@@ -50,6 +50,7 @@ use super::{
     FunctionId, Layout, Occupancy, Priority, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::later_fields::LaterFields;
 use crate::record::{BufferDecl, Kernel};
 use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
@@ -125,6 +126,8 @@ pub struct WorkerOptions {
     pub cuda: CudaOptions,
     /// Threads of the CPU backend, 0 for all cores.
     pub threads: usize,
+    #[doc(hidden)]
+    pub later: LaterFields,
 }
 
 /// A device in a worker process.

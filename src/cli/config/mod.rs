@@ -22,6 +22,7 @@ use super::path_text::{path_of, text_of};
 use crate::backend::{Choice, DeviceSet, Residency, Streams};
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
+use crate::later_fields::LaterFields;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
 use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
@@ -190,6 +191,7 @@ impl Config {
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
             strict: keys.flag("strict", false),
             limits: resolve_limits(&mut keys),
+            later: LaterFields::NONE,
         };
         check_trajectories(&mut keys, topology.is_some(), &reading);
         let reading_bytes_max =
@@ -423,6 +425,7 @@ fn resolve_limits(keys: &mut Resolver) -> ReadLimits {
             default.assembly_residues_max,
         ),
         row_names_bytes_max: limit("limits.row_names_bytes_max", default.row_names_bytes_max),
+        later: LaterFields::NONE,
     }
 }
 
@@ -442,6 +445,7 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
     let residency = Residency {
         idle: micros("resident_idle_us", default.idle),
         busy: micros("resident_busy_us", default.busy),
+        later: LaterFields::NONE,
     };
     let policy = Policy {
         mode,

@@ -209,6 +209,7 @@ pub(crate) fn policies() -> Vec<Policy> {
         residency: Residency {
             idle: Duration::from_micros(30),
             busy: Duration::from_micros(300),
+            ..Residency::default()
         },
         ..policy
     };
