@@ -141,7 +141,8 @@ impl<W: Workload> Engine<W> {
         let backend = selected.backend.device().backend;
         tracing::info!(backend, reason = selected.reason);
         if backend != "cpu" {
-            threads = pool(cores.div_ceil(2))?;
+            // An engine with a pool of one thread has no workers.
+            threads = pool(cores.min(2).max(cores / 2))?;
         }
         Engine::new(workload, &[selected.backend], threads, config)
     }
