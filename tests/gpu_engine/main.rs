@@ -110,3 +110,25 @@ on_every_device! {
     memory::a_pool_copies_in_every_direction,
     memory::a_pool_keeps_count_and_gives_memory_back,
 }
+
+/// The card behind a worker process, which is this program started again.
+#[cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
+mod on_the_supervised_card {
+    use tapeloop::backend::worker::serve;
+
+    #[test]
+    fn serve_as_worker() {
+        if std::env::var_os(crate::target::WORKER).is_some() {
+            // SAFETY: `supervised_card` started the program.
+            unsafe { serve::<&str>(&[]) }.unwrap();
+        }
+    }
+
+    #[test]
+    fn blocks_exchange_numbers_and_wait_for_each_other() {
+        if let Some(target) = crate::target::supervised_card() {
+            crate::attributes::blocks_exchange_numbers_and_wait_for_each_other(&target);
+            target.finish();
+        }
+    }
+}

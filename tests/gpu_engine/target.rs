@@ -78,6 +78,30 @@ pub(crate) fn card() -> Option<Target> {
     })
 }
 
+/// Set where this program is a worker.
+#[cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
+pub(crate) const WORKER: &str = "TAPELOOP_TEST_WORKER";
+
+#[cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
+pub(crate) fn supervised_card() -> Option<Target> {
+    use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions};
+    let card = card()?;
+    let test = "on_the_supervised_card::serve_as_worker";
+    let options = WorkerOptions {
+        args: [test, "--exact", "--nocapture"].map(Into::into).to_vec(),
+        // SAFETY: only the worker reads the variable.
+        env: unsafe { WorkerEnv::default().with(WORKER, "1") },
+        threads: 1,
+        ..WorkerOptions::default()
+    };
+    let worker = WorkerBackend::open(options).unwrap();
+    assert_eq!(worker.device().backend, "cuda");
+    Some(Target {
+        backend: Arc::new(worker),
+        ..card
+    })
+}
+
 impl Target {
     /// Free bytes of the card; nothing where there is none to ask.
     pub(crate) fn free_bytes(&self) -> Option<u64> {
