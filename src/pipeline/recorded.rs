@@ -128,7 +128,8 @@ impl<W: Workload> RecordedWorkload<W> {
         if known.eq(capacities.iter().copied()) {
             return Ok(());
         }
-        let (buckets, _) = record_as(self.id, &self.workload, self.axes, capacities, &self.device)?;
+        let axes = self.axes.len();
+        let (buckets, _) = record_as(self.id, &self.workload, axes, capacities, &self.device)?;
         self.buckets().check_successor(&buckets)?;
         let buckets = Arc::new(buckets);
         let latest = Arc::as_ptr(&buckets).cast_mut();
@@ -166,26 +167,20 @@ pub(crate) fn record_buckets<W: Workload>(
     buckets: &[Extent],
     device: &DeviceInfo,
 ) -> Result<(Buckets, W::Buffers)> {
-    record_as(
-        RecordingId::new(),
-        workload,
-        workload.axes(),
-        buckets,
-        device,
-    )
+    let axes = workload.axes().len();
+    record_as(RecordingId::new(), workload, axes, buckets, device)
 }
 
 /// [`record_buckets`] with a given id, which the buffer handles of all its recordings share.
 fn record_as<W: Workload>(
     id: RecordingId,
     workload: &W,
-    axes: &[&str],
+    axes: usize,
     buckets: &[Extent],
     device: &DeviceInfo,
 ) -> Result<(Buckets, W::Buffers)> {
     let _span = tracing::debug_span!("record", buckets = buckets.len()).entered();
     check_ladder(buckets.iter().copied())?;
-    let axes = axes.len();
     if axes > AXES_MAX {
         return Err(Error::usage(format!(
             "{axes} axes; a workload has at most {AXES_MAX}"
