@@ -282,7 +282,14 @@ fn a_kernel_in_a_fifo_is_refused_and_not_waited_for() {
     let config = folder.path().join("own.toml");
     fs::write(&config, "[[kernel]]\nfile = \"near.cu\"\n").unwrap();
     let out = folder.path().join("out");
-    let (output, code) = run_into(&out, &[SAMPLE], &[str_of(&config), "--trust-config"]);
+    let args = [
+        str_of(&config),
+        SAMPLE,
+        "-o",
+        str_of(&out),
+        "--trust-config",
+    ];
+    let (output, code) = run(&args);
     let said = text(&output.stderr);
     assert!(
         code != 0 && said.contains("near.cu: it is no file"),
