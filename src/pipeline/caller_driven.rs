@@ -163,7 +163,8 @@ impl<W: Workload> Pipeline<W> {
 
     fn close(&mut self) {
         if let Some(batch) = self.batcher.flush() {
-            self.dispatch(batch);
+            self.waiting.push_back(batch);
+            self.start_next();
         }
     }
 
@@ -271,11 +272,15 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    fn dispatch(&mut self, mut batch: Box<Batch<W>>) {
+    /// Starts the first batch that waits, if a slot is free.
+    fn start_next(&mut self) {
+        let Some(mut batch) = self.waiting.pop_front() else {
+            return;
+        };
         let shared = &self.shared;
         let Some(slot) = self.ring.take_free(|slot| shared.is_usable(slot)) else {
             batch.closed_at.get_or_insert_with(Instant::now);
-            self.waiting.push_back(batch);
+            self.waiting.push_front(batch);
             return;
         };
         match self.shared.give(slot, batch, &self.shared.pool) {
@@ -318,9 +323,7 @@ impl<W: Workload> Pipeline<W> {
             });
         }
         self.batcher.recycle(batch);
-        if let Some(batch) = self.waiting.pop_front() {
-            self.dispatch(batch);
-        }
+        self.start_next();
         if self.flush_wanted && self.waiting.is_empty() {
             self.flush();
         }

@@ -132,7 +132,7 @@ pub struct Span {
     pub end_ns: u64,
 }
 
-/// The spans of the sampled batches.
+/// The spans of the sampled batches. Its owner may change them: the methods take any spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// The spans, sorted by start.
@@ -153,14 +153,15 @@ impl Timeline {
     /// run in sequence. `None` without device spans.
     pub fn device_overlap(&self) -> Option<f64> {
         let of_device = || self.spans.iter().filter(|span| span.kind.is_of_device());
-        let sum: u64 = of_device().map(|span| span.end_ns - span.start_ns).sum();
-        let covered: u64 = (0..self.devices.len().max(1))
+        let length = |span: &Span| span.end_ns.saturating_sub(span.start_ns) as f64;
+        let sum: f64 = of_device().map(length).sum();
+        let covered: f64 = (0..self.devices.len().max(1))
             .map(|device| {
                 let own = of_device().filter(|span| self.device_of(span.slot) == device);
-                covered_ns(own.map(|span| (span.start_ns, span.end_ns)).collect())
+                covered_ns(own.map(|span| (span.start_ns, span.end_ns)).collect()) as f64
             })
             .sum();
-        (covered > 0).then(|| sum as f64 / covered as f64)
+        (covered > 0.0).then(|| sum / covered)
     }
 
     /// The device of a slot, as its place in [`Timeline::devices`].
@@ -184,9 +185,10 @@ impl Timeline {
         batches.dedup();
         let mut windows: Vec<std::ops::Range<u64>> = Vec::new();
         for batch in batches {
+            let end = batch.saturating_add(1);
             match windows.last_mut() {
-                Some(window) if window.end == batch => window.end += 1,
-                _ => windows.push(batch..batch + 1),
+                Some(window) if window.end == batch => window.end = end,
+                _ => windows.push(batch..end),
             }
         }
         windows

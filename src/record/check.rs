@@ -121,7 +121,12 @@ fn check_launch(recording: &Recording, launch: &Launch) -> Result<()> {
         )));
     }
     let mut seen: Vec<(BufferId, bool)> = Vec::new();
-    for (param, arg) in kernel.params.iter().zip(&launch.args) {
+    for (index, (param, arg)) in kernel.params.iter().zip(&launch.args).enumerate() {
+        let mut before = kernel.params[..index].iter();
+        if before.any(|other| other.name == param.name) {
+            let place = format!("parameter {}", param.name);
+            return Err(Error::usage("two parameters have this name").within(place));
+        }
         let checked = check_arg(recording, &param.kind, arg, &mut seen);
         checked.map_err(|error| error.within(format!("parameter {}", param.name)))?;
     }
@@ -355,6 +360,14 @@ mod tests {
                     r.launch(&k, 1, &[x.into(), x.into(), 2f32.into()]);
                 }),
                 "the launch writes this buffer and names it a second time",
+            ),
+            (
+                record(|r, x, y| {
+                    r.upload(x);
+                    let twice = Kernel::new("k").reads::<f32>("x").writes::<f32>("x");
+                    r.launch(&twice, 1, &[x.into(), y.into()]);
+                }),
+                "command 1: kernel k: parameter x: two parameters have this name",
             ),
             (
                 record(|r, x, y| {

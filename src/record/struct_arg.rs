@@ -139,10 +139,11 @@ pub fn words_of<'a>(kinds: impl IntoIterator<Item = &'a ParamKind>) -> usize {
 pub fn pointers_of<'a>(
     kinds: impl IntoIterator<Item = &'a ParamKind>,
 ) -> impl Iterator<Item = Pointer> {
-    let mut start = 0;
+    let mut start = 0_usize;
     let of_param = move |(param, kind): (usize, &'a ParamKind)| {
         let first = start;
-        start += kind.words();
+        // Nothing has checked the sizes yet.
+        start = first.saturating_add(kind.words());
         let plain = match kind {
             ParamKind::Buffer { dtype, access } => Some(Pointer {
                 param,
@@ -160,7 +161,7 @@ pub fn pointers_of<'a>(
         let inside = fields.iter().map(move |field| Pointer {
             param,
             offset: Some(field.offset),
-            word: first + field.offset / WORD_BYTES,
+            word: first.saturating_add(field.offset / WORD_BYTES),
             access: field.access,
             dtype: field.dtype,
         });
@@ -272,6 +273,15 @@ mod tests {
             .map(|pointer| (pointer.param, pointer.offset, pointer.word))
             .collect();
         assert_eq!(found, [(1, Some(16), 3), (1, Some(0), 1), (2, None, 5)]);
+    }
+
+    #[test]
+    fn structs_that_no_recording_takes_overflow_nothing() {
+        let pointers = [(usize::MAX, Access::Read, DType::U8)];
+        let endless = |kernel: Kernel| kernel.structure("s", usize::MAX, &pointers);
+        let kernel = (0..9).fold(Kernel::new("k"), |kernel, _| endless(kernel));
+        assert_eq!(kernel.words(), usize::MAX);
+        assert_eq!(kernel.pointers().last().unwrap().word, usize::MAX);
     }
 
     #[test]

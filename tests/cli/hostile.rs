@@ -274,3 +274,25 @@ fn file_names_are_bytes_and_are_escaped_on_the_terminal() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(painted.join(OsStr::from_bytes(good[0])).exists());
 }
+
+#[test]
+fn a_kernel_in_a_fifo_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    make_fifo(&folder.path().join("near.cu"));
+    let config = folder.path().join("own.toml");
+    fs::write(&config, "[[kernel]]\nfile = \"near.cu\"\n").unwrap();
+    let out = folder.path().join("out");
+    let args = [
+        str_of(&config),
+        SAMPLE,
+        "-o",
+        str_of(&out),
+        "--trust-config",
+    ];
+    let (output, code) = run(&args);
+    let said = text(&output.stderr);
+    assert!(
+        code != 0 && said.contains("near.cu: it is no file"),
+        "{said}"
+    );
+}

@@ -302,6 +302,33 @@ fn a_supervised_backend_serves_one_engine() {
     open(&twice[..1]).unwrap();
 }
 
+/// Of two devices one is slow, and the other is lost for good while two batches wait for a slot.
+#[test]
+fn batches_that_wait_keep_their_order_when_a_device_is_lost() {
+    let calls = 200;
+    let (slow, first) = supervised(11, vec![Fault::Slow { launch: 0, calls }]);
+    let faults = vec![Fault::Kernel { launch: 0 }, Fault::Revival { revival: 0 }];
+    let (lost, second) = supervised(12, faults);
+    let mut config = config(&mut Random::new(11), Policy::default());
+    (config.slots, config.policy.verify) = (1, Verify::Off);
+    let backends = [first, second];
+    let mut pipeline = Pipeline::new(Scale::new(2.0), &backends, pool(), &config).unwrap();
+    // The last vector closes the batch of the one before it, and fills its own.
+    for elements in [64, 64, 32, 64] {
+        pipeline.submit(vec![1.0; elements]).unwrap();
+    }
+    let mut done = std::iter::from_fn(|| pipeline.wait());
+    let failed = done.next().unwrap();
+    assert!(failed.result.is_err(), "the device was lost with it");
+    let numbers: Vec<u64> = done
+        .map(|done| done.result.map(|_| done.number).unwrap())
+        .collect();
+    assert_eq!(numbers, [1 - failed.number, 2, 3]);
+    drop(pipeline);
+    assert_clean(&slow);
+    assert_clean(&lost);
+}
+
 #[test]
 fn a_device_that_never_starts_again_ends_the_engine_at_the_limit() {
     let starts = (0..20).map(|revival| Fault::KilledStart { revival });

@@ -50,6 +50,24 @@ fn an_item_that_makes_a_kernel_fail_is_found() {
 }
 
 #[test]
+fn a_twin_that_reads_standard_input_takes_no_requests() {
+    let (_, backend) = open();
+    let mut config = EngineConfig::new([4]);
+    config.policy.deadline = Some(Duration::from_secs(20));
+    let mut engine = Engine::new(Fated::new(), &[backend], pool(), &config).unwrap();
+    let mut bytes_read = Vec::new();
+    let mut sink = |done: Completion<Fated>| -> Result<()> {
+        bytes_read.push(done.result?);
+        Ok(())
+    };
+    engine
+        .run([READS_INPUT; 40].into_iter(), &mut sink)
+        .unwrap();
+    assert_eq!(bytes_read, [0; 40]);
+    assert_eq!(engine.counters().restarts, 0);
+}
+
+#[test]
 fn an_item_that_never_ends_is_found_by_the_deadline() {
     stream(200, 16, NEVER_ENDS, Some(Duration::from_millis(100)));
 }

@@ -153,6 +153,7 @@ const NEVER_ENDS: u32 = 2;
 const PANICS: u32 = 3;
 const IS_KILLED_14_TIMES: u32 = 4;
 const ABORTS_TWICE: u32 = 5;
+const READS_INPUT: u32 = 6;
 
 /// Whether a worker has ended itself fewer times than this. Counts one more then.
 fn ends_now(times: u64) -> bool {
@@ -178,6 +179,7 @@ fn fated(launch: &mut TwinLaunch<'_>) {
             PANICS => panic!("planted"),
             IS_KILLED_14_TIMES if ends_now(14) => kill(std::process::id()),
             ABORTS_TWICE if ends_now(2) => std::process::abort(),
+            READS_INPUT => *y = std::io::read_to_string(std::io::stdin()).unwrap().len() as u32,
             x => *y = x.wrapping_mul(7),
         }
     }

@@ -18,6 +18,7 @@ use rayon::ThreadPool;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Runs a worker for the process that started this one, until that process closes the connection.
+/// Standard input is empty from then on.
 ///
 /// # Errors
 /// [`ErrorKind::Usage`] for two twins of one name, and if standard input is not connected to a
@@ -65,6 +67,9 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
                 .fix("set supervise = true, and leave starting workers to it"),
         );
     }
+    // A twin that reads standard input, or a program that it starts, must not take requests.
+    let nothing = File::open("/dev/null").map_err(Error::io)?;
+    rustix::stdio::dup2_stdin(nothing).map_err(|errno| Error::io(errno.into()))?;
     die_with(socket.as_fd().try_clone_to_owned().map_err(Error::io)?);
     let mut link = Link::new(socket);
     let Some(Request::Open {

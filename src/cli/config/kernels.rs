@@ -97,10 +97,11 @@ fn read_kernels(keys: &mut Resolver) -> (Vec<OwnKernel>, Vec<Json>) {
 fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     let file = text_of(path);
     let unreadable = |error: std::io::Error| format!("{file}: {error}");
-    let source = File::open(path).map_err(unreadable)?;
-    if !source.metadata().map_err(unreadable)?.is_file() {
+    // Opening a FIFO would wait for a program that writes to it.
+    if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(format!("{file}: it is no file"));
     }
+    let source = File::open(path).map_err(unreadable)?;
     let mut text = String::new();
     let read = source.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text);
     if read.map_err(unreadable)? as u64 > TEXT_BYTES_MAX {

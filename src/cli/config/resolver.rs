@@ -41,7 +41,8 @@ impl Resolver {
 
     /// Records that the value of `key` cannot be used.
     pub(super) fn problem(&mut self, key: &str, text: impl Display) {
-        let origin = self.entry(key).map(|entry| entry.origin);
+        let origin = self.raw.entries.get(key);
+        let origin = origin.map(|entry| entry.origin.clone());
         self.problems.push((origin, format!("`{key}`: {text}")));
     }
 

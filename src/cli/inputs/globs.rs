@@ -63,6 +63,36 @@ impl Glob {
         self.segments.get(depth)
     }
 
+    /// The depths of the segments that the entries of `name` are matched with, where the entries
+    /// next to `name` are matched with those at `depths`. A `**` may stand for some folders in
+    /// several ways, so there may be several.
+    pub(super) fn depths_within(
+        &self,
+        depths: &[usize],
+        name: &OsStr,
+        is_folder: bool,
+    ) -> Vec<usize> {
+        let mut within = Vec::new();
+        for &depth in depths {
+            let is_any_depth = matches!(self.segment(depth), Some(Segment::Folders));
+            // `**` may stand for no folder; then the next segment matches.
+            let next = depth + usize::from(is_any_depth);
+            let matches = (self.segment(next)).is_some_and(|segment| segment.matches(name));
+            let goes_on = (is_any_depth && is_folder).then_some(depth);
+            within.extend(goes_on.into_iter().chain(matches.then_some(next + 1)));
+        }
+        within.sort_unstable();
+        within.dedup();
+        within
+    }
+
+    /// Whether everything within a folder matches whose entries are matched with the segment at
+    /// `depth`.
+    pub(super) fn takes_all(&self, depth: usize) -> bool {
+        let is_any_depth = matches!(self.segment(depth), Some(Segment::Folders));
+        is_any_depth && self.segment(depth + 1).is_none()
+    }
+
     /// Whether it matches folders only.
     pub(super) fn folders_only(&self) -> bool {
         self.folders_only

@@ -102,10 +102,10 @@ enum Level {
     Trajectory(Box<Trajectory>),
 }
 
-/// A folder whose entries are matched with the segment of a glob at `depth`.
+/// A folder whose entries are matched with the segments of a glob at `depths`.
 struct GlobLevel {
     glob: Arc<Glob>,
-    depth: usize,
+    depths: Vec<usize>,
     folder: PathBuf,
     /// `None` until the folder is listed.
     entries: Option<std::vec::IntoIter<Entry>>,
@@ -289,38 +289,41 @@ impl Sources {
                 self.source(path, Some(problem.fix(fix)))
             }
             Err(_) if Glob::is_in(&path) => match Glob::parse(&path) {
-                Ok((start, glob)) => self.open_glob(Arc::new(glob), 0, start),
+                Ok((start, glob)) => self.open_glob(Arc::new(glob), vec![0], start),
                 Err(problem) => self.source(path, Some(problem)),
             },
             Err(error) => self.source(path, Some(error.into())),
         }
     }
 
-    /// Opens the segment of a glob at `depth`. The segments before it have matched `path`.
-    fn open_glob(&mut self, glob: Arc<Glob>, depth: usize, path: PathBuf) -> Option<Source> {
-        match glob.segment(depth) {
-            None => self.open_match(&glob, path),
-            Some(Segment::Folders) if glob.segment(depth + 1).is_none() => {
-                // A glob without a leading folder starts in the current one.
-                let here = path.as_os_str().is_empty();
-                let path = if here { PathBuf::from(".") } else { path };
-                path.is_dir().then(|| self.open_folder(path)).flatten()
-            }
-            Some(Segment::Name(name)) => {
-                let path = path.join(name);
-                let is_there = path.symlink_metadata().is_ok();
-                is_there.then(|| self.open_glob(glob, depth + 1, path))?
-            }
-            Some(Segment::Pattern(_) | Segment::Folders) => {
-                self.open.push(Level::Glob(GlobLevel {
-                    glob,
-                    depth,
-                    folder: path,
-                    entries: None,
-                }));
-                None
-            }
+    /// Opens the segments of a glob at `depths`. The segments before each have matched `path`. A
+    /// folder that matches the whole glob is listed, and not matched again.
+    fn open_glob(&mut self, glob: Arc<Glob>, depths: Vec<usize>, path: PathBuf) -> Option<Source> {
+        if depths.iter().any(|&depth| glob.segment(depth).is_none()) {
+            return self.open_match(&glob, path);
         }
+        if depths.iter().any(|&depth| glob.takes_all(depth)) {
+            // A glob without a leading folder starts in the current one.
+            let here = path.as_os_str().is_empty();
+            let path = if here { PathBuf::from(".") } else { path };
+            return path.is_dir().then(|| self.open_folder(path)).flatten();
+        }
+        if let [depth] = depths[..]
+            && let Some(Segment::Name(name)) = glob.segment(depth)
+        {
+            let path = path.join(name);
+            let is_there = path.symlink_metadata().is_ok();
+            return is_there.then(|| self.open_glob(glob, vec![depth + 1], path))?;
+        }
+        if !depths.is_empty() {
+            self.open.push(Level::Glob(GlobLevel {
+                glob,
+                depths,
+                folder: path,
+                entries: None,
+            }));
+        }
+        None
     }
 
     /// Opens a path that matches the whole glob.
@@ -431,23 +434,10 @@ impl Sources {
             self.open.pop();
             return None;
         };
-        let (glob, depth) = (Arc::clone(&level.glob), level.depth);
-        let path = level.folder.join(&entry.name);
-        let is_any_depth = matches!(glob.segment(depth), Some(Segment::Folders));
-        // `**` may stand for no folder; then the next segment matches.
-        let next = depth + usize::from(is_any_depth);
-        let matches = glob
-            .segment(next)
-            .is_some_and(|segment| segment.matches(&entry.name));
-        // A folder that matches the whole glob is listed, and not matched again.
-        let is_walked = matches && glob.segment(next + 1).is_none();
-        if is_any_depth && entry.kind == EntryKind::Folder && !is_walked {
-            self.open_glob(Arc::clone(&glob), depth, path.clone());
-        }
-        if matches {
-            return self.open_glob(glob, next + 1, path);
-        }
-        None
+        let (glob, path) = (Arc::clone(&level.glob), level.folder.join(&entry.name));
+        let is_folder = entry.kind == EntryKind::Folder;
+        let within = glob.depths_within(&level.depths, &entry.name, is_folder);
+        self.open_glob(glob, within, path)
     }
 
     /// Starts the next item of the config.

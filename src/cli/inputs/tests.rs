@@ -95,6 +95,10 @@ fn a_glob_of_any_depth_takes_each_file_once_in_the_order_of_names() {
     assert_eq!(found("**"), names);
     assert_eq!(found("x/**/*.pdb"), ["x/b.pdb", "x/y/a.pdb"]);
     assert_eq!(found("*/y/?.cif"), ["x/y/c.cif"]);
+    // `x/y/a.pdb` matches in three ways.
+    assert_eq!(found("**/*/**/*.pdb"), ["x/b.pdb", "x/y/a.pdb", "z/a.pdb"]);
+    assert_eq!(found("**/[xy]/**"), ["x/b.pdb", "x/y/a.pdb", "x/y/c.cif"]);
+    assert_eq!(found("**/x/**/y/*.cif"), ["x/y/c.cif"]);
     assert_eq!(
         found("[xz]"),
         ["x/b.pdb", "x/y/a.pdb", "x/y/c.cif", "z/a.pdb"]

@@ -114,8 +114,9 @@ impl ValueStatistics {
 
     /// Adds the statistics of another row group.
     pub(super) fn add(&mut self, other: ValueStatistics) {
-        self.rows += other.rows;
-        self.nulls += other.nulls;
+        // Those of an interrupted run are what its `run.json` holds.
+        self.rows = self.rows.saturating_add(other.rows);
+        self.nulls = self.nulls.saturating_add(other.nulls);
         self.range = match (self.range.take(), other.range) {
             (Some((min, max)), Some((low, high))) => Some((
                 if low < min { low } else { min },
@@ -151,7 +152,7 @@ impl ValueStatistics {
         if self.rows > 0 && self.nulls == self.rows {
             return Some(Suspect::Null(self.rows));
         }
-        let values = self.rows - self.nulls;
+        let values = self.rows.saturating_sub(self.nulls);
         let only = self.constant()?;
         let counts = values > CONSTANT_ROWS_MAX && structures > 1;
         counts.then(|| Suspect::Constant(values, only.json().to_string()))
@@ -280,6 +281,14 @@ mod tests {
 
     fn integers(values: Vec<Option<i32>>) -> ArrayRef {
         Arc::new(Int32Array::from(values))
+    }
+
+    #[test]
+    fn counts_of_a_damaged_record_do_not_overflow() {
+        let numbers = json!({ "rows": u64::MAX, "nulls": u64::MAX, "range": null });
+        let mut read: ValueStatistics = serde_json::from_value(numbers).unwrap();
+        read.add(ValueStatistics::of(&integers(vec![None, Some(4)])));
+        assert_eq!((read.rows, read.nulls), (u64::MAX, u64::MAX));
     }
 
     #[test]

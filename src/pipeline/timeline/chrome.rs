@@ -13,7 +13,8 @@ impl Timeline {
     /// Writes the trace: a track for filling, one for unpacking, and for each slot one for batches
     /// in flight and three for the activities of its device. Each device is a process.
     pub fn to_chrome_json(&self) -> String {
-        let start_ns = self.spans.first().map_or(0, |span| span.start_ns);
+        let start_ns = self.spans.iter().map(|span| span.start_ns).min();
+        let start_ns = start_ns.unwrap_or(0);
         let mut tracks = BTreeMap::new();
         let mut events = Vec::new();
         for span in &self.spans {
@@ -67,12 +68,17 @@ fn track(span: &Span, device: usize) -> (usize, usize, String) {
     let slot = span.slot;
     let on_device = |place: usize| {
         let name = format!("slot {slot} {}", span.kind.name());
-        (DEVICE + device, 3 * slot + place + 1, name)
+        let thread = slot.saturating_mul(3).saturating_add(place + 1);
+        (device.saturating_add(DEVICE), thread, name)
     };
     match span.kind {
         SpanKind::Stall | SpanKind::Fill | SpanKind::Submit => (HOST, 1, "fill".to_owned()),
         SpanKind::Unpack => (HOST, 2, "unpack".to_owned()),
-        SpanKind::Flight => (HOST, 3 + slot, format!("slot {slot} in flight")),
+        SpanKind::Flight => (
+            HOST,
+            slot.saturating_add(3),
+            format!("slot {slot} in flight"),
+        ),
         SpanKind::Upload => on_device(0),
         SpanKind::Kernels => on_device(1),
         SpanKind::Download => on_device(2),

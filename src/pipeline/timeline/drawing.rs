@@ -203,15 +203,16 @@ impl Timeline {
             .max_by_key(|window| window.end - window.start);
         let Range { mut start, end } = long.or(longest)?.clone();
         let is_first = start == 0;
-        if is_first && end > 3 * slots {
+        if is_first && end > slots.saturating_mul(3) {
             start = 2 * slots;
         }
         // More batches would be too narrow to read.
-        start = start.max(end.saturating_sub(4 * slots + 4));
+        let most = slots.saturating_add(1).saturating_mul(4);
+        start = start.max(end.saturating_sub(most));
         // When this batch is filled, earlier batches have left every slot.
         let lead = match is_first {
             true => start,
-            false => (start + slots - 1).min(end - 1),
+            false => start.saturating_add(slots.saturating_sub(1)).min(end - 1),
         };
         let of = |batch: u64, kind: SpanKind| {
             let mut spans = self.spans.iter();
@@ -225,6 +226,7 @@ impl Timeline {
         let last = inside().map(|span| span.end_ns).max()?;
         let from = of(lead, SpanKind::Fill).map(|span| span.start_ns);
         let from = from.or_else(|| inside().map(|span| span.start_ns).min())?;
+        let from = from.min(u64::MAX - 1);
         // The timeline does not have what was filled after the last batch.
         let to = match end == self.batches {
             true => last,

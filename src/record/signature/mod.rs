@@ -87,7 +87,7 @@ impl fmt::Display for SignatureError {
     }
 }
 
-/// How deeply structs and constants may be nested.
+/// How deeply structs may be nested.
 const NESTING_MAX: usize = 8;
 
 type Result<T> = std::result::Result<T, SignatureError>;
@@ -101,6 +101,10 @@ pub(crate) struct Declarations {
     /// Macros with parameters that turn the function after them into a kernel; their first argument
     /// is its launch bound.
     kernel_macros: Vec<String>,
+    /// The values of integer constants. Of two definitions the last one counts.
+    constants: BTreeMap<String, u32>,
+    /// Where a struct's definition and its opening brace are, by the words before the brace.
+    structs: BTreeMap<String, (usize, usize)>,
 }
 
 impl Declarations {
@@ -110,6 +114,8 @@ impl Declarations {
             tokens: Vec::new(),
             macros: BTreeMap::new(),
             kernel_macros: Vec::new(),
+            constants: BTreeMap::new(),
+            structs: BTreeMap::new(),
         };
         for token in tokens(text) {
             match token {
@@ -117,7 +123,25 @@ impl Declarations {
                 Lexed::Directive(line, text) => all.define(line, &text),
             }
         }
+        all.find_constants();
+        all.find_structs();
         all
+    }
+
+    /// Reads `constexpr ... name = value;`, in the order of the text: a value names only constants
+    /// before it.
+    fn find_constants(&mut self) {
+        for (at, pair) in self.tokens.windows(2).enumerate() {
+            let Some(name) = pair[0].word().filter(|_| pair[1].is('=')) else {
+                continue;
+            };
+            let value = &self.tokens[at + 2..];
+            let ends = |token: &Token| ";,=".chars().any(|end| token.is(end));
+            let end = value.iter().position(ends).unwrap_or(0);
+            if let Some(value) = self.product(&value[..end]) {
+                self.constants.insert(name.to_owned(), value);
+            }
+        }
     }
 
     fn define(&mut self, line: usize, directive: &str) {
@@ -243,10 +267,6 @@ impl Declarations {
 
     /// The product of integer constants and literals; `None` for any other expression.
     fn product(&self, tokens: &[Token]) -> Option<u32> {
-        self.product_within(tokens, 0)
-    }
-
-    fn product_within(&self, tokens: &[Token], depth: usize) -> Option<u32> {
         let mut product: u32 = 1;
         for factor in split(tokens, '*') {
             // `a::b::NAME` is looked up as NAME.
@@ -260,31 +280,11 @@ impl Declarations {
             let word = factor.last()?.word()?;
             let value = match word.trim_end_matches(['u', 'U']).parse() {
                 Ok(value) => value,
-                Err(_) => self.constant(word, depth)?,
+                Err(_) => *self.constants.get(word)?,
             };
             product = product.checked_mul(value)?;
         }
         Some(product)
-    }
-
-    /// The value of `constexpr ... name = value;`. The last definition counts.
-    fn constant(&self, name: &str, depth: usize) -> Option<u32> {
-        if depth == NESTING_MAX {
-            return None;
-        }
-        let mut found = None;
-        for (at, token) in self.tokens.iter().enumerate() {
-            let is_defined = token.word() == Some(name)
-                && self.tokens.get(at + 1).is_some_and(|next| next.is('='));
-            if is_defined {
-                let value = self.tokens.get(at + 2..)?;
-                let end = value
-                    .iter()
-                    .position(|token| token.is(';') || token.is(','))?;
-                found = self.product_within(&value[..end], depth + 1).or(found);
-            }
-        }
-        found
     }
 }
 

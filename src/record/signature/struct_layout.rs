@@ -5,6 +5,7 @@ use super::{
     CudaType, Declarations, NESTING_MAX, Number, PointerAccess, Result, SignatureError, declare,
     number, split,
 };
+use std::collections::BTreeMap;
 
 /// A struct as CUDA C++ lays it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub(crate) struct StructLayout {
 /// The largest struct in bytes that is laid out. As a value CUDA takes far less.
 const BYTES_MAX: usize = 1 << 24;
 
+/// Sizes and alignments of the inner structs that were laid out before.
+type Known = BTreeMap<String, (usize, usize)>;
+
 const DATA_ALONE: &str = "a struct that is passed by value has data members alone";
 
 impl Declarations {
@@ -27,11 +31,11 @@ impl Declarations {
     /// # Errors
     /// If the text does not define the struct, or it has other members.
     pub(crate) fn layout(&self, name: &str) -> Result<StructLayout> {
-        self.layout_within(name, 0)
+        self.layout_within(name, 0, &mut BTreeMap::new())
     }
 
-    fn layout_within(&self, name: &str, depth: usize) -> Result<StructLayout> {
-        let Some((start, open)) = self.struct_named(name) else {
+    fn layout_within(&self, name: &str, depth: usize, known: &mut Known) -> Result<StructLayout> {
+        let Some(&(start, open)) = self.structs.get(name) else {
             let message = format!("the text does not define struct {name}");
             return Err(SignatureError { line: 1, message });
         };
@@ -65,7 +69,7 @@ impl Declarations {
         }
         for member in split(members, ';') {
             if !member.is_empty() {
-                self.add_member(member, &mut layout, depth)?;
+                self.add_member(member, &mut layout, depth, known)?;
             }
         }
         layout.bytes = layout.bytes.next_multiple_of(layout.align);
@@ -75,22 +79,36 @@ impl Declarations {
         }
     }
 
-    /// The indices of a struct's definition and of its opening brace.
-    fn struct_named(&self, name: &str) -> Option<(usize, usize)> {
-        let is_struct = |&at: &usize| self.tokens[at].word() == Some("struct");
-        (0..self.tokens.len()).filter(is_struct).find_map(|start| {
-            let rest = &self.tokens[start..];
-            let ends_head = |token: &Token| "{;,*>".chars().any(|end| token.is(end));
-            let open = start + rest.iter().position(ends_head)?;
-            let mut head = self.tokens[start..open].iter();
-            let is_named =
-                self.tokens[open].is('{') && head.any(|token| token.word() == Some(name));
-            is_named.then_some((start, open))
-        })
+    /// Notes where structs are defined. Of two definitions the first one counts.
+    pub(super) fn find_structs(&mut self) {
+        for start in 0..self.tokens.len() {
+            let is_struct = |token: &Token| token.word() == Some("struct");
+            if !is_struct(&self.tokens[start]) {
+                continue;
+            }
+            let rest = &self.tokens[start + 1..];
+            let ends_head =
+                |token: &Token| is_struct(token) || "{;,*>".chars().any(|end| token.is(end));
+            let Some(words) = rest.iter().position(ends_head) else {
+                continue;
+            };
+            if rest[words].is('{') {
+                for word in rest[..words].iter().filter_map(Token::word) {
+                    let place = (start, start + 1 + words);
+                    self.structs.entry(word.to_owned()).or_insert(place);
+                }
+            }
+        }
     }
 
     /// Adds the members of a declaration such as `T a, *b, c[3]`.
-    fn add_member(&self, tokens: &[Token], layout: &mut StructLayout, depth: usize) -> Result<()> {
+    fn add_member(
+        &self,
+        tokens: &[Token],
+        layout: &mut StructLayout,
+        depth: usize,
+        known: &mut Known,
+    ) -> Result<()> {
         if tokens.iter().any(|token| token.is('(')) {
             return tokens[0].error(DATA_ALONE);
         }
@@ -126,13 +144,19 @@ impl Declarations {
                 (None, CudaType::Number(number)) => (number.bytes(), number.bytes()),
                 (None, CudaType::Struct(name)) => match vector_bytes(name) {
                     Some((bytes, align)) => (bytes, align),
-                    None => {
-                        let inner = self.layout_within(name, depth + 1)?;
-                        if !inner.pointers.is_empty() {
-                            return declarator[0].error("a struct with pointers inside another");
+                    None => match known.get(name) {
+                        Some(&inner) => inner,
+                        None => {
+                            let inner = self.layout_within(name, depth + 1, known)?;
+                            if !inner.pointers.is_empty() {
+                                let message = "a struct with pointers inside another";
+                                return declarator[0].error(message);
+                            }
+                            let size = (inner.bytes, inner.align);
+                            known.insert(name.clone(), size);
+                            size
                         }
-                        (inner.bytes, inner.align)
-                    }
+                    },
                 },
             };
             let offset = layout.bytes.next_multiple_of(align);

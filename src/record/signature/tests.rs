@@ -131,6 +131,29 @@ fn structs_are_laid_out_as_cuda_does() {
 }
 
 #[test]
+fn each_constant_and_each_inner_struct_is_looked_up_once() {
+    // A hundred look-ups for each one of the level above would not end.
+    let constants: String = (1..=20)
+        .map(|level| {
+            let factors = vec![format!("A{}", level - 1); 100].join(" * ");
+            format!("constexpr int A{level} = {factors};")
+        })
+        .collect();
+    let kernel = "__global__ void __launch_bounds__(2 * A20) k() {}";
+    let text = format!("constexpr int A0 = 1; {constants} {kernel}");
+    assert_eq!(kernels(&text)[0].block_threads, Some(2));
+
+    let structs: String = (1..=7)
+        .map(|level| {
+            let member = format!("S{} a;", level - 1);
+            format!("struct S{level} {{ {} }};", member.repeat(100))
+        })
+        .collect();
+    let text = Declarations::of(&format!("struct S0 {{}}; {structs}"));
+    assert_eq!(text.layout("S7").unwrap().bytes, 0);
+}
+
+#[test]
 fn what_a_struct_cannot_have_is_an_error() {
     let error = |text: &str| Declarations::of(text).layout("S").unwrap_err().to_string();
     let no_constant = "line 1: the array's length is no constant";

@@ -200,3 +200,41 @@ fn the_rows_of_several_devices_have_their_names() {
         assert!(svg.contains(text), "{text} in {svg}");
     }
 }
+
+#[test]
+fn spans_with_any_values_are_drawn() {
+    const VALUES: [u64; 5] = [0, 1, 7, u64::MAX - 1, u64::MAX];
+    let any = |place: usize| VALUES[place % VALUES.len()];
+    let statistics = Statistics::default();
+    for slots in [0, 1, 4] {
+        for place in 0..VALUES.len().pow(4) {
+            let (second, third) = (place / 5, place / 25);
+            let span = |batch, slot: u64, kind, start_ns, end_ns| Span {
+                batch,
+                slot: slot as usize,
+                kind,
+                start_ns,
+                end_ns,
+            };
+            let (a, b, c, d) = (any(place), any(second), any(third), any(place / 125));
+            let timeline = Timeline {
+                spans: vec![
+                    span(a, b, SpanKind::Kernels, c, d),
+                    span(d, a, SpanKind::Fill, b, c),
+                    span(a, c, SpanKind::Flight, d, b),
+                    span(b, d, SpanKind::Upload, a, c),
+                ],
+                slots,
+                devices: vec!["A".to_owned(), "B".to_owned()],
+                batches: d,
+                spans_dropped: 0,
+            };
+            let drawn = timeline.to_svg(&statistics, "any");
+            assert!(
+                !drawn.contains("NaN") && !drawn.contains("inf"),
+                "{timeline:?}"
+            );
+            assert!(timeline.to_chrome_json().ends_with("]}\n"));
+        }
+    }
+}
