@@ -1,6 +1,8 @@
 //! The state that every later worker gets again.
 
+use super::addresses::ALLOCATIONS_START;
 use super::arena::{Arena, CompletionFlags};
+use super::filled::Filled;
 use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
 use super::shared_words::SharedWords;
@@ -14,12 +16,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most slots of a worker.
-const SLOTS_MAX: usize = 1024;
+pub(super) const SLOTS_MAX: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct RestartState {
     pub(super) images: Vec<Arc<Image>>,
     pub(super) kernels: Vec<KernelDecl>,
+    /// Allocations with their contents, by address.
+    filled: BTreeMap<u64, Filled>,
+    /// The end of the addresses that allocations had so far.
+    allocations_end: u64,
     groups: Vec<Group>,
     /// The graphs of each open slot.
     slots: BTreeMap<u32, Graphs<Known>>,
@@ -57,6 +63,39 @@ impl RestartState {
             return Err(Error::usage(message));
         }
         Ok(numbers)
+    }
+
+    /// An address for an allocation, which no other has had.
+    pub(super) fn free_address(&mut self, bytes: usize) -> u64 {
+        let start = self.allocations_end.max(ALLOCATIONS_START);
+        // The address past the end is in no other allocation.
+        self.allocations_end = start + (bytes as u64 + 1).next_multiple_of(4096);
+        start
+    }
+
+    pub(super) fn add_filled(&mut self, address: u64, filled: Filled) {
+        self.filled.insert(address, filled);
+    }
+
+    /// Notes that the last handle of an allocation was dropped. Graphs may still use it.
+    pub(super) fn release(&mut self, address: u64) {
+        if let Some(filled) = self.filled.get_mut(&address) {
+            filled.is_held = false;
+        }
+    }
+
+    /// Removes the allocations that neither a handle nor a graph uses. Returns their addresses.
+    pub(super) fn take_unused(&mut self) -> Vec<u64> {
+        let graphs = || self.slots.values().flat_map(Graphs::iter);
+        let is_unused = |(address, filled): &(&u64, &Filled)| {
+            !filled.is_held && !graphs().any(|(_, known)| filled.is_used(**address, &known.spec))
+        };
+        let unused = self.filled.iter().filter(is_unused);
+        let unused: Vec<u64> = unused.map(|(address, _)| *address).collect();
+        for address in &unused {
+            self.filled.remove(address);
+        }
+        unused
     }
 
     pub(super) fn add(&mut self, group: Group) {
@@ -106,6 +145,9 @@ impl RestartState {
                 Reply::Done(loaded) => loaded?,
                 _ => return Err(unexpected()),
             }
+        }
+        for (&address, filled) in &self.filled {
+            filled.send(address, link)??;
         }
         for group in &self.groups {
             group.open(link)??;
