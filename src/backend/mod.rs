@@ -84,7 +84,7 @@ pub struct DriverCalls {
 }
 
 /// The contents of memory: [`Backend::allocate_filled`] copies them, and a supervised device keeps
-/// them. They stay the same.
+/// them. They stay the same, and their code (`as_ref` and `Drop`) does not use the device.
 pub type Contents = dyn AsRef<[u8]> + Send + Sync;
 
 /// The error of allocations of a supervised device, which would be lost with its process.

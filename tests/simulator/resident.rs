@@ -7,8 +7,8 @@ use crate::seeds::{each_seed, wait};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::sim::{Fault, SimOptions};
 use tapeloop::backend::Space;
+use tapeloop::backend::sim::{Fault, SimOptions};
 use tapeloop::pipeline::{Close, EngineConfig, Pipeline};
 use tapeloop::workload::Extent;
 
