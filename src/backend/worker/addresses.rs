@@ -1,13 +1,14 @@
 //! Addresses of slots' buffers and of allocations in the engine's process, which stay the same when
 //! the worker is restarted.
 
-use super::restart_state::SLOTS_MAX;
 use crate::backend::allocation::read_only;
 use crate::backend::{Addresses, Allocation, DeviceSlot, Layout, Op};
 use crate::error::{Error, Result};
 use crate::record::{BufferId, Kernel};
 use std::collections::BTreeMap;
 
+/// The most slots of a worker.
+pub(super) const SLOTS_MAX: usize = 1024;
 /// The address space of each side of each slot, in bytes.
 const SIDE_BYTES: u64 = 1 << 40;
 

@@ -32,7 +32,6 @@
 mod addresses;
 mod arena;
 mod device_slot;
-mod filled;
 mod ipc;
 #[cfg(all(test, feature = "cuda"))]
 mod loop_tests;

@@ -1,7 +1,7 @@
 //! Allocations of a supervised device.
 
-use super::super::filled::Filled;
 use super::super::message::Request;
+use super::super::restart_state::Filled;
 use super::{Core, Supervisor};
 use crate::backend::{Allocation, AllocationKey, Contents, Region, Space};
 use crate::error::Result;
