@@ -8,6 +8,8 @@
 mod gpu;
 #[path = "gpu_faults/loops.rs"]
 mod loops;
+#[path = "gpu_faults/resident.rs"]
+mod resident;
 #[path = "support/sevenfold.rs"]
 mod sevenfold;
 

@@ -115,6 +115,7 @@ pub struct Allocation {
     space: Space,
     address: u64,
     bytes: usize,
+    is_read_only: bool,
     region: Arc<Locked>,
 }
 
@@ -143,8 +144,21 @@ impl Allocation {
             space,
             address,
             bytes,
+            is_read_only: false,
             region: Arc::new(RwLock::new(region)),
         }
+    }
+
+    /// The allocation as memory that no work and no copy writes; for backends that restore its
+    /// contents.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.is_read_only = true;
+        self
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// Refuses an allocation that was made with another key.
@@ -242,6 +256,7 @@ impl Allocation {
     /// work in flight or another guard uses the allocation.
     pub fn write(&self) -> Result<WriteGuard<'_>> {
         self.expect_pinned()?;
+        self.check_access(Access::Write)?;
         let guard = self.region.try_write().ok_or_else(|| self.in_use())?;
         Ok(WriteGuard(RwLockWriteGuard::map(guard, |region| {
             region.bytes_mut().expect("the host sees pinned memory")
@@ -252,13 +267,21 @@ impl Allocation {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) while a guard, or other work in flight,
-    /// holds it.
+    /// holds it, and for an access that writes [`Allocation::read_only`] memory.
     pub fn lease(&self, access: Access) -> Result<Lease> {
+        self.check_access(access)?;
         let turn = match access.writes() {
             false => self.region.try_read_arc().map(Turn::Read),
             true => self.region.try_write_arc().map(Turn::Write),
         };
         turn.map(Lease).ok_or_else(|| self.in_use())
+    }
+
+    fn check_access(&self, access: Access) -> Result<()> {
+        match self.is_read_only && access.writes() {
+            true => Err(read_only()),
+            false => Ok(()),
+        }
     }
 
     fn expect_pinned(&self) -> Result<()> {
@@ -354,6 +377,12 @@ impl Lease {
         };
         bytes.expect("memory that the host reaches")
     }
+}
+
+/// The error of a write to [`Allocation::read_only`] memory.
+pub(crate) fn read_only() -> Error {
+    let message = "work writes memory whose contents a supervised device restores when it restarts";
+    Error::usage(message).fix("write a buffer of the slots, or use a device without supervision")
 }
 
 impl fmt::Debug for Allocation {

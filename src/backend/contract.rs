@@ -50,8 +50,8 @@
 //!
 //! A supervised backend ([`Backend::is_supervised`]) recovers by [`Backend::revive`]: its slots
 //! take work again, with their graphs and with what the host wrote. Device memory then has
-//! unspecified contents, work that was in flight is lost, and a slot reports that loss when it is
-//! next asked about its work.
+//! unspecified contents, but that of [`Backend::allocate_filled`] has its own again. Work that was
+//! in flight is lost, and a slot reports that loss when it is next asked about its work.
 
 #[cfg(doc)]
 use super::Backend;

@@ -59,6 +59,7 @@ pub use loops::Residency;
 pub use rayon::{ThreadPool, ThreadPoolBuilder};
 pub use select::{Choice, Selected, device_options, devices, select, select_all, select_with};
 use std::any::Any;
+use std::sync::Arc;
 pub(crate) use storage::Storage;
 pub use streams::Streams;
 pub(crate) use timestamp::of_whole_batch;
@@ -80,6 +81,22 @@ pub struct DriverCalls {
     pub polls: u64,
     /// Calls for timestamps: events that are created, and times that are read.
     pub timings: u64,
+}
+
+/// The contents of memory: [`Backend::allocate_filled`] copies them, and a supervised device keeps
+/// them. They stay the same, and their code (`as_ref` and `Drop`) does not use the device.
+pub type Contents = dyn AsRef<[u8]> + Send + Sync;
+
+/// The error of allocations of a supervised device, which would be lost with its process.
+pub(crate) fn no_allocations() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "a supervised device has no allocations, which would be lost with its process",
+    )
+    .fix(
+        "use the slots' buffers, or Backend::allocate_filled for memory that work only reads, or \
+         a device without supervision",
+    )
 }
 
 /// The error for a timestamp that slots do not have.
@@ -162,8 +179,23 @@ pub unsafe trait Backend: Send + Sync {
     /// Takes an allocation of `bytes` bytes, apart from the slots' arenas. It starts zeroed.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`]; [`ErrorKind::Unavailable`] for a supervised device.
+    /// [`ErrorKind::OutOfMemory`]; [`ErrorKind::Unavailable`] for a supervised device, which has
+    /// [`Backend::allocate_filled`] alone.
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation>;
+
+    /// Takes an allocation of device memory with these contents, such as a table or weights.
+    ///
+    /// A supervised device keeps the contents, and restores them in [`Backend::revive`], so its
+    /// work may only read the memory ([`Allocation::read_only`]).
+    ///
+    /// # Errors
+    /// As [`Backend::allocate`] and [`Backend::write`], but a supervised device takes them.
+    fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
+        let contents = (**contents).as_ref();
+        let memory = self.allocate(Space::Device, contents.len())?;
+        self.write(contents, &memory, 0)?;
+        Ok(memory)
+    }
 
     /// Lends slots device memory that other code allocated, such as an array of another library.
     /// `owner` is dropped with the last handle of the allocation.

@@ -76,6 +76,12 @@ impl Storage {
     }
 }
 
+impl AsRef<[u8]> for Storage {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
 impl Region for Storage {
     fn bytes(&self) -> Option<&[u8]> {
         Some(self.as_slice())

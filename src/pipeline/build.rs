@@ -169,7 +169,9 @@ fn open<W: Workload>(
     config: &EngineConfig,
 ) -> Result<(Vec<Slot<Free>>, Vec<Choices>)> {
     let all = count.all * backends.len();
-    let mut contents = ResidentContents::new(&buckets.largest().recording, all)?;
+    let is_supervised = backends.iter().any(|backend| backend.is_supervised());
+    let recording = &buckets.largest().recording;
+    let mut contents = ResidentContents::new(recording, all, is_supervised)?;
     if let Some(contents) = &mut contents {
         contents.fill(workload, handles)?;
     }

@@ -207,7 +207,9 @@ impl Recorder {
     /// memory from [`Buckets::with_resident`](crate::replay::Buckets::with_resident).
     ///
     /// If a command writes it, the order of batches matters, so an engine must have a single slot. A
-    /// ring refuses a batch that uses it while another one in flight writes it.
+    /// ring refuses a batch that uses it while another one in flight writes it. A supervised device
+    /// refuses such commands, as the contents would be lost with its process; one that commands only
+    /// read has its contents again when the device is restarted.
     pub fn resident_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
         self.declare(name, Unit::PerBatch { elements }, View::Resident)
     }
@@ -452,16 +454,18 @@ impl Recording {
 
     /// The first resident buffer that a command writes, so that a batch depends on those before.
     pub(crate) fn updated_resident(&self) -> Option<&BufferDecl> {
-        let mut updated = None;
+        let mut resident = self.resident();
+        let updated = resident.find(|(id, _)| self.writes(*id));
+        updated.map(|(_, decl)| decl)
+    }
+
+    /// Whether a command writes the device side of a buffer.
+    pub(crate) fn writes(&self, id: BufferId) -> bool {
+        let mut is_written = false;
         for command in &self.commands {
-            command.visit_buffers(|id, _, writes| {
-                let decl = &self.buffers[id.index()];
-                if writes && decl.view == View::Resident {
-                    updated = updated.or(Some(decl));
-                }
-            });
+            command.visit_buffers(|of, _, writes| is_written |= of == id && writes);
         }
-        updated
+        is_written
     }
 
     /// Whether an engine recorded a workload. Then only that workload writes the batches.

@@ -1,6 +1,7 @@
 //! Binds a recording to a slot.
 
 use super::Policy;
+use crate::backend::allocation::read_only;
 use crate::backend::{
     Addresses, Allocation, AllocationView, Backend, DeviceSlot, DeviceSlotId, FunctionId, Space,
 };
@@ -367,6 +368,9 @@ impl Bindings {
                 decl.size_bytes(),
                 view.bytes()
             ));
+        }
+        if view.allocation().is_read_only() && self.recording.writes(id) {
+            return Err(read_only().within(buffer_place(&decl.name)));
         }
         let align = decl.dtype.align_bytes() as u64;
         if !view.address().is_multiple_of(align) {

@@ -69,7 +69,8 @@ pub trait Workload: Send + Sync + 'static {
     /// # }
     /// ```
     ///
-    /// A supervised device has no resident buffers.
+    /// A supervised device gets them again when it is restarted. It has no resident buffers that
+    /// batches update.
     ///
     /// # Errors
     /// An error or a panic fails the build of the engine.

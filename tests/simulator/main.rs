@@ -6,6 +6,8 @@ mod forward;
 mod give;
 #[path = "../support/leasing.rs"]
 mod leasing;
+#[path = "../support/lookup.rs"]
+mod lookup;
 #[path = "../support/mix.rs"]
 mod mix;
 #[path = "../support/random.rs"]
@@ -25,5 +27,6 @@ mod loops;
 mod pipeline;
 mod planted;
 mod recovery;
+mod resident;
 mod scarce;
 mod updates;

@@ -7,7 +7,8 @@ use tapeloop::backend::contract::{
     HostViews, Op, Priority, Queue, Timestamps,
 };
 use tapeloop::backend::{
-    Allocation, Backend, DeviceInfo, DriverCalls, ExternalEvent, Residency, Space, Streams,
+    Allocation, Backend, Contents, DeviceInfo, DriverCalls, ExternalEvent, Residency, Space,
+    Streams,
 };
 use tapeloop::record::{BufferDecl, BufferId, Kernel};
 use tapeloop::{Error, Result};
@@ -177,6 +178,10 @@ unsafe impl<H: BackendHooks> Backend for Forward<H> {
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
         self.hooks.allocate(&*self.inner, space, bytes)
+    }
+
+    fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
+        self.inner.allocate_filled(contents)
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {

@@ -9,6 +9,8 @@ mod forward;
 mod give;
 #[path = "../support/leasing.rs"]
 mod leasing;
+#[path = "../support/lookup.rs"]
+mod lookup;
 #[path = "../support/random.rs"]
 mod random;
 #[path = "../support/scale.rs"]
@@ -17,6 +19,7 @@ mod scale;
 mod seeds;
 
 mod faults;
+mod resident;
 mod several;
 mod slots;
 
@@ -65,6 +68,7 @@ fn serve_as_worker() {
                 ("fated_in_place", fated_in_place),
                 ("scale_vectors", scale_twin()),
             ];
+            twins.extend(lookup::TWINS);
             let program = Program::new();
             let launches = program.buckets.largest().recording.launches();
             twins.extend(launches.map(|it| (it.kernel_name(), it.cpu_twin().unwrap())));

@@ -11,7 +11,7 @@ use super::schedule::{HOST, Run, Schedule, Work};
 use super::slot_state::SlotState;
 use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
 use crate::backend::twin_launch::Functions;
-use crate::backend::{Call, CallCounters, Op, Queue};
+use crate::backend::{Call, CallCounters, Contents, Op, Queue};
 use crate::error::{Error, ErrorKind, Result};
 use crate::later_fields::LaterFields;
 use std::collections::BTreeMap;
@@ -75,6 +75,8 @@ pub(super) struct Device {
     /// Whether it can be revived after a loss.
     pub(super) supervised: bool,
     pub(super) graveyard: Graveyard,
+    /// The contents of memory that is restored after a loss, by address.
+    pub(super) filled: BTreeMap<u64, Arc<Contents>>,
     /// Number of steps of the device and calls of the host so far: the clock, in microseconds.
     pub(super) steps: u64,
     lost: Option<Error>,
@@ -111,6 +113,7 @@ impl Device {
             refuses: options.refuses,
             supervised: options.supervised,
             graveyard,
+            filled: BTreeMap::new(),
             steps: 0,
             lost: None,
         }
@@ -137,6 +140,7 @@ impl Device {
         let dead = std::mem::take(&mut *self.graveyard.lock());
         for address in dead {
             self.memory.free(address);
+            self.filled.remove(&address);
         }
     }
 
@@ -168,7 +172,7 @@ impl Device {
     }
 
     /// Recovers from a loss: work in flight is dropped, and device memory gets unspecified
-    /// contents. Returns whether there was a loss.
+    /// contents, or those that it was filled with. Returns whether there was a loss.
     pub(super) fn revive(&mut self) -> Result<bool> {
         if self.lost.is_some()
             && let Some(error) = self.plan.revival()
@@ -182,7 +186,14 @@ impl Device {
         slots.iter().for_each(|slot| self.keep_loss(*slot, &error));
         self.schedule.forget();
         self.reset_loops();
+        self.bury();
         self.memory.spoil();
+        for (address, contents) in &self.filled {
+            let memory = self.memory.at_mut(*address);
+            let contents = (**contents).as_ref();
+            memory.bytes.as_mut_slice().copy_from_slice(contents);
+            memory.write_down(&(0..contents.len()));
+        }
         // Slots may share streams, so the clock of one covers work of others too.
         slots.iter().for_each(|slot| self.forget_work(*slot));
         Ok(true)

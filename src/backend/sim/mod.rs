@@ -47,8 +47,9 @@ mod violation;
 
 use super::twin_launch::Functions;
 use super::{
-    Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo,
-    DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Priority, Space, Streams,
+    Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, Contents,
+    DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Priority, Space, Streams,
+    no_allocations,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel, Unit, View};
@@ -154,6 +155,32 @@ impl SimBackend {
         Ok(device)
     }
 
+    /// Takes memory for an allocation.
+    fn take(&self, space: Space, bytes: usize) -> Result<Allocation> {
+        let mut device = self.enter("an allocation")?;
+        device.call(Call::Allocation)?;
+        device.plan.allocation(bytes).map_or(Ok(()), Err)?;
+        let host = match space {
+            Space::Pinned => Some(device.memory.fresh(bytes)?),
+            Space::Device => None,
+        };
+        let name = |address: u64| format!("the {} allocation at {address:#x}", space.name());
+        let address = device.memory.take(bytes, space, None, name)?;
+        let region = AllocationRegion {
+            address,
+            host,
+            graveyard: Arc::clone(&self.shared.graveyard),
+        };
+        let region = Box::new(region);
+        Ok(Allocation::new(
+            self.shared.allocation_key,
+            space,
+            address,
+            bytes,
+            region,
+        ))
+    }
+
     /// Locks a part of an allocation for the host.
     fn turn(
         &self,
@@ -224,28 +251,23 @@ unsafe impl Backend for SimBackend {
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
-        let mut device = self.enter("an allocation")?;
-        device.call(Call::Allocation)?;
-        device.plan.allocation(bytes).map_or(Ok(()), Err)?;
-        let host = match space {
-            Space::Pinned => Some(device.memory.fresh(bytes)?),
-            Space::Device => None,
-        };
-        let name = |address: u64| format!("the {} allocation at {address:#x}", space.name());
-        let address = device.memory.take(bytes, space, None, name)?;
-        let region = AllocationRegion {
-            address,
-            host,
-            graveyard: Arc::clone(&self.shared.graveyard),
-        };
-        let region = Box::new(region);
-        Ok(Allocation::new(
-            self.shared.allocation_key,
-            space,
-            address,
-            bytes,
-            region,
-        ))
+        match self.is_supervised() {
+            true => Err(no_allocations()),
+            false => self.take(space, bytes),
+        }
+    }
+
+    fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
+        let bytes = (**contents).as_ref();
+        let memory = self.take(Space::Device, bytes.len())?;
+        self.write(bytes, &memory, 0)?;
+        let mut device = self.shared.device.lock();
+        if !device.supervised {
+            return Ok(memory);
+        }
+        let kept = Arc::clone(contents);
+        device.filled.insert(memory.address(), kept);
+        Ok(memory.read_only())
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {

@@ -1,12 +1,20 @@
-//! Addresses of a slot's buffers in the engine's process, which stay the same when the worker is
-//! restarted.
+//! Addresses of slots' buffers and of allocations in the engine's process, which stay the same when
+//! the worker is restarted.
 
-use crate::backend::{Addresses, DeviceSlot, Layout, Op};
+use crate::backend::allocation::read_only;
+use crate::backend::{Addresses, Allocation, DeviceSlot, Layout, Op};
 use crate::error::{Error, Result};
 use crate::record::{BufferId, Kernel};
+use std::collections::BTreeMap;
 
+/// The most slots of a worker.
+pub(super) const SLOTS_MAX: usize = 1024;
 /// The address space of each side of each slot, in bytes.
 const SIDE_BYTES: u64 = 1 << 40;
+
+/// The first address of an allocation. Slots have lower ones.
+pub(super) const ALLOCATIONS_START: u64 = 1 << 60;
+const _: () = assert!(2 * (SLOTS_MAX as u64 + 1) * SIDE_BYTES <= ALLOCATIONS_START);
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Side {
@@ -30,6 +38,21 @@ pub(super) fn addresses(slot: u32, layout: &Layout, buffer: BufferId) -> Address
     }
 }
 
+/// The worker's allocations, by their address in the other process.
+#[derive(Default)]
+pub(super) struct Allocations(pub(super) BTreeMap<u64, Allocation>);
+
+impl Allocations {
+    /// The address in the worker; `None` if it is not in an allocation.
+    fn real(&self, address: u64) -> Option<u64> {
+        let (start, allocation) = self.0.range(..=address).next_back()?;
+        let offset = address - start;
+        // An empty allocation contains its start address.
+        let is_inside = offset < allocation.bytes().max(1) as u64;
+        is_inside.then(|| allocation.address() + offset)
+    }
+}
+
 /// The addresses of one slot in both processes.
 pub(super) struct Map {
     slot: u32,
@@ -49,8 +72,13 @@ impl Map {
         }
     }
 
-    /// The address in the worker.
-    fn real(&self, address: u64) -> Result<u64> {
+    /// The address in the worker, for work that only reads there or that `writes`.
+    fn real(&self, address: u64, allocations: &Allocations, writes: bool) -> Result<u64> {
+        match allocations.real(address) {
+            Some(_) if writes => return Err(read_only()),
+            Some(real) => return Ok(real),
+            None => {}
+        }
         let inside = |side: Side, offset: Option<usize>, bytes: usize, real: Option<u64>| {
             let offset = address.checked_sub(start(self.slot, side) + offset? as u64)?;
             // An empty buffer contains its start address.
@@ -73,18 +101,27 @@ impl Map {
     }
 
     /// The operation with the worker's addresses; `kernel` is that of a launch.
-    pub(super) fn op(&self, op: &Op, kernel: Option<&Kernel>) -> Result<Op> {
+    pub(super) fn op(
+        &self,
+        op: &Op,
+        kernel: Option<&Kernel>,
+        allocations: &Allocations,
+    ) -> Result<Op> {
+        let real = |address: u64, writes: bool| self.real(address, allocations, writes);
         let mut op = op.clone();
         match &mut op {
-            Op::Upload { host, device, .. } | Op::Download { host, device, .. } => {
-                (*host, *device) = (self.real(*host)?, self.real(*device)?);
+            Op::Upload { host, device, .. } => {
+                (*host, *device) = (real(*host, false)?, real(*device, true)?);
             }
-            Op::Memset { device, .. } => *device = self.real(*device)?,
+            Op::Download { host, device, .. } => {
+                (*host, *device) = (real(*host, true)?, real(*device, false)?);
+            }
+            Op::Memset { device, .. } => *device = real(*device, true)?,
             Op::Timestamp { .. } => {}
             Op::Launch { args, .. } => {
                 for pointer in kernel.into_iter().flat_map(Kernel::pointers) {
                     let word = args.get_mut(pointer.word).ok_or_else(too_few)?;
-                    *word = self.real(*word)?;
+                    *word = real(*word, pointer.access.writes())?;
                 }
             }
         }

@@ -57,6 +57,16 @@ impl Arena {
         Arena::of_file(file, bytes)
     }
 
+    /// Allocates memory with these contents, at least one byte. No process writes it later.
+    ///
+    /// # Errors
+    /// As [`Arena::new`].
+    pub(super) fn copy_of(contents: &[u8]) -> Result<Arc<Arena>> {
+        let mut parts = Arena::new(contents.len())?.cut([contents.len()]);
+        parts[0].as_mut_slice().copy_from_slice(contents);
+        Ok(Arc::clone(parts[0].arena()))
+    }
+
     /// Maps the file of another process's arena of `bytes` bytes.
     ///
     /// # Errors
@@ -152,7 +162,8 @@ impl Drop for Arena {
 }
 
 /// A part of an arena, which overlaps no other part of this process. The other process accesses it
-/// only while work of the part's slot is in flight, and this process only while none is.
+/// only while work of the part's slot is in flight, and this process only while none is. Both
+/// may read [`Arena::copy_of`] contents, which neither writes.
 pub(in crate::backend) struct ArenaPart {
     arena: Arc<Arena>,
     offset: usize,
@@ -169,7 +180,7 @@ impl ArenaPart {
     pub(in crate::backend) fn as_slice(&self) -> &[u8] {
         // SAFETY: `cut` put the part inside the arena, which lives as long as it, and
         // apart from all others; `&self` keeps writers of this process away, and the
-        // completion flags those of the other.
+        // completion flags those of the other, which writes no contents after it sent them.
         unsafe {
             std::slice::from_raw_parts(self.arena.start.as_ptr().add(self.offset), self.bytes)
         }

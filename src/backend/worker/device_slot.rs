@@ -11,11 +11,11 @@ use super::served_slot::as_loss;
 use super::supervisor::{Supervisor, WorkerLoop};
 use crate::backend::loops::LoopHandle;
 use crate::backend::{
-    Addresses, Allocation, BackendId, Backoff, Built, DeviceSlot, DeviceSlotId, GraphId,
-    GraphSource, HostViews, Layout, Op, Queue, Residency, Streams, Timestamps, host_ns,
+    Addresses, Allocation, AllocationKey, BackendId, Backoff, Built, DeviceSlot, DeviceSlotId,
+    GraphId, GraphSource, HostViews, Layout, Op, Queue, Residency, Streams, Timestamps, host_ns,
     of_whole_batch,
 };
-use crate::error::{Error, ErrorKind, ErrorScope, Result};
+use crate::error::{Error, ErrorScope, Result};
 use crate::record::BufferId;
 use rustix::thread::futex;
 use std::collections::BTreeMap;
@@ -31,6 +31,7 @@ const LOOKED: Duration = Duration::from_millis(5);
 /// The state that slots which are opened together share.
 pub(super) struct Opened {
     pub(super) backend: BackendId,
+    pub(super) allocation_key: AllocationKey,
     pub(super) layout: Arc<Layout>,
     pub(super) streams: Streams,
     pub(super) flags: Arc<CompletionFlags>,
@@ -39,6 +40,7 @@ pub(super) struct Opened {
 
 pub(super) struct WorkerSlot {
     id: DeviceSlotId,
+    allocation_key: AllocationKey,
     /// The number in requests. A later slot may get the same.
     slot: u32,
     layout: Arc<Layout>,
@@ -73,6 +75,7 @@ impl WorkerSlot {
     pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: ArenaPart) -> WorkerSlot {
         WorkerSlot {
             id: DeviceSlotId::new(opened.backend),
+            allocation_key: opened.allocation_key,
             slot,
             layout: Arc::clone(&opened.layout),
             streams: opened.streams,
@@ -310,8 +313,9 @@ unsafe impl DeviceSlot for WorkerSlot {
         buffers.iter().map(view).collect()
     }
 
-    fn adopt(&mut self, _: &Allocation) -> Result<()> {
-        Err(no_allocations())
+    /// The worker's slots have adopted all allocations.
+    fn adopt(&mut self, allocation: &Allocation) -> Result<()> {
+        allocation.check_key(self.allocation_key)
     }
 
     fn disown(&mut self, _: &Allocation) {}
@@ -464,13 +468,4 @@ impl Drop for WorkerSlot {
         self.loops.values().for_each(LoopHandle::stop);
         self.supervisor.close_slot(self.slot);
     }
-}
-
-/// The error of allocations, which would be lost with the process.
-pub(super) fn no_allocations() -> Error {
-    Error::new(
-        ErrorKind::Unavailable,
-        "a supervised device has no allocations, which would be lost with its process",
-    )
-    .fix("use the slots' buffers, or a device without supervision")
 }

@@ -40,6 +40,17 @@ pub(super) enum Request {
     },
     /// Drops a slot; its work in flight runs to its end. The reply is [`Reply::Done`].
     CloseSlot { slot: u32 },
+    /// Takes an allocation, which all slots may read at this address. The reply is [`Reply::Done`].
+    Allocate { address: u64, bytes: usize },
+    /// Copies a part of its contents to an allocation. A file with them follows. The reply is
+    /// [`Reply::Done`].
+    Fill {
+        address: u64,
+        offset: usize,
+        bytes: usize,
+    },
+    /// Drops an allocation, but for graphs that use it. No reply.
+    Free { address: u64 },
     /// Makes a graph, or updates the existing one. The reply is [`Reply::Built`].
     Build {
         slot: u32,

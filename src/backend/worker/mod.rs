@@ -25,7 +25,8 @@
 //! its slots' memory stays closed until its process has ended. [`Backend::revive`] reports a killed
 //! process that does not end within 10 seconds, and the memory of its work in flight stays closed.
 //!
-//! [`Backend::revive`] starts the next worker. The pipeline calls it, runs the lost batches again
+//! [`Backend::revive`] starts the next worker, which gets kernels, filled allocations, slots and graphs
+//! again before any work. The pipeline calls it, runs the lost batches again
 //! and finds the item at fault.
 
 mod addresses;
@@ -46,15 +47,16 @@ mod shared_words;
 mod supervisor;
 
 use super::{
-    Allocation, Backend, BackendId, Choice, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls,
-    FunctionId, Layout, Occupancy, Priority, Space, Streams,
+    Allocation, AllocationKey, Backend, BackendId, Choice, Contents, CudaOptions, DeviceInfo,
+    DeviceSlot, DriverCalls, FunctionId, Layout, Occupancy, Priority, Space, Streams,
+    no_allocations,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::later_fields::LaterFields;
 use crate::record::{BufferDecl, Kernel};
 use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
-use device_slot::{WorkerSlot, no_allocations};
+use device_slot::WorkerSlot;
 use message::{Reply, Request};
 pub(super) use remote_loops::RemoteLoops;
 use restart_state::Group;
@@ -131,8 +133,13 @@ pub struct WorkerOptions {
 }
 
 /// A device in a worker process.
+///
+/// Its allocations are those of [`Backend::allocate_filled`], such as the resident buffers of an
+/// engine, which work only reads: this process keeps their contents, and copies them to each worker
+/// that it starts. Any other allocation is refused, as its contents would be lost with the worker.
 pub struct WorkerBackend {
     id: BackendId,
+    allocation_key: AllocationKey,
     device: DeviceInfo,
     reason: String,
     supervisor: Arc<Supervisor>,
@@ -149,6 +156,7 @@ impl WorkerBackend {
         let (supervisor, opened) = Supervisor::start(options)?;
         Ok(WorkerBackend {
             id: BackendId::new(),
+            allocation_key: AllocationKey::new(),
             device: opened.device(),
             reason: opened.reason,
             supervisor,
@@ -219,6 +227,7 @@ unsafe impl Backend for WorkerBackend {
         let numbers = self.supervisor.open_slots(group, slots)?;
         let opened = device_slot::Opened {
             backend: self.id,
+            allocation_key: self.allocation_key,
             layout: Arc::new(layout),
             streams,
             flags,
@@ -233,6 +242,11 @@ unsafe impl Backend for WorkerBackend {
 
     fn allocate(&self, _: Space, _: usize) -> Result<Allocation> {
         Err(no_allocations())
+    }
+
+    fn allocate_filled(&self, contents: &Arc<Contents>) -> Result<Allocation> {
+        let key = self.allocation_key;
+        self.supervisor.allocate_filled(key, contents)
     }
 
     fn write(&self, _: &[u8], _: &Allocation, _: usize) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The state that every later worker gets again.
 
+use super::addresses::{ALLOCATIONS_START, SLOTS_MAX};
 use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
@@ -7,19 +8,23 @@ use super::shared_words::SharedWords;
 use super::supervisor::answer;
 use super::unexpected;
 use crate::backend::graphs::Graphs;
-use crate::backend::{GraphId, Priority, Residency, Streams, doorbell};
+use crate::backend::{Contents, GraphId, Op, Priority, Residency, Streams, doorbell};
 use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most slots of a worker.
-const SLOTS_MAX: usize = 1024;
+/// The most bytes of contents that are sent at once. Each part is copied to shared memory.
+const SENT_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Default)]
 pub(super) struct RestartState {
     pub(super) images: Vec<Arc<Image>>,
     pub(super) kernels: Vec<KernelDecl>,
+    /// Allocations with their contents, by address.
+    filled: BTreeMap<u64, Filled>,
+    /// The end of the addresses that allocations had so far.
+    allocations_end: u64,
     groups: Vec<Group>,
     /// The graphs of each open slot.
     slots: BTreeMap<u32, Graphs<Known>>,
@@ -30,6 +35,14 @@ pub(super) struct Known {
     pub(super) spec: Spec,
     /// When its loop ends, and the words of the loop, if it is resident.
     pub(super) resident: Option<(Residency, Arc<SharedWords>)>,
+}
+
+/// An allocation.
+pub(super) struct Filled {
+    contents: Arc<Contents>,
+    bytes: usize,
+    /// Whether the program has a handle of the allocation.
+    pub(super) is_held: bool,
 }
 
 /// Slots that were opened together.
@@ -57,6 +70,39 @@ impl RestartState {
             return Err(Error::usage(message));
         }
         Ok(numbers)
+    }
+
+    /// An address for an allocation, which no other has had.
+    pub(super) fn free_address(&mut self, bytes: usize) -> u64 {
+        let start = self.allocations_end.max(ALLOCATIONS_START);
+        // The address past the end is in no other allocation.
+        self.allocations_end = start + (bytes as u64 + 1).next_multiple_of(4096);
+        start
+    }
+
+    pub(super) fn add_filled(&mut self, address: u64, filled: Filled) {
+        self.filled.insert(address, filled);
+    }
+
+    /// Notes that the last handle of an allocation was dropped. Graphs may still use it.
+    pub(super) fn release(&mut self, address: u64) {
+        if let Some(filled) = self.filled.get_mut(&address) {
+            filled.is_held = false;
+        }
+    }
+
+    /// Removes the allocations that neither a handle nor a graph uses. Returns their addresses.
+    pub(super) fn take_unused(&mut self) -> Vec<u64> {
+        let graphs = || self.slots.values().flat_map(Graphs::iter);
+        let is_unused = |(address, filled): &(&u64, &Filled)| {
+            !filled.is_held && !graphs().any(|(_, known)| filled.is_used(**address, &known.spec))
+        };
+        let unused = self.filled.iter().filter(is_unused);
+        let unused: Vec<u64> = unused.map(|(address, _)| *address).collect();
+        for address in &unused {
+            self.filled.remove(address);
+        }
+        unused
     }
 
     pub(super) fn add(&mut self, group: Group) {
@@ -102,10 +148,10 @@ impl RestartState {
         }
         for kernel in &self.kernels {
             link.send(&Request::Load(kernel.clone()))?;
-            match answer(link)? {
-                Reply::Done(loaded) => loaded?,
-                _ => return Err(unexpected()),
-            }
+            done(link)??;
+        }
+        for (&address, filled) in &self.filled {
+            filled.send(address, link)??;
         }
         for group in &self.groups {
             group.open(link)??;
@@ -149,6 +195,62 @@ pub(super) fn make_resident(
     }
 }
 
+impl Filled {
+    pub(super) fn new(contents: &Arc<Contents>) -> Filled {
+        Filled {
+            contents: Arc::clone(contents),
+            bytes: (**contents).as_ref().len(),
+            is_held: true,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a graph uses the allocation at `address`.
+    pub(super) fn is_used(&self, address: u64, spec: &Spec) -> bool {
+        let end = address + self.bytes.max(1) as u64;
+        let is_inside = |word: &u64| (address..end).contains(word);
+        spec.ops.iter().any(|op| match op {
+            Op::Launch { args, .. } => args.iter().any(is_inside),
+            Op::Download { device, .. } => is_inside(device),
+            // Nothing writes the allocation.
+            Op::Upload { .. } | Op::Memset { .. } | Op::Timestamp { .. } => false,
+        })
+    }
+
+    /// Takes the allocation in a worker, and fills it. The outer error is the link's, the inner one
+    /// the device's.
+    pub(super) fn send(&self, address: u64, link: &mut Link) -> Result<Result<()>> {
+        let contents = (*self.contents).as_ref();
+        if contents.len() != self.bytes {
+            return Ok(Err(Error::usage("the contents of an allocation changed")));
+        }
+        let bytes = self.bytes;
+        link.send(&Request::Allocate { address, bytes })?;
+        let mut filled = done(link)?;
+        let mut offset = 0;
+        for chunk in contents.chunks(SENT_BYTES_MAX) {
+            let copied = filled.and_then(|()| Arena::copy_of(chunk));
+            let file = match copied {
+                Ok(arena) => arena,
+                Err(error) => return Ok(Err(error)),
+            };
+            let bytes = chunk.len();
+            link.send(&Request::Fill {
+                address,
+                offset,
+                bytes,
+            })?;
+            link.send_file(file.file())?;
+            filled = done(link)?;
+            offset += bytes;
+        }
+        Ok(filled)
+    }
+}
+
 impl Group {
     /// Opens the slots in the worker. The outer error is the link's, the inner one the
     /// device's.
@@ -161,9 +263,15 @@ impl Group {
         })?;
         link.send_file(self.host.file())?;
         link.send_file(self.flags.file())?;
-        match answer(link)? {
-            Reply::Done(opened) => Ok(opened),
-            _ => Err(unexpected()),
-        }
+        done(link)
+    }
+}
+
+/// The reply to a request without a result. The outer error is the link's, the inner one the
+/// device's.
+fn done(link: &mut Link) -> Result<Result<()>> {
+    match answer(link)? {
+        Reply::Done(done) => Ok(done),
+        _ => Err(unexpected()),
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a worker process.
 
-use super::addresses::Map;
+use super::addresses::{Allocations, Map};
 use super::arena::{Arena, CompletionFlags, LOOP_BYTES};
 use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
@@ -9,7 +9,7 @@ use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
     Backend, Built, Choice, CudaOptions, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary,
-    Op, Priority, Residency, Streams, crate_threads, host_ns,
+    Op, Priority, Residency, Space, Streams, crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
@@ -101,6 +101,7 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
         twins: by_name,
         images: Vec::new(),
         kernels: Vec::new(),
+        allocations: Allocations::default(),
         slots: BTreeMap::new(),
         poller: None,
         threads: Vec::new(),
@@ -117,6 +118,15 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
                 let files = (link.receive_file()?, link.receive_file()?);
                 let opened = worker.open_slots(&buffers, &slots, (streams, priority), files);
                 link.send(&Reply::Done(opened))?;
+            }
+            Request::Fill {
+                address,
+                offset,
+                bytes,
+            } => {
+                let contents = link.receive_file()?;
+                let filled = worker.fill(address, offset, bytes, contents);
+                link.send(&Reply::Done(filled))?;
             }
             Request::MakeResident {
                 slot,
@@ -176,6 +186,7 @@ struct Worker<'a> {
     twins: BTreeMap<&'a str, Twin>,
     images: Vec<Arc<Image>>,
     kernels: Vec<(Kernel, FunctionId)>,
+    allocations: Allocations,
     slots: BTreeMap<u32, Entry>,
     /// The poller of all slots, if polling does not compute.
     poller: Option<Poller>,
@@ -190,6 +201,13 @@ impl Worker<'_> {
                 return None;
             }
             Request::Load(decl) => Reply::Done(self.load(decl)),
+            Request::Allocate { address, bytes } => Reply::Done(self.allocate(address, bytes)),
+            Request::Free { address } => {
+                if let Some(allocation) = self.allocations.0.remove(&address) {
+                    self.post_to_all(|| Posted::Disown(allocation.clone()));
+                }
+                return None;
+            }
             Request::CloseSlot { slot } => {
                 self.slots.remove(&slot);
                 Reply::Done(Ok(()))
@@ -236,6 +254,7 @@ impl Worker<'_> {
             Request::Calls => Reply::Calls(self.backend.driver_calls()),
             Request::Open { .. }
             | Request::OpenSlots { .. }
+            | Request::Fill { .. }
             | Request::MakeResident { .. }
             | Request::Close => Reply::Done(Err(Error::usage("a request out of its turn"))),
         })
@@ -263,6 +282,25 @@ impl Worker<'_> {
         Ok(())
     }
 
+    fn allocate(&mut self, address: u64, bytes: usize) -> Result<()> {
+        let allocation = self.backend.allocate(Space::Device, bytes)?;
+        self.post_to_all(|| Posted::Adopt(allocation.clone()));
+        self.allocations.0.insert(address, allocation);
+        Ok(())
+    }
+
+    fn fill(&self, address: u64, offset: usize, bytes: usize, contents: OwnedFd) -> Result<()> {
+        let contents = Arena::of_file(contents, bytes)?.cut([bytes]);
+        let allocation = self.allocations.0.get(&address).ok_or_else(unknown)?;
+        self.backend
+            .write(contents[0].as_slice(), allocation, offset)
+    }
+
+    fn post_to_all(&self, posted: impl Fn() -> Posted) {
+        let slots = self.slots.values();
+        slots.for_each(|entry| entry.slot.post(posted()));
+    }
+
     fn open_slots(
         &mut self,
         buffers: &[BufferDecl],
@@ -281,9 +319,12 @@ impl Worker<'_> {
         let slots = self
             .builtin
             .open_slots_over(buffers, numbers.len(), queues, host)?;
-        for (index, (&number, slot)) in numbers.iter().zip(slots).enumerate() {
+        for (index, (&number, mut slot)) in numbers.iter().zip(slots).enumerate() {
             // The slot was closed before this worker was started.
             let Some(number) = number else { continue };
+            for allocation in self.allocations.0.values() {
+                slot.adopt(allocation)?;
+            }
             let map = Map::new(number, layout.clone(), &*slot);
             let slot = Arc::new(ServedSlot::new(slot, map, Arc::clone(&flags), index));
             let poller = self.poller()?;
@@ -330,7 +371,7 @@ impl Worker<'_> {
         if let Op::Launch { function, .. } = op {
             known = Some(self.kernels.get(function.0 as usize).ok_or_else(unknown)?);
         }
-        let mut op = map.op(op, known.map(|(kernel, _)| kernel))?;
+        let mut op = map.op(op, known.map(|(kernel, _)| kernel), &self.allocations)?;
         if let (Op::Launch { function, .. }, Some((_, here))) = (&mut op, known) {
             *function = *here;
         }

@@ -5,7 +5,7 @@ use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED, NO_FAILURE};
 use super::message::{SlotCall, Spec};
 use super::polling::Polled;
 use super::remote_loops::RemoteLoops;
-use crate::backend::{GraphId, Op};
+use crate::backend::{Allocation, GraphId, Op};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::futex;
@@ -36,6 +36,8 @@ pub(super) enum Posted {
     },
     LaunchLoop(GraphId),
     DropGraph(GraphId),
+    Adopt(Allocation),
+    Disown(Allocation),
 }
 
 pub(super) struct State {
@@ -173,6 +175,11 @@ impl State {
             }
             // The completion flag says so.
             Posted::LaunchLoop(_) => {}
+            Posted::Adopt(allocation) => {
+                let adopted = self.slot.adopt(&allocation);
+                adopted.unwrap_or_else(|error| self.fail(error));
+            }
+            Posted::Disown(allocation) => self.slot.disown(&allocation),
             Posted::DropGraph(graph) => {
                 if let Some(held) = self.graphs.remove(&graph.0) {
                     self.slot.drop_graph(held.graph);

@@ -1,5 +1,7 @@
 //! Supervises the worker process: starts it, sends requests, and starts it again after a loss.
 
+mod allocations;
+
 use super::arena::CompletionFlag;
 use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, Spec};
@@ -268,6 +270,7 @@ impl Supervisor {
         core.restart_state.remove_slot(slot);
         // A lost worker has closed it too.
         let _ = self.exchange(&mut core, &Request::CloseSlot { slot });
+        self.free_unused(&mut core);
     }
 
     pub(super) fn build(
@@ -381,6 +384,7 @@ impl Supervisor {
             // A lost worker has dropped it too.
             let _ = self.linked(&core.link, sent);
         }
+        self.free_unused(&mut core);
     }
 
     /// Loses a worker whose reply does not match the request: later replies would not either.

@@ -1,0 +1,68 @@
+//! Allocations of a supervised device.
+
+use super::super::message::Request;
+use super::super::restart_state::Filled;
+use super::{Core, Supervisor};
+use crate::backend::{Allocation, AllocationKey, Contents, Region, Space};
+use crate::error::Result;
+use std::sync::Arc;
+
+impl Supervisor {
+    /// Takes an allocation with these contents in this worker and in all later ones.
+    pub(in super::super) fn allocate_filled(
+        self: &Arc<Self>,
+        key: AllocationKey,
+        contents: &Arc<Contents>,
+    ) -> Result<Allocation> {
+        let filled = Filled::new(contents);
+        let bytes = filled.bytes();
+        let mut core = self.core.lock();
+        self.workers.check()?;
+        let address = core.restart_state.free_address(bytes);
+        let sent = filled.send(address, &mut core.link);
+        let sent = self.linked(&core.link, sent)?;
+        if sent.is_err() {
+            self.free_in_worker(&mut core, address);
+        }
+        self.answered(sent)?;
+        core.restart_state.add_filled(address, filled);
+        let supervisor = Arc::clone(self);
+        let region = Box::new(FilledRegion {
+            address,
+            supervisor,
+        });
+        let memory = Allocation::new(key, Space::Device, address, bytes, region);
+        Ok(memory.read_only())
+    }
+
+    /// Frees the allocations that neither a handle nor a graph uses.
+    pub(super) fn free_unused(&self, core: &mut Core) {
+        for address in core.restart_state.take_unused() {
+            self.free_in_worker(core, address);
+        }
+    }
+
+    fn free_in_worker(&self, core: &mut Core, address: u64) {
+        if self.workers.check().is_ok() {
+            let sent = core.link.send(&Request::Free { address });
+            // A lost worker has freed it too.
+            let _ = self.linked(&core.link, sent);
+        }
+    }
+}
+
+/// An allocation as this process has it.
+struct FilledRegion {
+    address: u64,
+    supervisor: Arc<Supervisor>,
+}
+
+impl Region for FilledRegion {}
+
+impl Drop for FilledRegion {
+    fn drop(&mut self) {
+        let mut core = self.supervisor.core.lock();
+        core.restart_state.release(self.address);
+        self.supervisor.free_unused(&mut core);
+    }
+}
