@@ -36,8 +36,8 @@ pub(crate) struct Tamper {
     skips: AtomicBool,
     /// How long a launch of a graph and a look each keep their thread asleep.
     sleep: Mutex<Duration>,
-    /// So many looks tell the truth yet, where that ever ends; then all is always done.
-    honest_looks: Mutex<Option<usize>>,
+    /// So many launches of graphs run yet, where that ever ends; then they do nothing.
+    launches_left: Mutex<Option<usize>>,
     /// Launches of graphs.
     launches: AtomicUsize,
     /// Graphs that there are.
@@ -66,23 +66,18 @@ impl Tamper {
         *self.sleep.lock() = time;
     }
 
-    /// Says from now on that all is done, whether or not it is.
-    pub(crate) fn hurry(&self) {
-        self.hurry_after(0);
+    /// Launches of graphs do nothing after so many more.
+    pub(crate) fn skip_launches_after(&self, launches: usize) {
+        *self.launches_left.lock() = Some(launches);
     }
 
-    /// As [`Tamper::hurry`], after so many looks more.
-    pub(crate) fn hurry_after(&self, looks: usize) {
-        *self.honest_looks.lock() = Some(looks);
-    }
-
-    /// Whether a look tells the truth.
-    fn is_honest(&self) -> bool {
-        match &mut *self.honest_looks.lock() {
+    /// Whether a launch of a graph does what it should.
+    fn runs(&self) -> bool {
+        match &mut *self.launches_left.lock() {
             None => true,
             Some(0) => false,
-            Some(looks) => {
-                *looks -= 1;
+            Some(launches) => {
+                *launches -= 1;
                 true
             }
         }
@@ -208,7 +203,10 @@ impl SlotHooks for TamperSlot {
         self.tamper.launches.fetch_add(1, Relaxed);
         self.tamper.pay(Call::Graph(self.held(graph)));
         self.tamper.doze();
-        inner.launch_graph(graph)
+        match self.tamper.runs() {
+            true => inner.launch_graph(graph),
+            false => Ok(()),
+        }
     }
 
     fn make_resident(
@@ -225,9 +223,6 @@ impl SlotHooks for TamperSlot {
 
     fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
         self.tamper.doze();
-        match self.tamper.is_honest() {
-            true => inner.is_done(),
-            false => Ok(true),
-        }
+        inner.is_done()
     }
 }
