@@ -22,7 +22,6 @@ use crate::workload::{Extent, Sink, Workload};
 use arrayvec::ArrayVec;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
-use std::thread::available_parallelism;
 
 /// How many items [`Engine::submit_many`] takes at a time.
 const ITEMS_AT_ONCE: usize = 64;
@@ -135,14 +134,15 @@ impl<W: Workload> Engine<W> {
             Ok(pool) => Ok(Arc::new(pool)),
             Err(error) => Err(Error::new(ErrorKind::Io, error.to_string())),
         };
-        let cores = available_parallelism().map_or(1, usize::from);
-        let mut threads = pool(cores)?;
+        // With 0 rayon takes the number of cores, or what RAYON_NUM_THREADS says.
+        let mut threads = pool(0)?;
         let selected = select(Choice::Auto, &threads)?;
         let backend = selected.backend.device().backend;
         tracing::info!(backend, reason = selected.reason);
         if backend != "cpu" {
             // An engine with a pool of one thread has no workers.
-            threads = pool(cores.min(2).max(cores / 2))?;
+            let all = threads.current_num_threads();
+            threads = pool(all.min(2).max(all / 2))?;
         }
         Engine::new(workload, &[selected.backend], threads, config)
     }

@@ -108,10 +108,8 @@ impl Bindings {
         policy: &Policy,
     ) -> Result<Self> {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
-            let bytes = decl.slot_bytes();
-            bytes
-                .filter(|_| id.index() < slot.buffer_count())
-                .is_some_and(|bytes| {
+            id.index() < slot.buffer_count()
+                && decl.slot_bytes().is_some_and(|bytes| {
                     let own = slot.addresses(id);
                     own.bytes >= bytes && (own.host.is_some() || !decl.view.is_on_host())
                 })

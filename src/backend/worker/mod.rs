@@ -26,8 +26,7 @@
 //! process that does not end within 10 seconds, and the memory of its work in flight stays closed.
 //!
 //! [`Backend::revive`] starts the next worker, which gets kernels, filled allocations, slots and graphs
-//! again before any work. The pipeline calls it, runs the lost batches again
-//! and finds the item at fault.
+//! again before any work. The pipeline calls it, runs the lost batches again and finds the item at fault.
 
 mod addresses;
 mod arena;

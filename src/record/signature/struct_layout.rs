@@ -142,22 +142,21 @@ impl Declarations {
             let (bytes, align) = match (&declared.pointer, &declared.element) {
                 (Some(_), _) => (8, 8),
                 (None, CudaType::Number(number)) => (number.bytes(), number.bytes()),
-                (None, CudaType::Struct(name)) => match vector_bytes(name) {
-                    Some((bytes, align)) => (bytes, align),
-                    None => match known.get(name) {
-                        Some(&inner) => inner,
+                (None, CudaType::Struct(name)) => {
+                    match vector_bytes(name).or_else(|| known.get(name).copied()) {
+                        Some(size) => size,
                         None => {
                             let inner = self.layout_within(name, depth + 1, known)?;
                             if !inner.pointers.is_empty() {
-                                let message = "a struct with pointers inside another";
-                                return declarator[0].error(message);
+                                return declarator[0]
+                                    .error("a struct with pointers inside another");
                             }
                             let size = (inner.bytes, inner.align);
                             known.insert(name.clone(), size);
                             size
                         }
-                    },
-                },
+                    }
+                }
             };
             let offset = layout.bytes.next_multiple_of(align);
             // Inner structs are below the limit too, so nothing overflows.
