@@ -1,16 +1,12 @@
 #!/usr/bin/env python3
 """Make src/structure/components.tsv, the table of polymer components, and saccharides.txt.
 
-saccharides.txt lists the components of a saccharide type of the dictionary, one a line. The rows
-of components.tsv come from two lists:
-
-1. the wwPDB chemical component dictionary (CC0), as the PyPI package biotite carries
-   it (every component of a peptide- or nucleotide-linking type, obsolete ones
-   too, because old files use them), and the caps named in DICTIONARY_CAPS;
-2. the names in the SIMULATION lists below: names that simulation packages write
-   and that the dictionary lacks or uses for a ligand. Where the dictionary has
-   a polymer unit of that name, the dictionary wins, except for the names in
-   SIMULATION_WINS.
+saccharides.txt lists the components of a saccharide type of the dictionary, one a line.
+components.tsv lists the components of the wwPDB chemical component dictionary (CC0), as
+the PyPI package biotite carries it, that polymers are made of: every component of a
+peptide- or nucleotide-linking type, obsolete ones too, because old files use them, and
+the caps named in DICTIONARY_CAPS. The names of simulation programs are in
+simulation_names.tsv, which no script makes.
 
 Columns, separated by tabs, sorted by id:
 
@@ -27,10 +23,6 @@ component. Where that ends nowhere, the dictionary's own one-letter code
 decides: DAL has no parent, but the code A, so its parent is ALA.
 SEC (U), PYL (O), ASX (B) and GLX (Z) count as standard: they are their own
 parents. UNK has none.
-
-Many names of the second list are ligands in the dictionary (CYX, HID, GUA, NHE),
-so a reader has to ask more than the name of a HETATM: a polymer entity, a MODRES
-record or a link.
 
 Usage:
   pip install biotite==1.6.0
@@ -60,38 +52,6 @@ DICTIONARY_CAPS = [
     "0QE", "ACE", "BEZ", "BOC", "CBX", "CBZ", "CF0", "FOR", "HOA", "IVA", "MCM",
     "MPR", "NH2", "NIT", "NME", "PHQ", "SIN",
 ]  # fmt: skip
-
-# ---- The second list: names from simulation packages, not from the dictionary.
-
-# Protonation and bonding states: Amber, CHARMM, GROMACS, OPLS, Maestro, PDB2PQR.
-SIMULATION_AMINO_ACIDS = {
-    "ARG": ["AR0", "ARGN", "ARN"],
-    "ASN": ["ASN1"],
-    "ASP": ["ASH", "ASP1", "ASPH", "ASPP"],
-    "CYS": ["CYM", "CYN", "CYS1", "CYS2", "CYSH", "CYX"],
-    "GLN": ["QLN"],
-    "GLU": ["GLH", "GLUH", "GLUP", "PGLU"],
-    "HIS": [
-        "HID", "HIE", "HIP", "HIS1", "HIS2", "HISA", "HISB", "HISD", "HISE",
-        "HISH", "HISP", "HSD", "HSE", "HSP",
-    ],
-    "LYS": ["LSN", "LYN", "LYP", "LYSH"],
-    "TYR": ["TYM"],
-}  # fmt: skip
-# Amber's names for residues at the ends of a chain: N or C before the name.
-AMBER_TERMINAL_VARIANTS = {"CYX": "CYS", "HID": "HIS", "HIE": "HIS", "HIP": "HIS"}
-# Amides: NMA and NHE of Amber, NAC of OPLS.
-SIMULATION_CAPS = ["NAC", "NHE", "NMA"]
-# CHARMM's names; Amber's DA5 and DA3 (ends), RA, RA5, RA3 and A5, A3 follow.
-SIMULATION_NUCLEOTIDES = {
-    "ADE": "A", "CYT": "C", "GUA": "G", "THY": "DT", "URA": "U",
-}  # fmt: skip
-
-# Names where the dictionary has a polymer unit that hardly any entry holds, and
-# simulation packages a state of a common amino acid with another parent:
-#   GLH  dictionary: a dicyclohexylurea adduct of GLN; Amber: protonated GLU
-#   HSE  dictionary: homoserine (SER); CHARMM: HIS protonated at NE2
-SIMULATION_WINS = ["GLH", "HSE"]
 
 
 def read_dictionary(path):
@@ -164,23 +124,6 @@ def dictionary_rows(components):
     return rows
 
 
-def simulation_rows():
-    """Return {id: (kind, parent)} for the names of the second list."""
-    rows = {comp_id: ("C", "") for comp_id in SIMULATION_CAPS}
-    for parent, names in SIMULATION_AMINO_ACIDS.items():
-        rows.update({name: ("A", parent) for name in names})
-    standard = {c: c for c in STANDARD_AMINO_ACIDS if c not in ("SEC", "PYL", "ASX", "GLX")}
-    for name, parent in (standard | AMBER_TERMINAL_VARIANTS).items():
-        rows.update({end + name: ("A", parent) for end in "NC"})
-    rows.update({name: ("N", parent) for name, parent in SIMULATION_NUCLEOTIDES.items()})
-    for base in "ACGU":
-        names = ["R" + base] + [r + base + end for r in ("", "R") for end in "53"]
-        rows.update({name: ("N", base) for name in names})
-    for base in "ACGT":
-        rows.update({"D" + base + end: ("N", "D" + base) for end in "53"})
-    return rows
-
-
 def saccharides(components):
     """Return the ids of saccharides, sorted."""
     return sorted(c for c, (comp_type, _, _) in components.items() if "SACCHARIDE" in comp_type)
@@ -199,14 +142,11 @@ def main():
     path = Path(biotite.structure.info.__file__).parent / "components.bcif"
     components, newest = read_dictionary(path)
     rows = dictionary_rows(components)
-    for comp_id, row in simulation_rows().items():
-        if comp_id not in rows or comp_id in SIMULATION_WINS:
-            rows[comp_id] = row
 
     version = importlib.metadata.version("biotite")
     lines = [
         f"# id kind parent aa; wwPDB chemical component dictionary (newest change {newest})"
-        f" in PyPI biotite {version}, and simulation names; scripts/make_components.py\n"
+        f" in PyPI biotite {version}; scripts/make_components.py\n"
     ]
     for comp_id, (kind, parent) in sorted(rows.items()):
         first = parent.split(",")[0]

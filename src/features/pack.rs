@@ -306,8 +306,7 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
 
 /// Whether the residue is one of the twenty standard amino acids, or selenomethionine.
 fn is_standard(residue: &Residue) -> bool {
-    is_standard_letter(residue.aa)
-        && (residue.comp_id == residue.parent_comp_id || &residue.comp_id == b"MSE     ")
+    is_standard_letter(residue.aa) && (residue.is_standard() || &residue.comp_id == b"MSE     ")
 }
 
 /// Whether the letter is that of one of the twenty standard amino acids.

@@ -379,6 +379,7 @@ impl<'a> Copier<'a> {
             uniprot: deposited.uniprot.clone(),
             rounded_atoms: deposited.rounded_atoms,
             truncation: deposited.truncation,
+            findings: deposited.findings.clone(),
             channels: deposited.channels.iter().map(without_values).collect(),
             ..Structure::default()
         };

@@ -9,8 +9,9 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::assembly::Generators;
+use super::checks::Findings;
 use super::decimal::OCCUPANCY_ONE;
-use super::element::HYDROGEN;
+use super::element::is_heavy;
 use super::entry_header::EntryHeader;
 use super::model::{Chain, SequenceResidue, Truncation};
 use super::read_limits::{ReadLimits, check, exceeded, reserve};
@@ -67,6 +68,9 @@ pub(super) struct Run {
     /// Whether the atoms are HETATM and nothing else in the file marks the residue as part of
     /// a polymer.
     pub hetero: bool,
+    /// Whether the file marks the residue as one of a polymer, although nothing says what it is:
+    /// MODRES of a PDB file, `label_seq_id` of an mmCIF file.
+    pub is_marked: bool,
     /// How often the chain had ended before the run, in this model: TER records of a PDB file.
     pub segment: u32,
     /// The UniProt residue that the atom lines themselves name: an index into
@@ -76,7 +80,7 @@ pub(super) struct Run {
     pub offset: u32,
     /// Indices into [`AtomTable::atoms`], which the table sets.
     pub atoms: Range<u32>,
-    /// Whether no atom is a hydrogen or has an altloc, so that all atoms are kept. The table
+    /// Whether no atom is a hydrogen or a virtual site, or has an altloc, so that all atoms are kept. The table
     /// sets it when the run ends.
     pub plain: bool,
 }
@@ -238,10 +242,14 @@ pub(super) struct AtomTable {
     pub generators: Generators,
     /// Why the file may be cut short, if it may.
     pub truncation: Option<Truncation>,
+    /// Whether elements were taken from the names of atoms, as the file does not state them.
+    pub guesses_elements: bool,
+    /// What was found while the file was read.
+    pub findings: Findings,
     model_index: HashMap<i32, u32>,
     chain_index: HashMap<[NameId; 3], u32>,
     accession_index: HashMap<NameId, u32>,
-    /// Whether the atoms of the last run so far have any altloc (not 0) or any hydrogen.
+    /// Whether the atoms of the last run so far have any altloc (not 0), and any hydrogen or virtual site.
     altlocs: u8,
     hydrogens: bool,
 }
@@ -387,7 +395,7 @@ impl AtomTable {
     #[inline(always)]
     pub(super) fn push(&mut self, atom: Atom) -> Result<()> {
         self.altlocs |= atom.altloc;
-        self.hydrogens |= atom.element == HYDROGEN;
+        self.hydrogens |= !is_heavy(atom.element);
         if self.atoms.len() == self.atoms.capacity() {
             grow(
                 &mut self.atoms,
@@ -412,7 +420,7 @@ impl AtomTable {
         let (mut altlocs, mut hydrogens) = (self.altlocs, self.hydrogens);
         self.atoms.extend(atoms.inspect(|atom| {
             altlocs |= atom.altloc;
-            hydrogens |= atom.element == HYDROGEN;
+            hydrogens |= !is_heavy(atom.element);
         }));
         (self.altlocs, self.hydrogens) = (altlocs, hydrogens);
         Ok(())
@@ -425,6 +433,18 @@ impl AtomTable {
             run.plain = self.altlocs == 0 && !self.hydrogens;
         }
         (self.altlocs, self.hydrogens) = (0, false);
+    }
+
+    /// A run's chain, component and number, for messages: `A LYS 33`.
+    pub(super) fn residue_text(&self, run: &Run) -> String {
+        let chain = self.names.get(self.chains[run.chain as usize].auth);
+        let comp = String::from_utf8_lossy(run.comp.trim_ascii_end()).into_owned();
+        let number = run.seq.map(|seq| seq.to_string()).unwrap_or_default();
+        let ins_code = (run.ins_code != 0).then(|| char::from(run.ins_code));
+        let code = ins_code.map(String::from).unwrap_or_default();
+        format!("{chain} {comp} {number}{code}")
+            .trim_start()
+            .to_owned()
     }
 
     /// The atoms of a run.

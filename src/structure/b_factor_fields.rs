@@ -45,6 +45,7 @@ impl BFactorFields {
     /// binary, [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if it exceeds `limits`.
     pub fn find(text: &[u8], format: Format, limits: ReadLimits) -> Result<Self> {
         limits.check_text(text.len() as u64)?;
+        let text = &*format.with_line_feeds(text);
         let mut table = AtomTable::default();
         table.clear(limits, text.len());
         let options = ReadOptions {

@@ -1,19 +1,21 @@
 //! The components of polymers: amino acids, nucleotides and caps by id.
 //!
-//! `scripts/make_components.py` makes the table, `components.tsv`, from the wwPDB chemical component
-//! dictionary and the names that simulation packages use.
+//! `components.tsv` has those of the wwPDB chemical component dictionary;
+//! `scripts/make_components.py` makes it. `simulation_names.tsv` has the names that simulation
+//! programs use instead, each with the component that it stands for. A few names are in both tables
+//! with different meanings (HSE is homoserine, and a histidine in CHARMM). There the heavy atoms of
+//! a residue decide; see [`ResidueAtoms`](super::residue_atoms::ResidueAtoms).
 
 #[cfg(feature = "cli")]
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::atom_table::Kind;
-#[cfg(feature = "cli")]
-use super::model::Residue;
+use super::model::{Residue, ResidueFlags};
 use super::residue_template::{ResidueTemplates, TemplateId};
 use super::text8::{Text8, text8};
 
-/// A row of the table.
+/// A component of polymers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Component {
     pub kind: Kind,
@@ -24,6 +26,13 @@ pub(super) struct Component {
     pub aa: u8,
     /// The template of the parent; without a parent, the component's own.
     pub template: TemplateId,
+    /// Whether its heavy atoms are those of the template: a standard component, or a simulation
+    /// program's name of one.
+    pub has_template_atoms: bool,
+    /// Whether the name is a simulation program's.
+    pub is_simulation_name: bool,
+    /// Whether the dictionary has another component of this name; [`of_dictionary`] returns it.
+    pub is_ambiguous: bool,
 }
 
 impl Component {
@@ -34,17 +43,32 @@ impl Component {
             parent: BLANK,
             aa: b'X',
             template: 0,
+            has_template_atoms: false,
+            is_simulation_name: false,
+            is_ambiguous: false,
         }
     }
 }
 
 const TSV: &str = include_str!("components.tsv");
+const SIMULATION_NAMES: &str = include_str!("simulation_names.tsv");
 const BLANK: Text8 = *b"        ";
 
-/// The component of a space-padded id; `None` if it is not one of polymers.
+/// The component of a space-padded id; `None` if it is not one of polymers. A name that is both a
+/// simulation program's and the dictionary's is the program's here.
 pub(super) fn lookup(id: Text8) -> Option<Component> {
+    table().get(id)
+}
+
+/// The dictionary's component of a name that simulation programs use too.
+pub(super) fn of_dictionary(id: Text8) -> Option<Component> {
+    let mut ambiguous = table().ambiguous.iter();
+    Some(ambiguous.find(|(name, _)| *name == id)?.1)
+}
+
+fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(Table::parse).get(id)
+    TABLE.get_or_init(Table::parse)
 }
 
 /// The standard components that a component was made of, separated by commas, if they are several:
@@ -66,9 +90,19 @@ pub(super) fn several_parents(id: Text8) -> Option<&'static str> {
     SEVERAL.get_or_init(of_table).get(&id).copied()
 }
 
-#[cfg(feature = "cli")]
 impl Residue {
+    /// Whether the residue has the heavy atoms of its parent: the component is standard, or a
+    /// simulation program's name of a standard one (HID of HIS).
+    pub fn is_standard(&self) -> bool {
+        let is_renamed = || {
+            self.flags.contains(ResidueFlags::SIMULATION_NAME)
+                && lookup(self.comp_id).is_some_and(|known| known.has_template_atoms)
+        };
+        self.comp_id == self.parent_comp_id || is_renamed()
+    }
+
     /// The standard components that this one was made of, separated by commas, if they are several.
+    #[cfg(feature = "cli")]
     pub(crate) fn several_parents(&self) -> Option<&'static str> {
         match self.comp_id == self.parent_comp_id {
             true => None,
@@ -78,7 +112,20 @@ impl Residue {
 }
 
 fn rows() -> impl Iterator<Item = &'static str> {
-    TSV.lines().filter(|line| !line.starts_with('#'))
+    lines(TSV)
+}
+
+/// The lines of a table without its heading.
+fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
+    table.lines().filter(|line| !line.starts_with('#'))
+}
+
+/// The simulation programs' names, each with the id of its component.
+fn simulation_names() -> impl Iterator<Item = (Text8, Text8)> {
+    lines(SIMULATION_NAMES).filter_map(|row| {
+        let mut columns = row.split('\t').map(|column| text8(column.as_bytes()));
+        Some((columns.next()?, columns.next()?))
+    })
 }
 
 /// A hash table with linear probing. A lookup takes one multiplication and, for nearly all ids, one
@@ -86,15 +133,19 @@ fn rows() -> impl Iterator<Item = &'static str> {
 struct Table {
     slots: Vec<(Text8, Component)>,
     shift: u32,
+    /// The dictionary's components whose names simulation programs use for others.
+    ambiguous: Vec<(Text8, Component)>,
 }
 
 impl Table {
     fn parse() -> Self {
-        let slot_count = (rows().count() * 4).next_power_of_two();
+        let count = rows().count() + simulation_names().count();
+        let slot_count = (count * 4).next_power_of_two();
         let empty = Component::unknown(Kind::Cap);
         let mut table = Table {
             slots: vec![(BLANK, empty); slot_count],
             shift: 64 - slot_count.trailing_zeros(),
+            ambiguous: Vec::new(),
         };
         for row in rows() {
             let (id, component) = parse_row(row);
@@ -104,6 +155,25 @@ impl Table {
                 "component {row:?} occurs twice"
             );
             table.slots[slot] = (id, component);
+        }
+        // Looked up before any name is added, as a name may be that of another component.
+        let names = simulation_names().map(|(name, id)| {
+            let component = table.get(id).expect("the component is one of polymers");
+            (name, component)
+        });
+        for (name, component) in names.collect::<Vec<_>>() {
+            let slot = table.slot(name);
+            let known = table.slots[slot];
+            let is_ambiguous = known.0 == name;
+            if is_ambiguous {
+                table.ambiguous.push(known);
+            }
+            let component = Component {
+                is_simulation_name: true,
+                is_ambiguous,
+                ..component
+            };
+            table.slots[slot] = (name, component);
         }
         table
     }
@@ -143,6 +213,9 @@ fn parse_row(row: &str) -> (Text8, Component) {
         parent,
         aa,
         template,
+        has_template_atoms: id == parent && template != 0,
+        is_simulation_name: false,
+        is_ambiguous: false,
     };
     (id, component)
 }
@@ -187,10 +260,54 @@ mod tests {
     }
 
     #[test]
+    fn names_of_simulation_programs_are_the_components_that_they_stand_for() {
+        for (name, id) in simulation_names() {
+            let (known, component) = (lookup(name).unwrap(), lookup(id).unwrap());
+            assert_eq!(
+                (known.kind, known.parent),
+                (component.kind, component.parent)
+            );
+            assert!(known.is_simulation_name && !component.is_simulation_name);
+            assert_eq!(known.has_template_atoms, component.has_template_atoms);
+        }
+        for (name, parent) in [
+            ("HSE", "HIS"),
+            ("NLN", "ASN"),
+            ("OLS", "SER"),
+            ("CGLY", "GLY"),
+        ] {
+            let component = find(name).unwrap();
+            assert_eq!(component.parent, text8(parent.as_bytes()));
+            assert!(component.has_template_atoms, "{name}");
+        }
+        let d_valine = find("DVAL").unwrap();
+        assert_eq!(
+            (d_valine.parent, d_valine.has_template_atoms),
+            (*b"VAL     ", false)
+        );
+    }
+
+    #[test]
+    fn the_dictionary_has_components_of_other_atoms_under_some_of_these_names() {
+        let mut names: Vec<&str> = simulation_names()
+            .filter(|(name, _)| of_dictionary(*name).is_some())
+            .map(|(name, _)| lines(SIMULATION_NAMES).find(|row| row.as_bytes()[..3] == name[..3]))
+            .map(|row| row.unwrap().split('\t').next().unwrap())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, ["CYM", "GLH", "HIP", "HSE", "LYN", "NLN", "OLT"]);
+        let homoserine = of_dictionary(*b"HSE     ").unwrap();
+        assert_eq!((homoserine.parent, homoserine.aa), (*b"SER     ", b'S'));
+        assert_eq!(of_dictionary(*b"NLN     ").unwrap().parent, *b"LEU     ");
+        assert_eq!(of_dictionary(*b"HID     "), None, "a ligand there");
+    }
+
+    #[test]
     fn every_row_of_the_table_is_found() {
         for row in rows() {
             let (id, component) = parse_row(row);
-            assert_eq!(lookup(id), Some(component), "{row}");
+            let found = of_dictionary(id).or(lookup(id));
+            assert_eq!(found, Some(component), "{row}");
         }
     }
 }

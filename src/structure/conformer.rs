@@ -4,10 +4,11 @@
 //! residue without altlocs is a conformer too. The conformer with the highest summed occupancy is
 //! chosen, and the first in the file among equals. Each atom name of its residue is then taken
 //! once: from the atoms without an altloc, else from the chosen conformer, else from the conformer
-//! of the next highest occupancy that has it.
+//! of the next highest occupancy that has it. Hydrogens and virtual sites are left out.
 
 use super::atom_table::Atom;
-use super::element::HYDROGEN;
+use super::element::{HYDROGEN, VIRTUAL_SITE};
+use super::residue_atoms::OddAtoms;
 use super::text8::Text8;
 
 /// Chooses conformers. The memory is for reuse.
@@ -16,6 +17,7 @@ pub(super) struct Conformers {
     /// The heavy atoms of the site, each after the number of its residue.
     atoms: Vec<(usize, Atom)>,
     conformers: Vec<Conformer>,
+    virtual_sites: OddAtoms,
     /// Name, rank of the conformer, and index of atoms of the chosen residue.
     ranked: Vec<(Text8, u8, usize)>,
     chosen: Vec<Atom>,
@@ -33,12 +35,30 @@ impl Conformers {
     /// Starts a site.
     pub(super) fn clear(&mut self) {
         self.atoms.clear();
+        self.virtual_sites = OddAtoms::default();
     }
 
     /// Adds the atoms of residue `residue` of the site.
     pub(super) fn add<'a>(&mut self, residue: usize, atoms: impl Iterator<Item = &'a Atom>) {
-        let heavy = atoms.filter(|atom| atom.element != HYDROGEN);
-        self.atoms.extend(heavy.map(|atom| (residue, *atom)));
+        for atom in atoms {
+            match atom.element {
+                HYDROGEN => {}
+                VIRTUAL_SITE => self.virtual_sites.add(atom.name),
+                _ => self.atoms.push((residue, *atom)),
+            }
+        }
+    }
+
+    /// The virtual sites of the site.
+    pub(super) fn virtual_sites(&self) -> OddAtoms {
+        self.virtual_sites
+    }
+
+    /// Whether the site has alternate locations or several components.
+    pub(super) fn has_alternates(&self) -> bool {
+        let first = self.atoms.first().map(|(residue, _)| *residue);
+        let mut atoms = self.atoms.iter();
+        atoms.any(|(residue, atom)| Some(*residue) != first || atom.altloc != 0)
     }
 
     /// The chosen residue, and its chosen atoms in file order; `None` if the site has only

@@ -31,6 +31,16 @@ static NUMBERS: [u8; 1024] = {
 /// The atomic number of hydrogen and deuterium.
 pub(super) const HYDROGEN: u8 = 1;
 
+/// Stands for the atomic number of a point that is no atom: a lone pair, a Drude particle, or another
+/// virtual site of a force field. Its low bits are those of hydrogen.
+pub(super) const VIRTUAL_SITE: u8 = HYDROGEN | 128;
+
+/// Whether an atomic number is of a heavy atom, or unknown (0).
+#[inline]
+pub(super) fn is_heavy(element: u8) -> bool {
+    element & 127 != HYDROGEN
+}
+
 /// Whether an element is a metal. B, Si, Ge, As, Sb and Te are none.
 pub(super) fn is_metal(element: u8) -> bool {
     !matches!(element, 0..=2 | 5..=10 | 14..=18 | 32..=36 | 51..=54 | 85 | 86 | 119..)
@@ -67,9 +77,15 @@ pub(super) fn from_name([a, b, c, d, ..]: Text8) -> u8 {
 /// nitrogen, oxygen or sulfur in either column, and never calcium, cadmium, mercury or neon, which
 /// are not in polymers.
 pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
-    let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
+    let [first, second, third, fourth] = name.map(|byte| byte.to_ascii_uppercase());
     if first == b' ' || first.is_ascii_digit() {
-        return from_symbol([second, b' ']);
+        // Old names of hydrogens start with a digit, in either column: `1HB `, ` 1HB`.
+        let letter = if second.is_ascii_digit() {
+            third
+        } else {
+            second
+        };
+        return from_symbol([letter, b' ']);
     }
     if !second.is_ascii_alphabetic() {
         return from_symbol([first, b' ']);
@@ -83,6 +99,33 @@ pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
         return from_symbol([first, b' ']);
     }
     both
+}
+
+/// The atomic number that the columns of a name imply in a residue that is no polymer, in a file that
+/// keeps to the columns: two letters from the first column on are the symbol of an element (`CA  ` is
+/// calcium, ` CA ` carbon). Of the names that start with H, only mercury's is not hydrogen.
+pub(super) fn from_columns(name: [u8; 4]) -> u8 {
+    let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
+    let is_hydrogen = matches!(first, b'H' | b'D') && (fourth != b' ' || second != b'G');
+    if first == b' ' || !second.is_ascii_alphabetic() || is_hydrogen {
+        return from_name_columns(name);
+    }
+    match from_symbol([first, second]) {
+        0 => from_symbol([first, b' ']),
+        both => both,
+    }
+}
+
+/// Whether a name without leading blanks is of a virtual site: a lone pair (LP of CHARMM and OPLS), an
+/// extra point (EP of Amber, MW of water models), or a Drude particle (D before the name of a heavy
+/// atom). Of the atoms of polymers, those with M before C or N are GROMACS' dummy masses.
+pub(super) fn is_virtual_site(name: &[u8], is_polymer: bool) -> bool {
+    match name.to_ascii_uppercase()[..] {
+        [b'L' | b'E', b'P', ..] | [b'M', b'W', ..] => true,
+        [b'D', b'C' | b'N' | b'O' | b'S' | b'P', ..] => true,
+        [b'M', b'C' | b'N', ..] => is_polymer,
+        _ => false,
+    }
 }
 
 fn is_remoteness(element: u8, letter: u8) -> bool {
@@ -123,10 +166,45 @@ mod tests {
     }
 
     #[test]
+    fn columns_decide_in_residues_that_are_no_polymer() {
+        for (name, symbol) in [
+            (b"CA  ", *b"CA"),
+            (b" CA ", *b"C "),
+            (b"CD  ", *b"CD"),
+            (b"NA  ", *b"NA"),
+            (b"HG  ", *b"HG"),
+            (b" HG ", *b"H "),
+            (b"HG11", *b"H "),
+            (b"HO  ", *b"H "),
+            (b"CL1 ", *b"CL"),
+            (b"C1  ", *b"C "),
+            (b"FE  ", *b"FE"),
+            (b"OXY ", *b"O "),
+        ] {
+            let text = String::from_utf8_lossy(name);
+            assert_eq!(from_columns(*name), from_symbol(symbol), "{text}");
+        }
+    }
+
+    #[test]
+    fn virtual_sites_by_their_names() {
+        for name in ["LP1", "LPOA", "EPW", "MW", "DCA", "DO", "DSG"] {
+            assert!(is_virtual_site(name.as_bytes(), false), "{name}");
+        }
+        for name in ["MN1", "MCB2"] {
+            assert!(is_virtual_site(name.as_bytes(), true), "{name}");
+            assert!(!is_virtual_site(name.as_bytes(), false), "{name}");
+        }
+        for name in ["CA", "D", "DA", "DG1", "N", "MG", "LI", "E1", "O"] {
+            assert!(!is_virtual_site(name.as_bytes(), true), "{name}");
+        }
+    }
+
+    #[test]
     fn hydrogen_names_old_and_new() {
         for name in [
-            b"1HB ", b" HA ", b"HA  ", b"HG11", b"HH12", b"2HD1", b" D  ", b"DD22", b"HG  ",
-            b"HE1 ",
+            b"1HB ", b" 2HB", b" HA ", b"HA  ", b"HG11", b"HH12", b"2HD1", b" D  ", b"DD22",
+            b"HG  ", b"HE1 ",
         ] {
             let text = String::from_utf8_lossy(name);
             assert_eq!(from_name_columns(*name), HYDROGEN, "{text}");

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::atom_class::AtomClass;
 use super::atom_table::{Atom, Entity, Run};
 use super::conformer::Conformers;
+use super::ions;
 use super::links::LinkFinder;
 use super::model::{Ligand, LigandAtom, LigandKind, Structure};
 use super::residue_runs::{ModelRuns, ResidueRuns};
@@ -56,8 +57,8 @@ impl LigandSelector {
         keeps_agents: bool,
         structure: &mut Structure,
     ) {
-        let is_left_out = |comp| is_water(comp) || (!keeps_agents && is_agent(comp));
-        let is_ligand = |run: &Run| !polymer.contains(&run.offset) && !is_left_out(run.comp);
+        let is_left_out = |run: &Run| is_water(run.comp) || (!keeps_agents && is_agent(run));
+        let is_ligand = |run: &Run| !polymer.contains(&run.offset) && !is_left_out(run);
         self.residues
             .gather(model, |run| is_ligand(run).then_some(()));
         let mut links = LinkFinder::default();
@@ -87,7 +88,7 @@ impl LigandSelector {
                 ins_code: run.ins_code,
                 comp_id: run.comp,
                 kind: match atoms.len() {
-                    _ if is_agent(run.comp) => LigandKind::Agent,
+                    _ if is_agent(run) => LigandKind::Agent,
                     1 => LigandKind::Ion,
                     _ => LigandKind::Ligand,
                 },
@@ -108,13 +109,20 @@ impl LigandSelector {
 }
 
 /// Whether a component is water.
-fn is_water(comp: Text8) -> bool {
+pub(super) fn is_water(comp: Text8) -> bool {
     static NAMES: OnceLock<HashSet<Text8>> = OnceLock::new();
     NAMES.get_or_init(|| names(WATER)).contains(&comp)
 }
 
+/// Whether a residue is an agent of crystallisation. A single atom may have a simulation program's name
+/// of one: CLA, which is CL.
+fn is_agent(run: &Run) -> bool {
+    is_agent_name(run.comp)
+        || (run.atoms.len() == 1 && ions::symbol(run.comp).is_some_and(is_agent_name))
+}
+
 /// Whether a component is an agent of crystallisation.
-fn is_agent(comp: Text8) -> bool {
+pub(super) fn is_agent_name(comp: Text8) -> bool {
     static NAMES: OnceLock<HashSet<Text8>> = OnceLock::new();
     NAMES.get_or_init(|| names(AGENTS)).contains(&comp)
 }
@@ -125,7 +133,7 @@ fn names(list: &[&str]) -> HashSet<Text8> {
 
 /// Whether the component dictionary calls a component a saccharide. `scripts/make_components.py`
 /// makes the list.
-fn is_saccharide(comp: Text8) -> bool {
+pub(super) fn is_saccharide(comp: Text8) -> bool {
     static IDS: OnceLock<HashSet<Text8>> = OnceLock::new();
     let ids = || {
         let lines = include_str!("saccharides.txt").lines();
@@ -147,8 +155,8 @@ mod tests {
             let is = |known: &[&str]| known.contains(&comp);
             let name = text8(comp.as_bytes());
             assert_eq!(is_water(name), is(&["HOH", "TIP3"]), "{comp}");
-            assert_eq!(is_agent(name), is(&["GOL", "SO4", "CL"]), "{comp}");
-            assert!(!is_saccharide(name) || !is_agent(name), "{comp}");
+            assert_eq!(is_agent_name(name), is(&["GOL", "SO4", "CL"]), "{comp}");
+            assert!(!is_saccharide(name) || !is_agent_name(name), "{comp}");
         }
         for comp in ["NAG", "MAN", "FUC", "GLC", "SIA"] {
             assert!(is_saccharide(text8(comp.as_bytes())), "{comp}");

@@ -1,4 +1,5 @@
-//! Which HETATM residues of a file without entities belong to a polymer chain.
+//! Which HETATM residues, and which residues of unknown components, belong to a polymer chain in a file
+//! without entities.
 //!
 //! Amino acids and nucleotides are linked if C-N or O3'-P of neighbours in the file are closer than
 //! 2.0 A. Neighbours are of one chain and of one segment: TER ends the segment of its chain. A
@@ -6,11 +7,15 @@
 //! records, one that MODRES names, selenomethionine, or one of a component of the chain's SEQRES
 //! that is not standard, before TER. In a chain without any certain residue the residues that are
 //! linked to each other are polymer, in the first of its segments. All others are ligands.
+//!
+//! A residue of an unknown component with the atoms N, CA and C is an amino acid if a peptide bond
+//! joins it to a neighbour on either side, or on one side if the file marks it as part of a polymer.
+//! With a bond on one side alone it may be a covalent inhibitor; it is a ligand, and counted.
 
 use std::collections::HashMap;
 
 use super::groups::Groups;
-use super::polymer::Candidate;
+use super::polymer::{Candidate, NeededLink};
 use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX, ResidueNumber, ResidueRuns};
 use super::structure_builder::{LINK, is_within};
 use super::text8::Text8;
@@ -27,21 +32,47 @@ struct ChainState {
     first_segment: u32,
 }
 
+/// Residues that were dropped although a peptide bond joins them to the polymer.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Dropped {
+    pub count: u32,
+    /// The first one's first run.
+    pub first: Option<u32>,
+}
+
 /// Drops the candidates that need a link and do not belong to a chain.
-pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelRuns) {
+pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelRuns) -> Dropped {
+    let mut dropped = Dropped::default();
     if !candidates
         .residues
         .iter()
-        .any(|residue| residue.data.needs_link)
+        .any(|residue| residue.data.link != NeededLink::None)
     {
-        return;
+        return dropped;
     }
-    let mut kept = kept(candidates, model).into_iter();
-    candidates.residues.retain(|_| kept.next().unwrap_or(false));
+    let mut belongs = membership(candidates, model).into_iter();
+    candidates.residues.retain(|residue| {
+        let belongs = belongs.next().unwrap_or(Membership::Other);
+        if belongs == Membership::Linked {
+            dropped.count += 1;
+            dropped.first.get_or_insert(residue.head);
+        }
+        belongs == Membership::Member
+    });
+    dropped
+}
+
+/// Whether a candidate belongs to a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Membership {
+    Member,
+    /// No, although a peptide bond joins it to one.
+    Linked,
+    Other,
 }
 
 /// Whether each candidate belongs to a chain.
-fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
+fn membership(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<Membership> {
     let residues = &candidates.residues;
     let run_of = |at: usize| &model.runs[residues[at].head as usize];
     let mut chains: HashMap<u32, ChainState> = HashMap::new();
@@ -51,13 +82,14 @@ fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
             has_certain: false,
             first_segment: run.segment,
         });
-        state.has_certain |= !residue.data.needs_link;
+        state.has_certain |= residue.data.link == NeededLink::None;
         state.first_segment = state.first_segment.min(run.segment);
     }
     // Residues that links join are a group.
     let mut groups = Groups::new(residues.len());
+    let mut sides = vec![0u8; residues.len()];
     for at in 0..residues.len() {
-        if residues[at].data.needs_link {
+        if residues[at].data.link != NeededLink::None {
             let before = neighbours(candidates, model, at, (0..at).rev());
             let after = neighbours(candidates, model, at, at + 1..residues.len());
             let before = before
@@ -66,7 +98,9 @@ fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
             let after = after
                 .into_iter()
                 .filter(|&other| is_bonded(candidates, model, at, other));
-            for other in before.chain(after) {
+            let (before, after): (Vec<_>, Vec<_>) = (before.collect(), after.collect());
+            sides[at] = u8::from(!before.is_empty()) + u8::from(!after.is_empty());
+            for other in before.into_iter().chain(after) {
                 groups.join(at as u32, other as u32);
             }
         }
@@ -78,15 +112,25 @@ fn kept(candidates: &ResidueRuns<Candidate>, model: ModelRuns) -> Vec<bool> {
         .collect();
     for (residue, &group) in residues.iter().zip(&group_of) {
         sizes[group] += 1;
-        is_certain[group] |= !residue.data.needs_link;
+        is_certain[group] |= residue.data.link == NeededLink::None;
     }
-    let keep = |(at, &group): (usize, &usize)| {
+    let membership = |(at, &group): (usize, &usize)| {
         let run = run_of(at);
         let chain = chains[&run.chain];
         let alone = !chain.has_certain && run.segment == chain.first_segment;
-        is_certain[group] || (alone && sizes[group] > 1)
+        let is_of_chain = is_certain[group] || (alone && sizes[group] > 1);
+        let has_links = match residues[at].data.link {
+            NeededLink::None | NeededLink::Any => true,
+            NeededLink::OneSide => sides[at] >= 1,
+            NeededLink::BothSides => sides[at] == 2,
+        };
+        match (is_of_chain, has_links) {
+            (true, true) => Membership::Member,
+            (true, false) => Membership::Linked,
+            (false, _) => Membership::Other,
+        }
     };
-    group_of.iter().enumerate().map(keep).collect()
+    group_of.iter().enumerate().map(membership).collect()
 }
 
 /// The candidates of the same chain and segment with the number that follows in `order`. There are

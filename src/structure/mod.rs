@@ -7,7 +7,7 @@
 //! polymers, conformers or links, which are decided afterwards, in one place for all formats:
 //! `residue_runs` gathers atoms into residues, `polymer` decides which residues are polymer,
 //! `conformer` chooses among conformers, and `structure_builder` builds the structure with what
-//! `residue_template` knows of atom names and `references` of UniProt. `assembly` copies the chains
+//! `residue_template` and `residue_atoms` know of atom names and `references` of UniProt. `assembly` copies the chains
 //! if a biological assembly is wanted. `topology` gives a structure the
 //! coordinates of a trajectory's frames.
 //!
@@ -20,6 +20,7 @@ mod atom_name;
 mod atom_table;
 mod b_factor_fields;
 mod chain_choice;
+mod checks;
 mod components;
 pub(crate) mod compression;
 mod conformer;
@@ -29,6 +30,7 @@ mod entry_header;
 mod formats;
 mod groups;
 mod gzip;
+mod ions;
 mod ligands;
 mod links;
 mod membership;
@@ -39,6 +41,7 @@ mod read_limits;
 mod read_options;
 mod reader;
 mod references;
+mod residue_atoms;
 mod residue_runs;
 mod residue_template;
 mod sequence;
@@ -52,12 +55,13 @@ pub use atom_class::AtomClass;
 pub use atom_name::AtomName;
 pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
+pub use checks::{Check, CheckSet, Finding, Findings};
 #[cfg(feature = "cli")]
 pub(crate) use entry_header::header_text;
 pub use formats::Format;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
-    MISSING, Residue, SequenceResidue, Structure, Truncation, Uniprot,
+    MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,
 };
 #[cfg(feature = "cli")]
 pub(crate) use read_budget::BudgetShare;

@@ -2,6 +2,7 @@
 
 use super::atom_class::AtomClass;
 use super::atom_name::AtomName;
+use super::checks::Findings;
 use super::read_limits::reserve;
 use crate::Result;
 use std::fmt;
@@ -68,6 +69,9 @@ pub struct Structure {
     pub rounded_atoms: u32,
     /// Why the file may be cut short, if it may.
     pub truncation: Option<Truncation>,
+    /// What readers found unusual about the names and fields of the file, and read all the same. What
+    /// concerns the whole file is in its first structure.
+    pub findings: Findings,
     /// Annotations of residues from other files, such as conservation. Readers add none.
     pub channels: Vec<Channel>,
     /// The residues that are no polymer, in file order, if [`ReadOptions`](super::ReadOptions)
@@ -317,6 +321,55 @@ pub struct Residue {
     pub cb: u32,
     /// The UniProt residue, if the file names it.
     pub uniprot: Option<Uniprot>,
+    /// Which rules of the readers changed or chose something of the residue.
+    pub flags: ResidueFlags,
+}
+
+/// Which rules of the readers changed or chose something of a residue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ResidueFlags(u8);
+
+impl ResidueFlags {
+    /// No rule.
+    pub const NONE: ResidueFlags = ResidueFlags(0);
+    /// The component's name is a simulation program's: HID, which is HIS.
+    pub const SIMULATION_NAME: ResidueFlags = ResidueFlags(1);
+    /// Atoms have names of the component that the file calls otherwise, or are a cap's: OT1, which is
+    /// O.
+    pub const RENAMED_ATOMS: ResidueFlags = ResidueFlags(2);
+    /// Atoms were left out: virtual sites, or atoms whose name another one has.
+    pub const ATOMS_LEFT_OUT: ResidueFlags = ResidueFlags(4);
+    /// Atoms have names that the component does not have.
+    pub const UNKNOWN_ATOMS: ResidueFlags = ResidueFlags(8);
+    /// The atoms are those of one alternate location, or of one of several components at the site.
+    pub const ALTERNATE_CHOSEN: ResidueFlags = ResidueFlags(16);
+
+    const ALL: u8 = 31;
+
+    /// Whether all flags of `other` are set.
+    pub const fn contains(self, other: ResidueFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These flags if `is_set`, else none.
+    pub const fn when(self, is_set: bool) -> Self {
+        if is_set { self } else { Self::NONE }
+    }
+
+    /// The flags of both.
+    pub const fn with(self, other: ResidueFlags) -> Self {
+        ResidueFlags(self.0 | other.0)
+    }
+
+    /// The flags as bits, in the order of the constants.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The flags of [`ResidueFlags::bits`]; bits without a flag are ignored.
+    pub const fn from_bits(bits: u8) -> Self {
+        ResidueFlags(bits & Self::ALL)
+    }
 }
 
 /// A residue of a UniProt sequence.

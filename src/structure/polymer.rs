@@ -4,8 +4,8 @@
 //!
 //! 1. *Residues.* Runs are gathered into residues; see [`super::residue_runs`].
 //! 2. *Polymer.* `_entity.type` decides if the file has it. Otherwise the component table and the
-//!    chain's SEQRES decide, and HETATM residues have to belong to their chain; see
-//!    [`super::membership`].
+//!    chain's SEQRES decide, and HETATM residues and amino acids of unknown components have to belong
+//!    to their chain; see [`super::membership`].
 //! 3. *Sites.* Consecutive residues that differ only in the component, and share no altloc, are one
 //!    site: the molecule has one of them at a time (microheterogeneity).
 //! 4. *Conformer.* One for each site; see [`super::conformer`].
@@ -20,17 +20,19 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
-use super::atom_table::{AtomTable, Entity, Kind, Run};
+use super::atom_table::{Atom, AtomTable, Entity, Kind, Run};
+use super::checks::Check;
 use super::components::{self, Component};
 use super::conformer::Conformers;
-use super::element::HYDROGEN;
+use super::element::is_heavy;
 use super::ligands::LigandSelector;
 use super::membership::{self, SITE_RESIDUES_MAX};
 use super::model::Structure;
 use super::references::References;
-use super::residue_runs::{ModelRuns, PerModel, ResidueRuns};
-use super::structure_builder::StructureBuilder;
+use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
+use super::structure_builder::{Site, StructureBuilder};
 use super::text::Place;
+use super::text8::Text8;
 use crate::{Error, Result};
 
 /// Selects polymers. The memory is for reuse.
@@ -47,8 +49,21 @@ pub(super) struct PolymerSelector {
 /// A residue that may be polymer.
 pub(super) struct Candidate {
     component: Component,
-    /// Whether the residue is polymer only if its links make it part of a chain.
-    pub needs_link: bool,
+    pub link: NeededLink,
+}
+
+/// Which links make a residue part of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NeededLink {
+    /// None: it is polymer anyway.
+    None,
+    /// One that leads to a chain.
+    Any,
+    /// A peptide bond on one side, as the file marks the residue ([`Run::is_marked`]) and its component
+    /// is not known.
+    OneSide,
+    /// A peptide bond on either side, as only its atoms N, CA and C suggest that it is an amino acid.
+    BothSides,
 }
 
 impl PolymerSelector {
@@ -75,7 +90,7 @@ impl PolymerSelector {
         for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
             let model = ModelRuns { table, runs };
             self.candidates.gather(model, |run| classify(table, run));
-            membership::drop_others(&mut self.candidates, model);
+            let dropped = membership::drop_others(&mut self.candidates, model);
             let residues = self.candidates.residues.iter();
             let mut heads = residues.map(|residue| &runs[residue.head as usize]);
             if let Some(run) = heads.find(|run| run.seq.is_none()) {
@@ -83,6 +98,11 @@ impl PolymerSelector {
             }
             has_polymer |= self.has_heavy_atoms(model);
             let mut structure = self.build(model, &references, options)?;
+            if let Some(first) = dropped.first {
+                let place = || table.residue_text(&runs[first as usize]);
+                let findings = &mut structure.findings;
+                findings.add(Check::DroppedResidues, dropped.count, place);
+            }
             if options.ligands {
                 let residues = self.candidates.residues.iter();
                 let runs = residues.flat_map(|residue| self.candidates.runs(model, residue));
@@ -102,7 +122,7 @@ impl PolymerSelector {
     fn has_heavy_atoms(&self, model: ModelRuns) -> bool {
         let residues = self.candidates.residues.iter();
         let mut atoms = residues.flat_map(|residue| self.candidates.atoms(model, residue));
-        atoms.any(|atom| atom.element != HYDROGEN)
+        atoms.any(|atom| is_heavy(atom.element))
     }
 
     /// Builds the structure of a model from the candidates that are left.
@@ -129,8 +149,11 @@ impl PolymerSelector {
                     Kind::Nucleotide => !rows && options.nucleic,
                     Kind::Cap => !rows,
                 };
+                let first = site.start;
                 if wanted {
                     self.add_site(model, site, &mut builder);
+                } else if !rows {
+                    builder.add_caps(first);
                 }
             }
             if rows {
@@ -185,7 +208,9 @@ impl PolymerSelector {
         let first = &residues[site.start];
         let run = &model.runs[first.head as usize];
         if site.len() == 1 && first.is_one_run() && run.plain {
-            builder.add(run, first.data.component, model.table.atoms_of(run));
+            let atoms = model.table.atoms_of(run);
+            let site = Site::plain(site.start);
+            builder.add(site, run, first.data.component, atoms);
             return;
         }
         self.conformers.clear();
@@ -193,10 +218,15 @@ impl PolymerSelector {
             let atoms = self.candidates.atoms(model, residue);
             self.conformers.add(at, atoms);
         }
+        let found = Site {
+            index: site.start,
+            is_alternate: self.conformers.has_alternates(),
+            virtual_sites: self.conformers.virtual_sites(),
+        };
         if let Some((at, atoms)) = self.conformers.choose() {
             let chosen = &residues[site.start + at];
             let run = &model.runs[chosen.head as usize];
-            builder.add(run, chosen.data.component, atoms);
+            builder.add(found, run, chosen.data.component, atoms);
         }
     }
 }
@@ -204,39 +234,75 @@ impl PolymerSelector {
 /// The component of a run that may be polymer; `None` for any other run.
 fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
     let known = components::lookup(run.comp);
-    let (component, needs_link) = match table.chains[run.chain as usize].entity_type {
+    let (component, link) = match table.chains[run.chain as usize].entity_type {
         Entity::Other | Entity::Branched => return None,
         Entity::Unknown => of_component(table, run, known)?,
         Entity::Polymer(units) => {
             let given = || table.components.get(&run.comp).copied();
             let unknown = || Component::unknown(given().or(units).unwrap_or(Kind::Cap));
-            (known.unwrap_or_else(unknown), false)
+            (known.unwrap_or_else(unknown), NeededLink::None)
         }
     };
-    Some(Candidate {
-        component,
-        needs_link,
-    })
+    Some(Candidate { component, link })
 }
 
-/// The component of a run without an entity, and whether the residue needs a link; `None` if it is
+/// The component of a run without an entity, and the link that the residue needs; `None` if it is
 /// not polymer. Components of the chain's SEQRES that are not standard need none before TER.
 fn of_component(
     table: &AtomTable,
     run: &Run,
     known: Option<Component>,
-) -> Option<(Component, bool)> {
+) -> Option<(Component, NeededLink)> {
+    let needed = |needs: bool| {
+        if needs {
+            NeededLink::Any
+        } else {
+            NeededLink::None
+        }
+    };
     let is_standard = known.is_some_and(|known| known.parent == run.comp);
     if is_standard || (known.is_some() && !run.hetero) {
-        return Some((known?, run.hetero));
+        // Lipids and beads of coarse models have names of amino acids too: DPP.
+        let known = known.filter(|known| is_standard || is_possible(*known, table.atoms_of(run)));
+        return Some((known?, needed(run.hetero)));
     }
     let chain = table.chains[run.chain as usize].auth;
     let is_listed = table.sequences.has(chain, run.comp);
     let of_sequence = || Some(Component::unknown(table.sequences.kind(chain)?));
     let component = match known {
         None if is_listed => of_sequence()?,
-        known => known?,
+        None => {
+            let link = match run.is_marked {
+                true => NeededLink::OneSide,
+                false => NeededLink::BothSides,
+            };
+            return has_backbone(table, run).then_some((Component::unknown(Kind::Amino), link));
+        }
+        Some(known) => known,
     };
     let is_certain = run.comp == *b"MSE     " || (is_listed && run.segment == 0);
-    Some((component, run.hetero && !is_certain))
+    Some((component, needed(run.hetero && !is_certain)))
+}
+
+/// Whether a residue with these atoms can be of a component that is not standard: an amino acid has an
+/// atom of the backbone, or those of a chromophore with their numbers.
+fn is_possible(component: Component, atoms: &[Atom]) -> bool {
+    const NAMES: [Text8; 5] = [
+        *b"N       ",
+        *b"CA      ",
+        *b"C       ",
+        *b"CA1     ",
+        *b"CA3     ",
+    ];
+    let mut atoms = atoms.iter().take(RESIDUE_ATOMS_MAX);
+    component.kind != Kind::Amino || atoms.any(|atom| NAMES.contains(&atom.name))
+}
+
+/// Whether a run has the atoms N, CA and C, as amino acids do.
+fn has_backbone(table: &AtomTable, run: &Run) -> bool {
+    const NAMES: [Text8; 3] = [*b"N       ", *b"CA      ", *b"C       "];
+    let atoms = table.atoms_of(run);
+    let atoms = &atoms[..atoms.len().min(RESIDUE_ATOMS_MAX)];
+    let has = |name: &Text8| atoms.iter().any(|atom| atom.name == *name);
+    atoms.len() >= NAMES.len() && NAMES.iter().all(has)
 }

@@ -1,5 +1,7 @@
 //! The options of a [`Reader`](super::Reader).
 
+use super::checks::CheckSet;
+use super::formats::Format;
 use super::model::{Assembly, BFactorKind};
 use super::read_limits::ReadLimits;
 use crate::later_fields::LaterFields;
@@ -29,14 +31,15 @@ pub struct ReadOptions {
     pub sequences: bool,
     /// Whether agents of crystallisation are among them.
     pub agents: bool,
-    /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or a
-    /// PDB file's TITLE contains ALPHAFOLD, else temperature factors.
+    /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or the title
+    /// names a predictor, else temperature factors.
     pub b_factor_kind: Option<BFactorKind>,
     /// Whether to build biological assembly 1, if the file defines it.
     pub assembly: Assembly,
-    /// Whether a file that may be cut short is rejected; see
-    /// [`Structure::truncation`](super::Structure::truncation).
-    pub strict: bool,
+    /// The checks that reject a file instead of being counted.
+    pub strict: CheckSet,
+    /// The format of all files. `None`: each file's own, by its content and name.
+    pub format: Option<Format>,
     /// How much a file may hold.
     pub limits: ReadLimits,
     #[doc(hidden)]
@@ -53,7 +56,8 @@ impl Default for ReadOptions {
             agents: false,
             b_factor_kind: None,
             assembly: Assembly::Deposited,
-            strict: false,
+            strict: CheckSet::NONE,
+            format: None,
             limits: ReadLimits::default(),
             later: LaterFields::NONE,
         }

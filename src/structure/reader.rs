@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::assembly;
 use super::atom_table::AtomTable;
+use super::checks::Check;
 use super::compression::Compression;
 use super::formats::Format;
 use super::model::Structure;
@@ -181,7 +182,11 @@ impl Reader {
         if text.trim_ascii().is_empty() {
             return Err(Error::input("the file is empty"));
         }
-        self.read_unpacked(text, format_of(name, text)?, file_bytes)
+        let format = match self.options.format {
+            Some(format) => format,
+            None => format_of(name, text)?,
+        };
+        self.read_unpacked(text, format, file_bytes)
     }
 
     /// Reads plain text of a known format.
@@ -200,18 +205,24 @@ impl Reader {
     ) -> Result<Vec<Structure>> {
         let ReadOptions { limits, strict, .. } = self.options;
         limits.check_text(text.len() as u64)?;
+        let text = &*format.with_line_feeds(text);
         let table = &mut self.table;
         table.clear(limits, file_bytes);
         format.read(text, self.options, table)?;
-        if let (true, Some(truncation)) = (strict, table.truncation) {
+        if let (true, Some(truncation)) = (strict.contains(Check::Truncated), table.truncation) {
             let message = format!("the file may be cut short: {truncation}");
             return Err(
-                Error::input(message).fix("fetch the file again, or read it without strict = true")
+                Error::input(message).fix("fetch the file again, or read it without strict")
             );
         }
-        let deposited =
-            self.selector
-                .select(table, |offset| format.place(text, offset), self.options)?;
+        let place = |offset| format.place(text, offset);
+        let mut deposited = self.selector.select(table, place, self.options)?;
+        if let Some(first) = deposited.first_mut() {
+            first.findings.extend(&table.findings);
+        }
+        for structure in &deposited {
+            structure.findings.reject(strict)?;
+        }
         let structures = match table.generators.is_empty() {
             true => deposited,
             false => assembly::build_all(&deposited, &table.generators, &limits)?,

@@ -44,7 +44,15 @@ impl ResidueTemplates {
     }
 }
 
-/// The atoms of a component in the order of files.
+/// What a template makes of the atoms of a residue.
+pub(super) struct Applied {
+    /// The indices of the first N, CA, C, O and CB, or [`MISSING`].
+    pub backbone: [u32; 5],
+    /// Whether every atom is one of the template, with its element, and none is there twice.
+    pub is_subset: bool,
+}
+
+/// The atoms of a component in the order of files; at most 64.
 pub(super) struct ResidueTemplate {
     /// Names and elements.
     atoms: Vec<(u64, u8)>,
@@ -79,15 +87,15 @@ impl ResidueTemplate {
         }
     }
 
-    /// Adds the classes and names of a residue's atoms, and returns the indices of the first N, CA,
-    /// C, O and CB, or [`MISSING`].
+    /// Adds the classes and names of a residue's atoms. The backbone is the indices of the first N,
+    /// CA, C, O and CB, or [`MISSING`].
     #[inline]
     pub(super) fn apply(
         &self,
         atoms: &[Atom],
         classes: &mut Vec<AtomClass>,
         names: &mut Vec<AtomName>,
-    ) -> [u32; 5] {
+    ) -> Applied {
         if let Some(known) = self.fit(atoms) {
             classes.extend_from_slice(known);
             names.extend_from_slice(&self.names[..atoms.len()]);
@@ -95,12 +103,41 @@ impl ResidueTemplate {
                 true => at,
                 false => MISSING,
             };
-            return self.backbone.map(present);
+            return Applied {
+                backbone: self.backbone.map(present),
+                is_subset: true,
+            };
         }
-        classes.extend(atoms.iter().map(|atom| self.class(atom.name, atom.element)));
+        let (mut seen, mut is_subset) = (0u64, true);
+        classes.extend(atoms.iter().map(|atom| match self.position(atom.name) {
+            Some(at) => {
+                is_subset &= seen >> at & 1 == 0 && atom.element == self.atoms[at].1;
+                seen |= 1 << at;
+                let radius = self.classes[at].radius_milli_angstrom();
+                AtomClass::known(radius, atom.name, atom.element)
+            }
+            None => {
+                is_subset = false;
+                AtomClass::unknown(atom.name, atom.element)
+            }
+        }));
         names.extend(atoms.iter().map(|atom| AtomName::of_padded(atom.name)));
         let word = |atom: &Atom| (u64::from_le_bytes(atom.name), atom.element);
-        backbone(atoms.iter().map(word))
+        Applied {
+            backbone: backbone(atoms.iter().map(word)),
+            is_subset,
+        }
+    }
+
+    /// The atomic number of an atom of the component.
+    pub(super) fn element(&self, name: Text8) -> Option<u8> {
+        Some(self.atoms[self.position(name)?].1)
+    }
+
+    /// The index of an atom of the component.
+    pub(super) fn position(&self, name: Text8) -> Option<usize> {
+        let word = u64::from_le_bytes(name);
+        self.atoms.iter().position(|&(known, _)| known == word)
     }
 
     /// The classes of `atoms` if they are the first atoms of the template.
@@ -116,8 +153,7 @@ impl ResidueTemplate {
 
     /// The class of an atom of the component.
     pub(super) fn class(&self, name: Text8, element: u8) -> AtomClass {
-        let word = u64::from_le_bytes(name);
-        match self.atoms.iter().position(|&(known, _)| known == word) {
+        match self.position(name) {
             Some(at) => AtomClass::known(self.classes[at].radius_milli_angstrom(), name, element),
             None => AtomClass::unknown(name, element),
         }
@@ -217,7 +253,10 @@ mod tests {
                 let (templates, mut classes) = (ResidueTemplates::table(), Vec::new());
                 let mut codes = Vec::new();
                 let template = templates.of(templates.id_of(id));
-                let found = template.apply(atoms, &mut classes, &mut codes);
+                let applied = template.apply(atoms, &mut classes, &mut codes);
+                let found = applied.backbone;
+                let is_known = |atom: &Atom| template.element(atom.name) == Some(atom.element);
+                assert_eq!(applied.is_subset, atoms.iter().all(is_known));
                 let class = |atom: &Atom| AtomClass::of(id, atom.name, atom.element);
                 assert_eq!(classes, atoms.iter().map(class).collect::<Vec<_>>());
                 let code = |atom: &Atom| AtomName::of_padded(atom.name);

@@ -7,7 +7,7 @@ use super::atom_table::Kind;
 use super::components::{self, Component};
 use super::model::{Chain, Structure};
 #[cfg(feature = "cli")]
-use super::model::{MISSING, Residue, SequenceResidue};
+use super::model::{MISSING, Residue, ResidueFlags, SequenceResidue};
 
 /// The largest difference between two positions of a chain that are used. No sequence is as long,
 /// and sums of differences fit 32 bits.
@@ -189,6 +189,7 @@ impl Structure {
             o: MISSING,
             cb: MISSING,
             uniprot: None,
+            flags: ResidueFlags::NONE,
         };
         Some(UnobservedResidue {
             residue,

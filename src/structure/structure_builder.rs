@@ -1,10 +1,14 @@
 //! Builds a [`Structure`] residue by residue.
 
+use std::collections::VecDeque;
+
 use super::atom_table::{Atom, AtomTable, Run};
+use super::checks::Check;
 use super::components::Component;
-use super::model::{BFactorKind, LooseSpan, MISSING, Residue, Structure, Uniprot};
+use super::model::{BFactorKind, LooseSpan, MISSING, Residue, ResidueFlags, Structure, Uniprot};
 use super::read_limits::reserve;
 use super::references::{ChainReferences, References};
+use super::residue_atoms::{OddAtoms, ResidueAtoms, cap_component};
 use super::residue_runs::PerModel;
 use super::residue_template::ResidueTemplates;
 use crate::{Error, Result};
@@ -16,6 +20,33 @@ pub(super) const LINK: i64 = 2_000;
 /// 0.001 A.
 const CA_LINK: i64 = 4_300;
 
+/// What is known of the site of a residue.
+#[derive(Clone, Copy)]
+pub(super) struct Site {
+    /// Its first candidate.
+    pub index: usize,
+    /// Whether the atoms are of one alternate location, or of one of several components.
+    pub is_alternate: bool,
+    /// The virtual sites that were left out.
+    pub virtual_sites: OddAtoms,
+}
+
+impl Site {
+    /// The site of a residue whose atoms are all there.
+    pub(super) fn plain(index: usize) -> Self {
+        Site {
+            index,
+            is_alternate: false,
+            virtual_sites: OddAtoms::default(),
+        }
+    }
+
+    fn flags(&self) -> ResidueFlags {
+        let chosen = ResidueFlags::ALTERNATE_CHOSEN.when(self.is_alternate);
+        chosen.with(ResidueFlags::ATOMS_LEFT_OUT.when(self.virtual_sites.count > 0))
+    }
+}
+
 /// Builds a structure: first the residues with rows, then [`StructureBuilder::end_rows`], then the
 /// atoms without a row.
 pub(super) struct StructureBuilder<'a> {
@@ -23,6 +54,11 @@ pub(super) struct StructureBuilder<'a> {
     templates: &'static ResidueTemplates,
     structure: Structure,
     in_rows: bool,
+    /// The atoms of residues that are no templates'.
+    resolved: ResidueAtoms,
+    /// Atoms of caps that files have among those of a residue: the residue's site, its chain, whether
+    /// the cap starts the chain, and the atoms.
+    caps: VecDeque<(usize, u32, bool, Vec<Atom>)>,
     references: &'a References,
     /// The chain of the last row, as an index into the file's, and its references.
     chain: Option<u32>,
@@ -58,6 +94,8 @@ impl<'a> StructureBuilder<'a> {
             templates: ResidueTemplates::table(),
             structure,
             in_rows: true,
+            resolved: ResidueAtoms::default(),
+            caps: VecDeque::new(),
             references,
             chain: None,
             chain_references: ChainReferences::default(),
@@ -74,21 +112,96 @@ impl<'a> StructureBuilder<'a> {
         structure.reserve_atoms(atoms)
     }
 
-    /// Adds a residue with its atoms, none of them hydrogen.
-    pub(super) fn add(&mut self, run: &Run, component: Component, atoms: &[Atom]) {
+    /// Adds the residue of a site with its atoms, none of them hydrogen.
+    pub(super) fn add(&mut self, site: Site, run: &Run, component: Component, atoms: &[Atom]) {
         let structure = &mut self.structure;
         let start = structure.xyz.len() as u32;
+        let template = self.templates.of(component.template);
+        let applied = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
+        if applied.is_subset && !component.is_simulation_name && site.virtual_sites.count == 0 {
+            self.push(run, component, atoms, applied.backbone, site.flags());
+        } else {
+            structure.class.truncate(start as usize);
+            structure.atom_name.truncate(start as usize);
+            self.add_unusual(site, run, component, atoms);
+        }
+    }
+
+    /// Adds a residue whose atoms or names may be others than its component's.
+    #[cold]
+    fn add_unusual(&mut self, site: Site, run: &Run, component: Component, atoms: &[Atom]) {
+        let mut resolved = std::mem::take(&mut self.resolved);
+        let component = resolved.resolve(run.comp, component, atoms);
+        let renamed = ResidueFlags::SIMULATION_NAME.when(component.is_simulation_name);
+        let flags = resolved.flags.with(renamed).with(site.flags());
+        for (check, found) in [
+            (Check::LeftOutAtoms, site.virtual_sites),
+            (Check::LeftOutAtoms, resolved.repeated),
+            (Check::UnknownAtoms, resolved.unknown),
+            (Check::RepairedFields, resolved.other_elements),
+        ] {
+            let place = || {
+                format!(
+                    "{}: atom {}",
+                    self.table.residue_text(run),
+                    text(&found.first)
+                )
+            };
+            let findings = &mut self.structure.findings;
+            findings.add(check, found.count, place);
+        }
+        for (cap, is_start) in resolved.caps.iter().zip([true, false]) {
+            if !cap.is_empty() {
+                let cap = (site.index, run.chain, is_start, cap.clone());
+                self.caps.push_back(cap);
+            }
+        }
+        let template = self.templates.of(component.template);
+        let structure = &mut self.structure;
+        let atoms = &resolved.atoms;
+        let applied = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
+        self.push(run, component, atoms, applied.backbone, flags);
+        self.resolved = resolved;
+    }
+
+    /// Adds the atoms of caps that the file has among those of the residue of a site.
+    pub(super) fn add_caps(&mut self, site: usize) {
+        while self.caps.front().is_some_and(|cap| cap.0 == site) {
+            let Some((_, chain, is_start, atoms)) = self.caps.pop_front() else {
+                return;
+            };
+            let template = self.templates.of(cap_component(is_start).template);
+            let structure = &mut self.structure;
+            template.apply(&atoms, &mut structure.class, &mut structure.atom_name);
+            self.push_atoms(&atoms);
+            self.add_loose(chain, atoms.len() as u32);
+        }
+    }
+
+    fn push_atoms(&mut self, atoms: &[Atom]) {
+        let structure = &mut self.structure;
         structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
         structure
             .element
             .extend(atoms.iter().map(|atom| atom.element));
-        let template = self.templates.of(component.template);
-        let backbone = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
         structure
             .b_factor
             .extend(atoms.iter().map(|atom| atom.b_factor));
         let rounded = atoms.iter().map(|atom| u32::from(atom.rounded));
         structure.rounded_atoms += rounded.sum::<u32>();
+    }
+
+    /// Adds a residue whose classes and names of atoms have been added.
+    fn push(
+        &mut self,
+        run: &Run,
+        component: Component,
+        atoms: &[Atom],
+        backbone: [u32; 5],
+        flags: ResidueFlags,
+    ) {
+        let start = self.structure.xyz.len() as u32;
+        self.push_atoms(atoms);
         if atoms.is_empty() {
             return;
         }
@@ -117,6 +230,7 @@ impl<'a> StructureBuilder<'a> {
             o,
             cb,
             uniprot: self.uniprot(run),
+            flags,
         };
         residue.break_before = !self.is_linked_to_last(&residue);
         self.structure.residues.push(residue);
@@ -242,4 +356,9 @@ impl<'a> StructureBuilder<'a> {
 pub(super) fn is_within(a: [i32; 3], b: [i32; 3], distance: i64) -> bool {
     let square = |axis: usize| (i64::from(a[axis]) - i64::from(b[axis])).pow(2);
     square(0) + square(1) + square(2) < distance * distance
+}
+
+/// A padded name without its padding, for messages.
+fn text(name: &[u8; 8]) -> String {
+    String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::checks::Findings;
 use super::decimal::LIMIT_MILLI;
 use super::model::{Assembly, BFactorKind, Frame, Residue, Structure};
 use super::read_limits::reserve;
@@ -119,6 +120,7 @@ impl Topology {
             // The rest of these is about the text of the topology's file.
             rounded_atoms: 0,
             truncation: None,
+            findings: Findings::default(),
             ..Structure::clone(&self.structure)
         };
         match structure.first_long_bond() {

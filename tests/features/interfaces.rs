@@ -237,6 +237,7 @@ fn strands() -> Structure {
             o,
             cb: MISSING,
             uniprot: None,
+            flags: Default::default(),
         });
         s.atom_start.push(s.xyz.len() as u32);
     }

@@ -1,7 +1,7 @@
 //! PDB files that are cut short.
 
 use tapeloop::ErrorKind;
-use tapeloop::structure::{Format, Models, ReadOptions, Reader, Truncation};
+use tapeloop::structure::{Check, CheckSet, Format, Models, ReadOptions, Reader, Truncation};
 
 use super::limits::LINE;
 
@@ -16,7 +16,7 @@ fn truncation_of(text: &str) -> Option<Truncation> {
     let found = read[0].truncation;
     assert!(read.iter().all(|structure| structure.truncation == found));
     let strict = ReadOptions {
-        strict: true,
+        strict: CheckSet::NONE.with(Check::Truncated),
         ..options
     };
     match Reader::new(strict).read_bytes(text.as_bytes(), Format::Pdb) {
@@ -65,7 +65,7 @@ fn pdb_files_that_may_be_cut_short_are_marked() {
 fn every_cut_in_the_atoms_of_a_pdb_file_is_noticed() {
     let text = format!("{}END\n", LINE.repeat(5));
     let strict = ReadOptions {
-        strict: true,
+        strict: CheckSet::NONE.with(Check::Truncated),
         ..ReadOptions::default()
     };
     for end in 0..LINE.len() * 5 {

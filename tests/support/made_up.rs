@@ -63,6 +63,7 @@ pub(crate) fn structure(residues: usize, seed: u64) -> Structure {
             o,
             cb,
             uniprot: None,
+            flags: Default::default(),
         });
         s.atom_start.push(s.xyz.len() as u32);
     }

@@ -25,7 +25,9 @@ use crate::features::{FeatureConfig, FeatureName};
 use crate::later_fields::LaterFields;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
-use crate::structure::{Assembly, BFactorKind, Models, ReadLimits, ReadOptions};
+use crate::structure::{
+    Assembly, BFactorKind, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
+};
 use coordinates::resolve_coordinates;
 use devices::resolve_devices;
 use features::resolve_features;
@@ -65,6 +67,14 @@ const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
     ("auto", None),
     ("b", Some(BFactorKind::Temperature)),
     ("plddt", Some(BFactorKind::Plddt)),
+];
+
+/// The format of the inputs; `auto` leaves that to their contents and names.
+const INPUT_FORMATS: [(&str, Option<Format>); 4] = [
+    ("auto", None),
+    ("pdb", Some(Format::Pdb)),
+    ("mmcif", Some(Format::Mmcif)),
+    ("bcif", Some(Format::BinaryCif)),
 ];
 
 const BACKENDS: [(&str, Choice); 3] = [
@@ -189,7 +199,8 @@ impl Config {
             agents: false,
             assembly: keys.choice("assembly", &ASSEMBLIES),
             b_factor_kind: keys.choice("b_factor", &B_FACTORS),
-            strict: keys.flag("strict", false),
+            strict: resolve_strict(&mut keys),
+            format: keys.choice("input_format", &INPUT_FORMATS),
             limits: resolve_limits(&mut keys),
             later: LaterFields::NONE,
         };
@@ -328,6 +339,24 @@ fn resolve_parsed<T: ToString>(
     });
     keys.record(key, json!(parsed.as_ref().map(T::to_string)));
     parsed
+}
+
+/// True for files that may be cut short, or the names of checks.
+fn resolve_strict(keys: &mut Resolver) -> CheckSet {
+    let truncated = CheckSet::NONE.with(Check::Truncated);
+    let flag = keys.entry("strict").and_then(|entry| entry.value.as_bool());
+    if let Some(flag) = flag {
+        keys.record("strict", json!(flag));
+        return if flag { truncated } else { CheckSet::NONE };
+    }
+    let names = Check::ALL.iter().map(|check| check.name());
+    let names = keys.names("strict", &names.collect::<Vec<_>>(), |_| String::new());
+    keys.record(
+        "strict",
+        names.as_ref().map_or(json!(false), |names| json!(names)),
+    );
+    let is_named = |check: &&Check| names.iter().flatten().any(|name| name == check.name());
+    Check::ALL.iter().filter(is_named).copied().collect()
 }
 
 fn resolve_output(keys: &mut Resolver) -> PathBuf {

@@ -7,8 +7,8 @@ use super::rows::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
-    Assembly, AtomClass, Chain, Channel, LooseSpan, ReadLimits, Structure, Truncation, check_limit,
-    header_text,
+    Assembly, AtomClass, Chain, Channel, Check, Findings, LooseSpan, ReadLimits, Structure,
+    Truncation, check_limit, header_text,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, UInt8Type, UInt32Type};
@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 /// Annotations of a structure. Those without residues would take no bytes in the file.
 const CHANNELS_MAX: usize = 1000;
+
+/// Bytes of the place where a check applied first.
+const FINDING_BYTES_MAX: usize = 4096;
 
 /// The columns of a record batch.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub(super) struct Columns {
     plddt_scaled: BooleanArray,
     rounded_atoms: UInt32Array,
     truncation: StructArray,
+    /// `None` if the file lacks the column, as do those of earlier programs.
+    findings: Option<(Lists, StructArray)>,
     error: StructArray,
     chains: (Lists, StructArray),
     uniprot: (Lists, StringArray),
@@ -146,6 +151,16 @@ impl Columns {
         let xyz = child(&atom, "xyz");
         no_nulls("xyz", &xyz)?;
         let xyz = xyz.as_fixed_size_list().values();
+        let findings = match batch.column_by_name("findings") {
+            Some(_) => {
+                let (lists, found) = list_of_structs(&batch, "findings")?;
+                for name in ["check", "count", "first"] {
+                    no_nulls(name, &child(&found, name))?;
+                }
+                Some((lists, found))
+            }
+            None => None,
+        };
         let later = |name: &str| batch.column_by_name(name);
         let later_strings = |name: &str| later(name).map(|array| array.as_string().clone());
         let number =
@@ -162,6 +177,7 @@ impl Columns {
             rounded_atoms: number(&batch, "rounded_atoms")?,
             // Where these are null, other programs make their fields null too.
             truncation: child(&batch, "truncation").as_struct().clone(),
+            findings,
             error: child(&batch, "error").as_struct().clone(),
             chains: (chains, chain_names),
             uniprot: (uniprot, accessions.as_string().clone()),
@@ -297,6 +313,7 @@ impl Columns {
             plddt_scaled: self.plddt_scaled.value(row),
             rounded_atoms: self.rounded_atoms.value(row),
             truncation: self.truncation(row)?,
+            findings: self.findings(row)?,
             ..Structure::default()
         };
         if structure.assembly == Assembly::First {
@@ -381,6 +398,28 @@ impl Columns {
             true => Err(damaged("it has more than 1000 annotations")),
             false => range.map(channel).collect(),
         }
+    }
+
+    /// What was found in a structure. Checks of later programs are left out.
+    fn findings(&self, row: usize) -> Result<Findings> {
+        let mut findings = Findings::default();
+        let Some((lists, found)) = &self.findings else {
+            return Ok(findings);
+        };
+        let (checks, first) = (strings(found, "check"), strings(found, "first"));
+        let counts = values::<UInt32Type>(found, "count");
+        for at in lists.range(row).take(Check::ALL.len()) {
+            let check = Check::ALL
+                .iter()
+                .find(|check| check.name() == checks.value(at));
+            if first.value(at).len() > FINDING_BYTES_MAX {
+                return Err(damaged("the place of a finding has too many characters"));
+            }
+            if let Some(&check) = check {
+                findings.add(check, counts.value(at), || first.value(at).to_owned());
+            }
+        }
+        Ok(findings)
     }
 
     fn truncation(&self, row: usize) -> Result<Option<Truncation>> {

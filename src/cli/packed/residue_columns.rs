@@ -2,12 +2,14 @@
 
 use super::columns::{Lists, damaged, given, no_nulls, strings, values};
 use crate::error::Result;
-use crate::structure::{MISSING, Residue, Structure, Uniprot};
-use arrow_array::builder::{BooleanBuilder, Int32Builder, StringBuilder, UInt32Builder};
+use crate::structure::{MISSING, Residue, ResidueFlags, Structure, Uniprot};
+use arrow_array::builder::{
+    BooleanBuilder, Int32Builder, StringBuilder, UInt8Builder, UInt32Builder,
+};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt32Type};
+use arrow_array::types::{Int32Type, UInt8Type, UInt32Type};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int32Array, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, BooleanArray, Int32Array, StringArray, StructArray, UInt8Array, UInt32Array,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub(super) struct ResidueBuilders {
     backbone: [UInt32Builder; 5],
     uniprot: UInt32Builder,
     uniprot_position: Int32Builder,
+    flags: UInt8Builder,
 }
 
 /// A component's name as text. Tables show a name that is not UTF-8 as `?`.
@@ -72,6 +75,7 @@ impl ResidueBuilders {
             self.uniprot.append_option(uniprot.map(|it| it.accession));
             self.uniprot_position
                 .append_option(uniprot.map(|it| it.position));
+            self.flags.append_value(residue.flags.bits());
         }
     }
 
@@ -93,6 +97,7 @@ impl ResidueBuilders {
         arrays.extend(backbone.map(|atom| Arc::new(atom.finish()) as ArrayRef));
         arrays.push(Arc::new(self.uniprot.finish()));
         arrays.push(Arc::new(self.uniprot_position.finish()));
+        arrays.push(Arc::new(self.flags.finish()));
         (self.lengths, arrays)
     }
 }
@@ -115,6 +120,8 @@ pub(super) struct Residues {
     backbone: [UInt32Array; 5],
     uniprot: UInt32Array,
     uniprot_position: Int32Array,
+    /// `None` if the file lacks the field, as do those of earlier programs.
+    flags: Option<UInt8Array>,
 }
 
 impl Residues {
@@ -146,6 +153,10 @@ impl Residues {
             backbone: ["n", "ca", "c", "o", "cb"].map(index),
             uniprot: index("uniprot"),
             uniprot_position: number("uniprot_position"),
+            flags: match structs.column_by_name("flags") {
+                Some(flags) => Some(given("flags", flags.as_primitive::<UInt8Type>().clone())?),
+                None => None,
+            },
         })
     }
 
@@ -232,6 +243,10 @@ impl Residues {
                     }
                     (false, None) => None,
                     _ => return Err(damaged("a residue has an accession that is not there")),
+                },
+                flags: match &self.flags {
+                    Some(flags) => ResidueFlags::from_bits(flags.value(at)),
+                    None => ResidueFlags::NONE,
                 },
             });
         }

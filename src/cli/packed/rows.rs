@@ -3,7 +3,7 @@
 use super::residue_columns::ResidueBuilders;
 use super::schema::{columns, fields_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{Assembly, BFactorKind, Structure, Truncation};
+use crate::structure::{Assembly, BFactorKind, Findings, Structure, Truncation};
 use arrow_array::builder::{
     BooleanBuilder, Float32Builder, Int32Builder, StringBuilder, UInt8Builder, UInt32Builder,
 };
@@ -64,6 +64,7 @@ pub(super) struct Rows {
     plddt_scaled: BooleanBuilder,
     rounded_atoms: UInt32Builder,
     truncation: TruncationBuilders,
+    findings: FindingBuilders,
     error: ErrorBuilders,
     chains: ChainBuilders,
     uniprot: (Vec<usize>, StringBuilder),
@@ -79,6 +80,14 @@ struct TruncationBuilders {
     kind: StringBuilder,
     master: UInt32Builder,
     read: UInt32Builder,
+}
+
+#[derive(Default)]
+struct FindingBuilders {
+    lengths: Vec<usize>,
+    check: StringBuilder,
+    count: UInt32Builder,
+    first: StringBuilder,
 }
 
 #[derive(Default)]
@@ -174,6 +183,7 @@ impl Rows {
         self.plddt_scaled.append_value(structure.plddt_scaled);
         self.rounded_atoms.append_value(structure.rounded_atoms);
         self.truncation.add(structure.truncation);
+        self.findings.add(&structure.findings);
         self.error.add(error);
         let chains = &mut self.chains;
         chains.lengths.push(structure.chains.len());
@@ -236,6 +246,11 @@ impl Rows {
             ],
             Some(NullBuffer::from(self.truncation.is_set)),
         );
+        let findings: Vec<ArrayRef> = vec![
+            Arc::new(self.findings.check.finish()),
+            Arc::new(self.findings.count.finish()),
+            Arc::new(self.findings.first.finish()),
+        ];
         let error = StructArray::new(
             fields_of(of("error").data_type()),
             vec![
@@ -289,6 +304,7 @@ impl Rows {
             Arc::new(self.plddt_scaled.finish()),
             Arc::new(self.rounded_atoms.finish()),
             Arc::new(truncation),
+            list_of_structs(&of("findings"), self.findings.lengths, findings),
             Arc::new(error),
             list_of_structs(&of("chains"), self.chains.lengths, chains),
             list(&of("uniprot"), self.uniprot.0, uniprot),
@@ -337,6 +353,17 @@ impl TruncationBuilders {
         self.kind.append_value(kind);
         self.master.append_option(counts.map(|(master, _)| master));
         self.read.append_option(counts.map(|(_, read)| read));
+    }
+}
+
+impl FindingBuilders {
+    fn add(&mut self, findings: &Findings) {
+        self.lengths.push(findings.iter().count());
+        for finding in findings.iter() {
+            self.check.append_value(finding.check.name());
+            self.count.append_value(finding.count);
+            self.first.append_value(&finding.first);
+        }
     }
 }
 

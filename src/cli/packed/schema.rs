@@ -22,10 +22,10 @@ pub(super) const CHECKSUMS_KEY: &str = "tapeloop.crc32";
 pub(super) const FOLLOWED_KEY: &str = "tapeloop.followed";
 
 /// Columns that sets of earlier programs lack. Their structures have nulls in these.
-const LATER_COLUMNS: [&str; 3] = ["method", "resolution", "title"];
+const LATER_COLUMNS: [&str; 4] = ["method", "resolution", "title", "findings"];
 
 /// Fields of structs that sets of earlier programs lack. Their structs have nulls in these.
-const LATER_FIELDS: [&str; 2] = ["sequence_position", "atom_name"];
+const LATER_FIELDS: [&str; 3] = ["sequence_position", "atom_name", "flags"];
 
 fn required(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
@@ -68,6 +68,14 @@ pub(super) fn columns() -> Fields {
                 optional("read", UInt32),
             ]),
         ),
+        required(
+            "findings",
+            list(structs([
+                required("check", Utf8),
+                required("count", UInt32),
+                required("first", Utf8),
+            ])),
+        ),
         optional(
             "error",
             structs([
@@ -105,6 +113,7 @@ pub(super) fn columns() -> Fields {
                 optional("cb", UInt32),
                 optional("uniprot", UInt32),
                 optional("uniprot_position", Int32),
+                required("flags", UInt8),
             ])),
         ),
         required(

@@ -7,7 +7,7 @@ use super::*;
 use crate::features::{
     ColumnDecl, ColumnKind, FeatureTable, NULL_COUNT, SharedColumns, TableName, Tolerance, Values,
 };
-use crate::structure::{Chain, MISSING, Residue, Structure, Uniprot};
+use crate::structure::{Chain, MISSING, Residue, ResidueFlags, Structure, Uniprot};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
@@ -66,6 +66,10 @@ fn residue(chain: u32, number: i32) -> Residue {
             accession: 0,
             position: 77,
         }),
+        flags: match number {
+            1 => ResidueFlags::SIMULATION_NAME.with(ResidueFlags::ALTERNATE_CHOSEN),
+            _ => ResidueFlags::NONE,
+        },
     }
 }
 

@@ -4,12 +4,14 @@ mod binary_cif;
 mod mmcif;
 mod pdb;
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 
 use super::ReadOptions;
 use super::atom_table::{AtomTable, FieldsOfAtoms};
 use super::compression::Compression;
+use super::ions;
 use super::text::Place;
 use crate::Result;
 
@@ -24,6 +26,8 @@ struct FormatRow {
     has_first_line: fn(&[u8]) -> bool,
     /// Whether such a first line counts more than the ending of the file's name.
     overrides_name: bool,
+    /// Whether a later line shows that text is of this format, if no first line does.
+    has_line: fn(&[u8]) -> bool,
     /// Reads text into an empty table.
     read: fn(&[u8], ReadOptions, &mut AtomTable) -> Result<()>,
     /// Where a run of [`Run::offset`](super::atom_table::Run::offset) starts.
@@ -39,6 +43,9 @@ struct BFactorColumn {
     /// Characters of a value; `None` where values may have any length.
     width: Option<usize>,
 }
+
+/// Lines of text that are searched for one that shows its format, if the first does not.
+const LINES_SEARCHED: usize = 1_000;
 
 /// Makes the enum of all formats, and its table, of one row each.
 macro_rules! formats {
@@ -70,6 +77,7 @@ formats! {
         endings: &["pdb", "ent", "pdb1", "pdbqt"],
         has_first_line: pdb::is_record,
         overrides_name: false,
+        has_line: pdb::is_atom_line,
         read: pdb::read,
         place: |text, offset| Place::Line(text, offset),
         b_factors: Some(BFactorColumn { find: pdb::b_factor_fields, width: Some(6) }),
@@ -80,6 +88,7 @@ formats! {
         endings: &["cif", "mmcif"],
         has_first_line: mmcif::starts_data_block,
         overrides_name: true,
+        has_line: |_| false,
         read: mmcif::read,
         place: |text, offset| Place::Line(text, offset),
         b_factors: Some(BFactorColumn { find: mmcif::b_factor_fields, width: None }),
@@ -90,6 +99,7 @@ formats! {
         endings: &["bcif"],
         has_first_line: binary_cif::starts_file,
         overrides_name: true,
+        has_line: |_| false,
         read: binary_cif::read,
         place: binary_cif::place,
         b_factors: None,
@@ -124,19 +134,24 @@ impl Format {
         Self::find(|format| format.endings().iter().any(&is))
     }
 
-    /// The format that text has by its first line that is neither blank nor a comment (`#`).
+    /// The format that text has by its first line that is neither blank nor a comment (`#`), else by
+    /// one of its first lines: an atom of a PDB file.
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut start = 0;
         // `memchr`, as the first line of a binary file may be long.
-        let ends = memchr::memchr_iter(b'\n', text).chain([text.len()]);
-        let mut lines = ends.map(|end| {
+        let ends = memchr::memchr2_iter(b'\n', b'\r', text).chain([text.len()]);
+        let lines = ends.map(|end| {
             let line = &text[start..end];
             start = end + 1;
-            line.trim_ascii()
+            line
         });
-        let line = lines.find(|line| !line.is_empty() && line[0] != b'#')?;
-        Self::find(|format| (format.row().has_first_line)(line))
+        let mut lines = lines.filter(|line| !matches!(line.trim_ascii_start(), [] | [b'#', ..]));
+        let first = lines.next()?;
+        Self::find(|format| (format.row().has_first_line)(first.trim_ascii())).or_else(|| {
+            let mut lines = lines.take(LINES_SEARCHED);
+            lines.find_map(|line| Self::find(|format| (format.row().has_line)(line)))
+        })
     }
 
     /// The format of a file: the one that its text must have, else its name's, else the one
@@ -151,6 +166,20 @@ impl Format {
         Self::ALL.iter().copied().find(|&format| is(format))
     }
 
+    /// Text whose lines end with line feeds. Lines that carriage returns alone end, as the first line of
+    /// the text shows, get line feeds. Offsets stay.
+    pub(super) fn with_line_feeds(self, text: &[u8]) -> Cow<'_, [u8]> {
+        let is_text = self.row().b_factors.is_some();
+        let first_end = memchr::memchr2(b'\n', b'\r', text).filter(|_| is_text);
+        match first_end {
+            Some(end) if text[end] == b'\r' && text.get(end + 1) != Some(&b'\n') => {
+                let feed = |&byte: &u8| if byte == b'\r' { b'\n' } else { byte };
+                text.iter().map(feed).collect()
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
     /// Reads text of this format into an empty table.
     pub(super) fn read(
         self,
@@ -160,6 +189,9 @@ impl Format {
     ) -> Result<()> {
         (self.row().read)(text, options, table)?;
         table.end_run();
+        if table.guesses_elements {
+            ions::set_elements(table);
+        }
         Ok(())
     }
 

@@ -41,6 +41,7 @@ pub(super) fn read(
         names.position(|other| other.eq_ignore_ascii_case(name.as_bytes()))
     };
     let found = find_columns(position)?;
+    table.guesses_elements |= found[Item::Symbol as usize].is_none();
     let mut items = [const { None }; ITEM_COUNT];
     for (item, column) in items.iter_mut().zip(found) {
         if let Some(column) = column {

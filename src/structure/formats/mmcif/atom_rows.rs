@@ -70,7 +70,9 @@ impl<'a> AtomRows<'a> {
     ) -> Result<Self> {
         let column = |name: &str| tags.iter().position(|tag| is_named(tag, name));
         // Items that the file lacks take the empty range after the last column.
-        let columns = find_columns(column)?.map(|column| 2 * column.unwrap_or(tags.len()));
+        let columns = find_columns(column)?;
+        table.guesses_elements |= columns[Item::Symbol as usize].is_none();
+        let columns = columns.map(|column| 2 * column.unwrap_or(tags.len()));
         Ok(AtomRows {
             text,
             table,

@@ -146,6 +146,7 @@ where
             ins_code: not_null(&ins_code).first().copied().unwrap_or(letter),
             comp: text8(&(self.value)(Item::Comp)),
             hetero: group.is_some_and(|group| group.eq_ignore_ascii_case(&b'H')),
+            is_marked: label_seq.is_some(),
             uniprot: self.uniprot(table)?,
             offset: self.place.start(),
             ..Run::default()
@@ -216,6 +217,7 @@ pub(in crate::structure::formats) fn symbol_number(symbol: &[u8]) -> u8 {
 #[inline]
 pub(in crate::structure::formats) fn element(symbol_number: u8, name: Text8) -> u8 {
     match symbol_number {
+        0 if element::is_virtual_site(&name, false) => element::VIRTUAL_SITE,
         0 => element::from_name(name),
         number => number,
     }

@@ -1,36 +1,62 @@
 //! The reader for PDB files, which passes over the text once.
 //!
-//! It reads the columns of format 3.3, and four customs that gemmi reads too: chain ids of two
-//! characters (columns 21 and 22), hybrid-36 residue numbers, files without MODEL records, and files
-//! that end after the coordinates. Serial numbers are not read, so they may be anything.
+//! It reads the columns of format 3.3, and customs of other programs: chain ids of two characters and
+//! components of four ([`chain_columns`]), residue numbers above 9999 (five digits, hybrid-36 and
+//! hexadecimal), lines whose fields are too wide or separated by tabs ([`shifted_line`]), files without
+//! elements, without MODEL records, and that end after the coordinates. Serial numbers are not read, so
+//! they may be anything.
 
+mod chain_columns;
 mod remark350;
 mod seqres;
+mod shifted_line;
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
+use self::chain_columns::ChainColumns;
 use self::remark350::Remark350;
 use self::seqres::Seqres;
+use self::shifted_line::{LastResidue, ShiftedLine};
 use crate::structure::atom_table::{
-    Atom, AtomTable, BFactorField, FieldsOfAtoms, NO_NAME, NameId, Run,
+    Atom, AtomTable, BFactorField, FieldsOfAtoms, Kind, NO_NAME, NameId, Run,
 };
+use crate::structure::checks::Check;
 use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
 use crate::structure::model::{Assembly, Truncation};
-use crate::structure::text::{at_line, quoted};
+use crate::structure::text::{Place, at_line, quoted};
 use crate::structure::text8::{Text8, text8};
 use crate::structure::{Models, ReadOptions, components, element, entry_header};
 use crate::{Error, Result};
 
+/// Records that a PDB file may start with, without the digit at their end: those of the format, of
+/// earlier versions of it, of PDBQT, and of CASP, and what MolProbity's programs write (USER).
+#[rustfmt::skip]
+const RECORDS: [&[u8]; 62] = [
+    b"ANISOU", b"ATOM", b"AUTHOR", b"BRANCH", b"CAVEAT", b"CISPEP", b"COMPND", b"CONECT", b"CRYST",
+    b"DBREF", b"END", b"ENDMDL", b"EXPDTA", b"FORMUL", b"FTNOTE", b"HEADER", b"HELIX", b"HET",
+    b"HETATM", b"HETNAM", b"HETSYN", b"HYDBND", b"JRNL", b"KEYWDS", b"LINK", b"LINKR", b"MASTER",
+    b"MDLTYP", b"METHOD", b"MODEL", b"MODRES", b"MTRIX", b"NUMMDL", b"OBSLTE", b"ORIGX", b"PARENT",
+    b"PFRMAT", b"REMARK", b"REVDAT", b"ROOT", b"SCALE", b"SCORE", b"SEQADV", b"SEQRES", b"SHEET",
+    b"SIGATM", b"SIGUIJ", b"SITE", b"SLTBRG", b"SOURCE", b"SPLIT", b"SPRSDE", b"SSBOND", b"STOICH",
+    b"TARGET", b"TER", b"TITLE", b"TORSDOF", b"TURN", b"TVECT", b"USER", b"COMMNT",
+];
+
 /// Whether a line is a record that a PDB file may start with.
 pub(super) fn is_record(line: &[u8]) -> bool {
-    const RECORDS: [&[u8]; 14] = [
-        b"ATOM", b"HETATM", b"HEADER", b"REMARK", b"TITLE", b"COMPND", b"CRYST1", b"MODEL",
-        b"OBSLTE", b"SPLIT", b"CAVEAT", b"AUTHOR", b"SEQRES", b"EXPDTA",
-    ];
-    RECORDS.iter().any(|record| line.starts_with(record))
+    let word = line.split(u8::is_ascii_whitespace).next();
+    let word = word.unwrap_or_default();
+    let is_digit = |byte: &u8| byte.is_ascii_digit();
+    let name = &word[..word.len() - usize::from(word.last().is_some_and(is_digit))];
+    is_atom(line) || RECORDS.contains(&name)
+}
+
+/// Whether a line is an atom with coordinates.
+pub(super) fn is_atom_line(line: &[u8]) -> bool {
+    let fields = || [30, 38, 46].map(|first| line[first..first + 8].trim_ascii());
+    is_atom(line) && line.len() >= COORDINATES_END && decimal::coordinates(fields()).is_ok()
 }
 
 /// The columns of a line that are read.
@@ -58,6 +84,11 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         resolutions: [None; 2],
         seqres: Seqres::default(),
         keeps_links: options.ligands,
+        chain_letters: None,
+        chain_columns: None,
+        wide_number: false,
+        is_polymer: None,
+        is_left_aligned: None,
     };
     let mut at = 0;
     let mut has_end = false;
@@ -73,6 +104,14 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     }
     if reader.table.atoms.is_empty() {
         return Err(Error::input("no ATOM or HETATM records"));
+    }
+    if let Some(columns) = reader.chain_columns.take() {
+        let place = || {
+            let first = columns.first_contradiction.unwrap_or_default();
+            Place::Line(text, first as u32).to_string()
+        };
+        let (check, count) = (Check::ContradictoryNames, columns.contradictions);
+        reader.table.findings.add(check, count, place);
     }
     reader.seqres.number(reader.table, options.sequences);
     let read = reader.table.atoms.len() as u32;
@@ -97,9 +136,15 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
         let line = &text[at..end];
         if is_atom(line) {
             let len = line.len() - usize::from(line.last() == Some(&b'\r'));
+            let Some(shift) = shifted_line::shift(&line[..len]) else {
+                let message = "tabs separate the fields, so that B factors have no columns";
+                let fix = "write the fields into the columns of the format";
+                return Err(at_line(text, at, message).fix(fix));
+            };
+            let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
             fields.atoms.push(BFactorField {
-                bytes: at + COLUMNS.start.min(len)..at + COLUMNS.end.min(len),
-                blanks_before: COLUMNS.start.saturating_sub(len),
+                bytes: at + start.min(len)..at + end.min(len),
+                blanks_before: start.saturating_sub(len),
             });
         } else if is_word(line, b"END") {
             break;
@@ -135,6 +180,18 @@ struct PdbReader<'a> {
     seqres: Seqres,
     /// Whether LINK records are read.
     keeps_links: bool,
+    /// Columns 21 and 22 of the last run, whose chain is that of these columns; `None` if the line has
+    /// its fields in other columns.
+    chain_letters: Option<[u8; 2]>,
+    /// What columns 21 and 22 are, once a residue has a letter in column 21.
+    chain_columns: Option<ChainColumns>,
+    /// Whether the number of the last residue has five digits or more, so that columns 28 to 30 may
+    /// belong to it.
+    wide_number: bool,
+    /// Whether the component of the last residue is one of polymers, once an atom lacks its element.
+    is_polymer: Option<bool>,
+    /// Whether names of atoms start in their first column whatever the element, once that matters.
+    is_left_aligned: Option<bool>,
 }
 
 impl<'a> PdbReader<'a> {
@@ -160,10 +217,7 @@ impl<'a> PdbReader<'a> {
     fn atom(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
         let len = line.len() - usize::from(line.last() == Some(&b'\r'));
         if len < COORDINATES_END {
-            let message = "the atom line ends before its coordinates do";
-            return Err(
-                at_line(self.text, at, message).fix("fetch the file again, or drop the line")
-            );
+            return self.short_line(&line[..len], at, hetero);
         }
         // Columns after the end of a short line are those of the next line. That saves a copy, but
         // they must not be read.
@@ -182,15 +236,20 @@ impl<'a> PdbReader<'a> {
         at: usize,
         hetero: bool,
     ) -> Result<()> {
-        let key: ResidueKey = take(columns, 17);
-        if self.key != Some(key) {
-            self.start_run(key, at, hetero)?;
-        }
         let fields: [u64; 3] = [30, 38, 46].map(|first| u64::from_le_bytes(take(columns, first)));
-        let (xyz, rounded) = match fixed8(fields) {
-            Some(xyz) => (xyz, false),
-            None => self.any_coordinates(columns, at)?,
+        let Some(xyz) = fixed8(fields) else {
+            return self.unusual_line(columns, len, at, hetero);
         };
+        let key: ResidueKey = take(columns, 17);
+        if (self.key != Some(key)) | self.wide_number {
+            self.start_run(key, columns, at, hetero)?;
+        }
+        self.push(columns, len, xyz, false)
+    }
+
+    /// Adds an atom to the last run.
+    #[inline(always)]
+    fn push(&mut self, columns: &Columns, len: usize, xyz: [i32; 3], rounded: bool) -> Result<()> {
         let name: [u8; 4] = take(columns, 12);
         let mut element = match len {
             78.. => element::from_symbol(take(columns, 76)),
@@ -198,7 +257,7 @@ impl<'a> PdbReader<'a> {
             _ => 0,
         };
         if element == 0 {
-            element = element::from_name_columns(name);
+            element = self.element_of_name(name);
         }
         self.table.push(Atom {
             xyz,
@@ -211,43 +270,218 @@ impl<'a> PdbReader<'a> {
         })
     }
 
-    /// Coordinates of any form, and whether one was rounded.
+    /// Adds the atom of a line that ends before its coordinates do, in the columns of the format.
     #[cold]
-    fn any_coordinates(&self, columns: &Columns, at: usize) -> Result<([i32; 3], bool)> {
-        let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
-        decimal::coordinates(texts).map_err(|(axis, bad)| {
-            let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
-            at_line(self.text, at, format!("{name} coordinate {text} {bad}"))
-        })
+    fn short_line(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<()> {
+        if line.contains(&b'\t') {
+            return self
+                .shifted_line(line, at, hetero)?
+                .ok_or_else(|| self.cut_short(at));
+        }
+        Err(self.cut_short(at))
     }
 
-    /// Starts the run of the residue `key`. Not inlined: it runs once for each residue.
+    fn cut_short(&self, at: usize) -> Error {
+        let message = "the atom line ends before its coordinates do";
+        at_line(self.text, at, message).fix("fetch the file again, or drop the line")
+    }
+
+    /// Adds the atom of a line whose coordinates are not of the usual form, or not in their columns.
+    #[cold]
     #[inline(never)]
-    fn start_run(&mut self, key: ResidueKey, at: usize, hetero: bool) -> Result<()> {
+    fn unusual_line(
+        &mut self,
+        columns: &Columns,
+        len: usize,
+        at: usize,
+        hetero: bool,
+    ) -> Result<()> {
+        let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+        match decimal::coordinates(texts) {
+            Ok((xyz, rounded)) => {
+                let key: ResidueKey = take(columns, 17);
+                if (self.key != Some(key)) | self.wide_number {
+                    self.start_run(key, columns, at, hetero)?;
+                }
+                self.push(columns, len, xyz, rounded)
+            }
+            Err((axis, bad)) => {
+                let line = &self.text[at..at + len];
+                self.shifted_line(line, at, hetero)?.ok_or_else(|| {
+                    let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
+                    at_line(self.text, at, format!("{name} coordinate {text} {bad}"))
+                })
+            }
+        }
+    }
+
+    /// Adds the atom of a line whose fields are not in their columns; `None` if they are in no others
+    /// that are known.
+    fn shifted_line(&mut self, line: &[u8], at: usize, hetero: bool) -> Result<Option<()>> {
+        let run = self.table.runs.last().filter(|_| self.key.is_some());
+        let chain = run.map(|run| {
+            self.table
+                .names
+                .get(self.table.chains[run.chain as usize].auth)
+        });
+        let last = LastResidue {
+            chain: chain.as_deref().unwrap_or_default().as_bytes(),
+            number: run.and_then(|run| run.seq),
+        };
+        let shifted = ShiftedLine::read(line, last).map_err(|cause| {
+            let fix = "write the fields into the columns of the format, or write mmCIF";
+            at_line(self.text, at, cause).fix(fix)
+        })?;
+        let Some(shifted) = shifted else {
+            return Ok(None);
+        };
+        let columns = &shifted.columns;
+        let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+        let (xyz, rounded) = decimal::coordinates(texts).map_err(|_| self.cut_short(at))?;
+        let key: ResidueKey = take(columns, 17);
+        let (comp, chain) = match &shifted.chain {
+            Some(chain) => (&key[..3], &chain[..]),
+            None => self.names(&key),
+        };
+        let comp = shifted.comp.unwrap_or_else(|| text8(comp.trim_ascii()));
+        let chain = chain.trim_ascii();
+        self.table.limits.check_name("the chain", chain)?;
+        let chain = self.table.chain(chain, b"", b"")?;
+        let number = shifted.number.or_else(|| residue_number(&key[5..9]));
+        let is_same = self.table.runs.last().is_some_and(|run| {
+            self.key == Some(key) && (run.comp, run.chain, run.seq) == (comp, chain, number)
+        });
+        if !is_same {
+            self.repaired(at);
+            let ins_code = if key[9] == b' ' { 0 } else { key[9] };
+            self.add_run(key, chain, comp, (number, ins_code), at, hetero)?;
+        }
+        self.push(columns, shifted.len, xyz, rounded)?;
+        Ok(Some(()))
+    }
+
+    /// Counts a residue whose fields are not in the columns of the format.
+    fn repaired(&mut self, at: usize) {
+        let line = || Place::Line(self.text, at as u32).to_string();
+        self.table.findings.add(Check::RepairedFields, 1, line);
+    }
+
+    /// The element of an atom whose line names none: by the columns of its name, the file's habit, and
+    /// whether the residue is one of a polymer.
+    #[inline(never)]
+    fn element_of_name(&mut self, name: [u8; 4]) -> u8 {
+        self.table.guesses_elements = true;
+        let comp = self.table.runs.last().map(|run| run.comp);
+        let is_known = || comp.is_some_and(|comp| components::lookup(comp).is_some());
+        let is_polymer = *self.is_polymer.get_or_insert_with(is_known);
+        if element::is_virtual_site(name.trim_ascii(), is_polymer) {
+            return element::VIRTUAL_SITE;
+        }
+        let text = self.text;
+        let left_aligned = &mut self.is_left_aligned;
+        match is_polymer || *left_aligned.get_or_insert_with(|| is_left_aligned(text)) {
+            true => element::from_name_columns(name),
+            false => element::from_columns(name),
+        }
+    }
+
+    /// Component and chain id of a residue, with blanks around them.
+    fn names<'k>(&mut self, key: &'k ResidueKey) -> (&'k [u8], &'k [u8]) {
+        if key[3] == b' ' {
+            return (&key[..3], &key[4..5]);
+        }
+        let text = self.text;
+        let columns = self
+            .chain_columns
+            .get_or_insert_with(|| ChainColumns::of_text(text));
+        columns.names(key)
+    }
+
+    /// Starts the run of the residue `key`, unless it is the last one. Not inlined: it runs once for
+    /// each residue.
+    #[inline(never)]
+    fn start_run(
+        &mut self,
+        key: ResidueKey,
+        columns: &Columns,
+        at: usize,
+        hetero: bool,
+    ) -> Result<()> {
+        let (number, is_wide) = self.number(&key, columns);
+        let last = self.table.runs.last().filter(|_| self.key == Some(key));
+        if last.is_some_and(|run| run.seq == number.0) {
+            return Ok(());
+        }
+        let letters = [key[3], key[4]];
+        let (comp, chain_id) = self.names(&key);
+        let chain = match self.table.runs.last() {
+            Some(run) if self.chain_letters == Some(letters) => run.chain,
+            _ => self.table.chain(chain_id.trim_ascii(), b"", b"")?,
+        };
+        let comp = text8(comp.trim_ascii());
+        if is_wide {
+            self.repaired(at);
+        }
+        self.add_run(key, chain, comp, number, at, hetero)?;
+        (self.chain_letters, self.wide_number) = (Some(letters), is_wide);
+        Ok(())
+    }
+
+    /// The number and the insertion code of the residue `key`, and whether the number has more digits
+    /// than the format's four: in five columns and more, as the format has letters for insertion codes,
+    /// or in hexadecimal digits after 9999.
+    fn number(&self, key: &ResidueKey, columns: &Columns) -> ((Option<i32>, u8), bool) {
+        if key[5..].iter().all(u8::is_ascii_digit) {
+            let digits = &columns[22..30];
+            let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
+            return ((digits.and_then(int), 0), true);
+        }
+        let ins_code = if key[9] == b' ' { 0 } else { key[9] };
+        let number = residue_number(&key[5..9]);
+        let last = self.table.runs.last().and_then(|run| run.seq);
+        if last.is_some_and(|last| last >= 9_999) && self.key.is_some_and(|it| it[4] == key[4]) {
+            let digits = std::str::from_utf8(&key[5..9]).unwrap_or_default();
+            let hexadecimal = i32::from_str_radix(digits, 16).ok();
+            let is_next = |number: &i32| {
+                last.is_some_and(|last| (0..=HEXADECIMAL_GAP_MAX).contains(&(number - last)))
+            };
+            if let Some(number) = hexadecimal.filter(is_next) {
+                return ((Some(number), ins_code), true);
+            }
+        }
+        ((number, ins_code), false)
+    }
+
+    fn add_run(
+        &mut self,
+        key: ResidueKey,
+        chain: u32,
+        comp: Text8,
+        (seq, ins_code): (Option<i32>, u8),
+        at: usize,
+        hetero: bool,
+    ) -> Result<()> {
         if !self.in_model {
             let ordinal = self.table.models.len() as i32 + 1;
             let number = self.model_number.take().unwrap_or(ordinal);
             self.table.add_model(number)?;
             self.in_model = true;
         }
-        let (comp, chain_id) = names(&key);
-        let chain = match self.table.runs.last() {
-            Some(run) if self.key.is_some_and(|last| names(&last).1 == chain_id) => run.chain,
-            _ => self.table.chain(chain_id.trim_ascii(), b"", b"")?,
-        };
-        self.key = Some(key);
-        let comp = text8(comp.trim_ascii());
+        let is_marked = !self.modified.is_empty() && self.modified.contains(&key);
         let run = Run {
             model: self.table.models.len() as u32 - 1,
             chain,
-            seq: residue_number(&key[5..9]),
-            ins_code: if key[9] == b' ' { 0 } else { key[9] },
+            seq,
+            ins_code,
             comp,
-            hetero: hetero && !self.modified.contains(&key),
+            hetero: hetero && !is_marked,
+            is_marked,
             segment: self.segments.get(chain as usize).copied().unwrap_or(0),
             offset: at as u32,
             ..Run::default()
         };
+        (self.key, self.chain_letters) = (Some(key), None);
+        (self.wide_number, self.is_polymer) = (false, None);
         self.table.start_run(run)
     }
 
@@ -339,15 +573,11 @@ impl<'a> PdbReader<'a> {
         }
         let link = [0, 30].map(|first| {
             let key: ResidueKey = take(columns, 17 + first);
-            let (comp, chain) = names(&key);
-            let chain = self.table.names.intern(chain.trim_ascii());
+            let (comp, chain) = self.names(&key);
+            let (comp, chain) = (text8(comp.trim_ascii()), chain.trim_ascii());
+            let chain = self.table.names.intern(chain);
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
-            let residue = (
-                chain,
-                residue_number(&key[5..9]),
-                ins_code,
-                text8(comp.trim_ascii()),
-            );
+            let residue = (chain, residue_number(&key[5..9]), ins_code, comp);
             (residue, atom_name(take(columns, 12 + first)))
         });
         self.table.add_link(link)
@@ -428,6 +658,9 @@ fn padded(line: &[u8]) -> Columns {
     columns
 }
 
+/// The most residues that a gap of a chain with hexadecimal numbers has.
+const HEXADECIMAL_GAP_MAX: i32 = 1_000;
+
 /// Where the columns of the coordinates end.
 const COORDINATES_END: usize = 54;
 
@@ -484,17 +717,23 @@ fn atom_name(columns: [u8; 4]) -> Text8 {
     }
 }
 
-/// Component and chain id. Column 21 is either the first character of a chain id of two, or the
-/// fourth of a component id that simulation packages write (`LYSH`, `TIP3`). It is the component's
-/// if that id is known or column 22 is blank.
-fn names(key: &ResidueKey) -> (&[u8], &[u8]) {
-    let four = key[3] != b' '
-        && (key[4] == b' ' || components::lookup(text8(key[..4].trim_ascii())).is_some());
-    if four {
-        (&key[..4], &key[4..5])
-    } else {
-        (&key[..3], &key[3..5])
+/// Whether the names of a file's atoms start in their first column whatever the element, as those of its
+/// first alpha carbon does.
+fn is_left_aligned(text: &[u8]) -> bool {
+    let mut at = 0;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let line = &text[at..end];
+        at = end + 1;
+        if let (true, Some(fields)) = (is_atom(line), line.get(12..20))
+            && fields[..4].trim_ascii() == b"CA"
+            && components::lookup(text8(fields[5..].trim_ascii()))
+                .is_some_and(|known| known.kind == Kind::Amino)
+        {
+            return fields[0] == b'C';
+        }
     }
+    false
 }
 
 /// A residue number: decimal, or hybrid-36 above 9999.
