@@ -94,9 +94,10 @@ impl ResultWriter {
             counts,
             annotations: matches,
             truncated,
+            findings,
             ..
         } = &committed;
-        counters.resume(counts, matches, truncated, endless);
+        counters.resume(counts, matches, truncated, endless, findings);
         if let Some(folder) = &folder {
             folder.record(&header.running(&committed))?;
         }
@@ -190,6 +191,7 @@ impl ResultWriter {
                 rejected: self.rejected.clone(),
                 truncated: self.counters.first_truncated(),
                 endless: self.counters.first_endless(),
+                findings: self.counters.findings(),
                 statistics: tables.statistics(),
             };
             folder.record(&self.header.running(&self.committed))?;

@@ -6,18 +6,18 @@ use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::{GOOD, REJECTED};
 use super::files::FileId;
-use super::inputs::{InputDigests, Source};
+use super::inputs::{InputDigests, Source, Trajectories};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::oversized;
-use super::path_text;
+use super::path_text::{self, shown};
 use super::plan::Plan;
 use super::progress::{Audience, Progress};
 use super::result_writer::{ResultWriter, Rows};
-use super::run_counters::RunCounters;
+use super::run_counters::{RunCounters, finding_line};
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
-use super::summary::{FINISHED, Outcome, listed};
+use super::summary::{FINISHED, Outcome, is_warning, listed};
 use super::tables::{
     ColumnSources, ColumnStatistics, RESIDUES, RowFilter, Tables, TerminalTable, printed_table,
     written_folders,
@@ -28,7 +28,7 @@ use crate::bench::format;
 use crate::bench::machine::{Threads, core_time};
 use crate::error::{Error, Result};
 use crate::features::{ColumnDecl, FeatureName, Features, Separation, TableName};
-use crate::structure::Assembly;
+use crate::structure::{Assembly, Check};
 use crate::workload::{Completion, Sink};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
@@ -241,6 +241,7 @@ pub(super) fn compute(
     let replaced = Arc::new(OnceLock::new());
     let earlier = folder.as_ref().map(|folder| folder.earlier().clone());
     let sources = reject_earlier_results(sources, earlier.unwrap_or_default(), &replaced);
+    let is_fresh = committed.inputs == 0;
     let mut results = ResultWriter::start(
         rows,
         row_filter(plan),
@@ -252,6 +253,12 @@ pub(super) fn compute(
     )?
     .with_annotations(plan.annotations.clone())
     .with_optional(plan.config.tables.optional);
+    // What was found in a topology concerns all frames, and counts once.
+    if let (true, Trajectories::Read(topology, _), Some(path)) =
+        (is_fresh, &plan.trajectories, &plan.config.topology)
+    {
+        counters.add_findings(&shown(path), &topology.structure().findings);
+    }
     let streamed = {
         let items = &plan.config.input;
         let _progress = to
@@ -313,6 +320,7 @@ pub(super) fn compute(
         keeps_earlier: false,
         notes: notes(plan, &counters),
         truncated: counters.first_truncated(),
+        findings: counters.findings(),
         record: Json::Null,
     };
     if closes_stdout(&outcome) {
@@ -429,6 +437,15 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
             "",
         );
     }
+    let findings = counters.findings();
+    let checks = Check::ALL.iter().filter(|check| !is_warning(**check));
+    let found = checks.filter_map(|&check| finding_line(check, &findings));
+    notes.extend(found);
+    let mut note = |text: &str, count: u64, which: &str| {
+        if count > 0 {
+            notes.push(format!("{text}: {}{which}", format::whole(count)));
+        }
+    };
     if let Some(first) = counters.first_endless() {
         let count = counts.truncated - counts.truncated_likely;
         let more = if count > 1 { ", ..." } else { "" };

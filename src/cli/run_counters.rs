@@ -4,8 +4,9 @@ use super::annotations::Matches;
 use super::core_time::CoreTime;
 use super::inputs::Skipped;
 use super::path_text::shown;
+use crate::bench::format::whole;
 use crate::error::printable;
-use crate::structure::{Assembly, Structure};
+use crate::structure::{Assembly, Check, Findings, Structure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -37,6 +38,7 @@ pub(super) struct RunCounters {
     first_truncated: Mutex<Vec<String>>,
     /// The first source whose file ends in a whole line but without END.
     first_endless: Mutex<Option<String>>,
+    findings: Mutex<FindingCounts>,
     rejected: AtomicU64,
     specials_skipped: AtomicU64,
     others_skipped: AtomicU64,
@@ -49,6 +51,26 @@ pub(super) struct RunCounters {
     pub(super) read_cores: CoreTime,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
+}
+
+/// What the checks of files found, by the name of the check.
+pub(super) type FindingCounts = BTreeMap<String, FindingCount>;
+
+/// A line about what a check found, with the first file; `None` if it found nothing.
+pub(super) fn finding_line(check: Check, findings: &FindingCounts) -> Option<String> {
+    let found = findings.get(check.name())?;
+    let more = if found.structures > 1 { ", ..." } else { "" };
+    let (about, count) = (check.about(), whole(found.count));
+    Some(format!("{about}: {count} ({}{more})", found.first))
+}
+
+/// What a check found in all files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct FindingCount {
+    pub(super) count: u64,
+    pub(super) structures: u64,
+    /// The first file, and where it applied there.
+    pub(super) first: String,
 }
 
 /// The values of [`RunCounters`] at one moment.
@@ -118,6 +140,7 @@ impl RunCounters {
         matches: &Matches,
         truncated: &[String],
         endless: Option<&str>,
+        findings: &FindingCounts,
     ) {
         let restored = [
             (&self.inputs, counts.inputs),
@@ -141,6 +164,7 @@ impl RunCounters {
         locked(&self.matches).done = matches.clone();
         *locked(&self.first_truncated) = truncated.to_vec();
         *locked(&self.first_endless) = endless.map(str::to_owned);
+        locked(&self.findings).clone_from(findings);
     }
 
     pub(super) fn set_total(&self, inputs: u64) {
@@ -181,6 +205,7 @@ impl RunCounters {
                 locked(&self.first_endless).get_or_insert_with(|| printable(source).into_owned());
             }
         }
+        self.add_findings(source, &structure.findings);
         self.structures.fetch_add(1, Relaxed);
         self.residues
             .fetch_add(structure.residues.len() as u64, Relaxed);
@@ -195,6 +220,28 @@ impl RunCounters {
         self.unnumbered_chains.fetch_add(unnumbered, Relaxed);
         let assembly = u64::from(structure.assembly != Assembly::Deposited);
         self.assemblies.fetch_add(assembly, Relaxed);
+    }
+
+    /// Adds what the checks found in a file.
+    pub(super) fn add_findings(&self, source: &str, findings: &Findings) {
+        for finding in findings.iter() {
+            let mut all = locked(&self.findings);
+            let known = all.entry(finding.check.name().to_owned()).or_default();
+            if known.structures == 0 {
+                known.first = format!(
+                    "{}, {}",
+                    printable(source),
+                    printable(finding.first.as_bytes())
+                );
+            }
+            known.count = known.count.saturating_add(u64::from(finding.count));
+            known.structures = known.structures.saturating_add(1);
+        }
+    }
+
+    /// What the checks found so far.
+    pub(super) fn findings(&self) -> FindingCounts {
+        locked(&self.findings).clone()
     }
 
     /// The first structures whose files are likely cut short: their source, and what is missing.

@@ -3,13 +3,14 @@
 use super::output::{Committed, RESUME};
 use super::path_text::{current_folder, text_of};
 use super::plan::Plan;
-use super::run_counters::WrittenParts;
+use super::run_counters::{FindingCounts, WrittenParts};
 use super::summary::Outcome;
 use super::tables::ColumnStatistics;
 use crate::error::Error;
 use crate::pipeline::{DeviceStatistics, Latencies, Shrunk, Statistics};
 use crate::record::DeviceInfo;
 use crate::replay::Chosen;
+use crate::structure::Check;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -119,6 +120,7 @@ impl RunHeader {
                 "reruns": outcome.counters.reruns,
                 "quarantined": outcome.counters.items_quarantined,
             },
+            "checks": checks_json(&outcome.findings),
             "per_second": {
                 "structures": outcome.per_second(counts.structures),
                 "residues": outcome.per_second(counts.residues),
@@ -142,6 +144,24 @@ impl RunHeader {
         record.extend(self.0);
         Json::Object(record)
     }
+}
+
+/// What each check of files found, by its name. Files that may be cut short are among the counts.
+fn checks_json(findings: &FindingCounts) -> Json {
+    let checks = Check::ALL
+        .iter()
+        .filter(|check| **check != Check::Truncated);
+    let found = checks.map(|check| {
+        let found = findings.get(check.name()).cloned().unwrap_or_default();
+        let first = Some(found.first).filter(|first| !first.is_empty());
+        let found = json!({
+            "count": found.count,
+            "structures": found.structures,
+            "first": first,
+        });
+        (check.name(), found)
+    });
+    Json::Object(object(found))
 }
 
 /// The backend and its device: the first one, and a list of all if there are several.

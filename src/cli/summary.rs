@@ -5,7 +5,7 @@ use super::bottleneck::Cores;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
 use super::plan::{Plan, memory_text};
-use super::run_counters::{RunCounts, WrittenParts};
+use super::run_counters::{FindingCounts, RunCounts, WrittenParts, finding_line};
 use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders};
 use super::terminal::short;
 use crate::bench::format;
@@ -13,6 +13,7 @@ use crate::error::{Error, Result, printable};
 use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
 use crate::record::DeviceInfo;
 use crate::replay::Chosen;
+use crate::structure::Check;
 use serde_json::Value as Json;
 use std::fmt::Write;
 use std::fs;
@@ -54,6 +55,8 @@ pub(super) struct Outcome {
     pub(super) keeps_earlier: bool,
     /// The first PDB files that are likely cut short, each with what is missing.
     pub(super) truncated: Vec<String>,
+    /// What the checks of files found.
+    pub(super) findings: FindingCounts,
     /// What is unusual about the inputs.
     pub(super) notes: Vec<String>,
     /// `run.json` of the run.
@@ -248,6 +251,7 @@ impl Outcome {
         }
         text.push_str(&warnings(&self.columns, self.counts.structures));
         text.push_str(&self.truncations());
+        text.push_str(&self.doubtful_names());
         if self.counts.rejected > 0 {
             text.push_str(&self.rejections());
         }
@@ -276,10 +280,17 @@ impl Outcome {
         )
     }
 
+    /// What the checks found that may make values wrong, a line each.
+    fn doubtful_names(&self) -> String {
+        let checks = Check::ALL.iter().filter(|check| is_warning(**check));
+        let lines = checks.filter_map(|&check| finding_line(check, &self.findings));
+        lines.map(|line| format!("warning: {line}\n")).collect()
+    }
+
     /// What the user should know although a table was asked for: files that are likely cut short,
     /// and why nothing was computed. The other problems concern tables of many structures.
     pub(super) fn problems_of_table(&self) -> String {
-        self.truncations() + &self.nothing_done()
+        self.truncations() + &self.doubtful_names() + &self.nothing_done()
     }
 
     /// Why nothing was computed; empty if something was, or if an error ended the run.
@@ -312,6 +323,11 @@ impl Outcome {
     pub(super) fn first_rejected(&self) -> String {
         first_of(&self.rejected, self.counts.rejected)
     }
+}
+
+/// Whether what a check finds may make values wrong: a residue that is not in its chain.
+pub(super) fn is_warning(check: Check) -> bool {
+    matches!(check, Check::DroppedResidues | Check::ContradictoryNames)
 }
 
 /// A line for each device if there are several, with how busy it was and its batches.

@@ -109,9 +109,7 @@ impl ResidueAtoms {
                 self.rename_terminal_oxygens(component);
             }
         }
-        if component.kind != Kind::Cap && components::lookup(comp).is_some() {
-            self.leave_out_repeated();
-        }
+        self.leave_out_repeated(component.has_template_atoms);
         if component.has_template_atoms {
             for atom in &self.atoms {
                 if !is_of(component, atom.name) {
@@ -190,15 +188,16 @@ impl ResidueAtoms {
         }
     }
 
-    /// Leaves out atoms whose name an earlier one has.
-    fn leave_out_repeated(&mut self) {
+    /// Leaves out atoms whose name an earlier one has. Where the names of a component's atoms are not
+    /// known, programs may use one for several, so the place has to be the same too.
+    fn leave_out_repeated(&mut self, are_names_known: bool) {
         let mut kept = 0;
         for at in 0..self.atoms.len() {
             let atom = self.atoms[at];
-            if self.atoms[..kept]
-                .iter()
-                .any(|other| other.name == atom.name)
-            {
+            let is_same = |other: &Atom| {
+                other.name == atom.name && (are_names_known || other.xyz == atom.xyz)
+            };
+            if self.atoms[..kept].iter().any(is_same) {
                 self.repeated.add(atom.name);
             } else {
                 self.atoms[kept] = atom;

@@ -35,6 +35,9 @@ pub(super) struct ReadingArgs {
     /// Reject PDB files that may be cut short: without END, or with fewer atoms than MASTER says.
     #[arg(long)]
     strict: bool,
+    /// Format of all inputs, whatever their names and contents: auto, pdb, mmcif, bcif.
+    #[arg(long, value_name = "FORMAT")]
+    input_format: Option<String>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -106,6 +109,7 @@ impl ReadingArgs {
     pub(super) fn set(self, raw: &mut RawConfig) {
         raw.set("--models", "models", self.models);
         raw.set("--strict", "strict", self.strict.then_some(true));
+        raw.set("--input-format", "input_format", self.input_format);
     }
 }
 

@@ -35,6 +35,8 @@ pub(in crate::cli) enum Test {
     OneOf(Vec<Literal>),
     Less(Literal),
     Greater(Literal),
+    /// The text has this one in it.
+    Contains(String),
 }
 
 /// A value in a condition, of the type of the column that is compared with it.
@@ -63,6 +65,9 @@ impl Test {
             Test::OneOf(literals) => literals.iter().any(|literal| value == literal.value()),
             Test::Less(literal) => value < literal.value(),
             Test::Greater(literal) => value > literal.value(),
+            Test::Contains(part) => {
+                matches!(value, Value::Text(text) if text.contains(part.as_str()))
+            }
         }
     }
 }
@@ -89,7 +94,7 @@ pub(in crate::cli) enum ValueType {
 }
 
 /// The columns that identify a residue. Those of features follow them in the table.
-pub(in crate::cli) const RESIDUE_KEYS: [(&str, ValueType); 17] = [
+pub(in crate::cli) const RESIDUE_KEYS: [(&str, ValueType); 18] = [
     ("source", ValueType::Text),
     ("structure", ValueType::Text),
     ("model", ValueType::Integer),
@@ -107,6 +112,7 @@ pub(in crate::cli) const RESIDUE_KEYS: [(&str, ValueType); 17] = [
     ("break_before", ValueType::Flag),
     ("uniprot_acc", ValueType::Text),
     ("uniprot_pos", ValueType::Integer),
+    ("flags", ValueType::Text),
 ];
 
 /// The columns of frames, which the table has in runs with a topology.

@@ -8,7 +8,7 @@ use crate::cli::annotations::Matches;
 use crate::cli::files::check_name;
 use crate::cli::inputs::InputRange;
 use crate::cli::path_text::shown;
-use crate::cli::run_counters::{RunCounts, WrittenParts};
+use crate::cli::run_counters::{FindingCounts, RunCounts, WrittenParts};
 use crate::cli::summary::FINISHED;
 use crate::cli::tables::{PartFiles, PartStatistics, part_of_name};
 use crate::error::{Context, Error, Result};
@@ -78,6 +78,9 @@ pub(in crate::cli) struct Committed {
     pub(in crate::cli) truncated: Vec<String>,
     /// The first file without END.
     pub(in crate::cli) endless: Option<String>,
+    /// What the checks of files found in these inputs.
+    #[serde(default)]
+    pub(in crate::cli) findings: FindingCounts,
     pub(in crate::cli) statistics: PartStatistics,
 }
 

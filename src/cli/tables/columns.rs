@@ -6,6 +6,7 @@ use super::column::{Column, OfRow, TextOfRow};
 use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
+use std::sync::OnceLock;
 
 /// What the tables' columns come from, besides those that identify a row.
 #[derive(Clone, Copy)]
@@ -222,6 +223,13 @@ fn of_residues(unobserved: bool) -> Vec<Column> {
             |r, row| Some(r.residue(row).uniprot?.position),
         )
         .nullable(),
+        Column::text(
+            "flags",
+            "Which rules of reading changed, chose or built something of the residue, with commas: \
+             simulation_name, renamed_atoms, atoms_left_out, unknown_atoms, alternate_chosen, cb_built. \
+             Empty if none did.",
+            |r, row| Some(flag_names(r.flags(row))),
+        ),
     ];
     if unobserved {
         columns.push(Column::flag(
@@ -231,6 +239,29 @@ fn of_residues(unobserved: bool) -> Vec<Column> {
         ));
     }
     columns
+}
+
+/// The names of the bits of [`StructureRows::flags`], joined with commas.
+fn flag_names(flags: u8) -> &'static str {
+    /// In the order of the bits.
+    const NAMES: [&str; 6] = [
+        "simulation_name",
+        "renamed_atoms",
+        "atoms_left_out",
+        "unknown_atoms",
+        "alternate_chosen",
+        "cb_built",
+    ];
+    static TEXTS: OnceLock<Vec<String>> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| {
+        let text = |flags: usize| {
+            let set = NAMES.iter().enumerate();
+            let set = set.filter(|(bit, _)| flags >> bit & 1 == 1);
+            set.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+        };
+        (0..1 << NAMES.len()).map(text).collect()
+    });
+    &texts[usize::from(flags)]
 }
 
 /// The residue is that of the annotation, also where the structure has no such residue.

@@ -5,7 +5,7 @@ use super::super::config::RowKind;
 use super::super::inputs::structure_name;
 use super::coordinates::Coordinates;
 use crate::features::{Column, FeatureTable, TableName};
-use crate::structure::{Chain, Ligand, Residue, Structure, UnobservedResidue};
+use crate::structure::{Chain, Ligand, MISSING, Residue, Structure, UnobservedResidue};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
@@ -324,6 +324,24 @@ impl StructureRows {
         residues
             .get(row)
             .unwrap_or_else(|| &self.unobserved[row - residues.len()].residue)
+    }
+
+    /// Which rules changed, chose or built something of a residue: the bits of
+    /// [`ResidueFlags`](crate::structure::ResidueFlags), and the next one for a C-beta that was built
+    /// although the residue is no glycine.
+    pub(super) fn flags(&self, row: usize) -> u8 {
+        const CB_BUILT: u8 = 1 << 5;
+        let residue = self.residue(row);
+        let is_missing = residue.cb == MISSING && residue.aa != b'G';
+        let has_backbone = [residue.n, residue.ca, residue.c]
+            .iter()
+            .all(|&atom| atom != MISSING);
+        let built = if is_missing && has_backbone {
+            CB_BUILT
+        } else {
+            0
+        };
+        residue.flags.bits() | built
     }
 
     /// The residue of a variant's row, by its index.

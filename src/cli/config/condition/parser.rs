@@ -4,7 +4,8 @@
 //! any  = all { "or" all }
 //! all  = part { "and" part }
 //! part = "not" part | "(" any ")" | test
-//! test = FLAG | COLUMN ( OPERATOR VALUE | "is" ["not"] "null" | ["not"] "in" "(" VALUE {"," VALUE} ")" )
+//! test = FLAG | COLUMN ( OPERATOR VALUE | "is" ["not"] "null" | ["not"] "contains" VALUE
+//!               | ["not"] "in" "(" VALUE {"," VALUE} ")" )
 //! ```
 
 use super::super::features::{ColumnPlace, feature_of_column};
@@ -262,8 +263,20 @@ impl<'a> Parser<'a> {
             let is_one = test(Test::OneOf(literals));
             return Ok(if is_not { not(is_one) } else { is_one });
         }
+        let place = self.place();
+        if self.takes_word("contains") {
+            if value_type != ValueType::Text {
+                let message = format!("{name} holds no texts, which contain others");
+                return Err(at(place, &message).fix("write a comparison"));
+            }
+            let Literal::Text(part) = self.literal(name, value_type)? else {
+                unreachable!("a text column has texts");
+            };
+            let contains = test(Test::Contains(part));
+            return Ok(if is_not { not(contains) } else { contains });
+        }
         if is_not {
-            return Err(self.unexpected("`in`"));
+            return Err(self.unexpected("`in` or `contains`"));
         }
         let place = self.place();
         let sign = match self.token() {

@@ -35,6 +35,7 @@ fn shown(node: &Node) -> String {
         Node::Test(column, Test::IsNull) => format!("{column} null"),
         Node::Test(column, Test::Less(literal)) => format!("{column}<{}", value(literal)),
         Node::Test(column, Test::Greater(literal)) => format!("{column}>{}", value(literal)),
+        Node::Test(column, Test::Contains(part)) => format!("{column} has {part:?}"),
         Node::Test(column, Test::OneOf(literals)) => {
             let values: Vec<String> = literals.iter().map(value).collect();
             format!("{column}={}", values.join("|"))
@@ -69,6 +70,10 @@ fn operators_are_tests_and_their_opposites() {
     is("chain in ('A', 'B')", "0=\"A\"|\"B\"");
     is("cn_ca_8 not in (1,-2)", "(not 0=1|-2)");
     is("chain > 'A'", "0>\"A\"");
+    is("flags contains 'cb_built'", "0 has \"cb_built\"");
+    is("flags not contains 'cb_built'", "(not 0 has \"cb_built\")");
+    refused("plddt contains '7'", 7, "plddt holds no texts");
+    refused("flags contains 7", 16, "flags holds texts");
 }
 
 #[test]

@@ -374,7 +374,10 @@ impl<'a> DataBlock<'a> {
             values.sort_by_key(|(key, _)| *key);
         }
         let mut next = 0;
-        for run in &table.runs {
+        // The last run has not ended yet.
+        let ends = table.runs.iter().skip(1).map(|run| run.atoms.start);
+        let ends = ends.chain([table.atoms.len() as u32]);
+        for (run, end) in table.runs.iter().zip(ends) {
             let Some(number) = run.label_seq.filter(|_| !values.is_empty()) else {
                 continue;
             };
@@ -385,7 +388,7 @@ impl<'a> DataBlock<'a> {
                 next = values.partition_point(|(known, _)| *known < key);
             }
             if let Some((_, value)) = values.get(next).filter(|(known, _)| *known == key) {
-                let atoms = run.atoms.start as usize..run.atoms.end as usize;
+                let atoms = run.atoms.start as usize..end as usize;
                 table.atoms[atoms]
                     .iter_mut()
                     .for_each(|atom| atom.b_factor = *value);

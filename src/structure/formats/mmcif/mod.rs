@@ -169,6 +169,7 @@ pub(super) struct OtherContent {
     reflections: bool,
     small_molecule: bool,
     components: bool,
+    spheres: bool,
 }
 
 impl OtherContent {
@@ -183,6 +184,7 @@ impl OtherContent {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         self.reflections |= is(b"_refln") || is(b"_diffrn_refln");
         self.components |= is(b"_chem_comp_atom");
+        self.spheres |= is(b"_ihm_sphere_obj_site");
     }
 
     pub(super) fn error(&self) -> Error {
@@ -191,6 +193,8 @@ impl OtherContent {
             error.fix("this is a small-molecule CIF; give a macromolecular mmCIF")
         } else if self.reflections {
             error.fix("this file holds reflections; give the coordinate file of the entry")
+        } else if self.spheres {
+            error.fix("this is a coarse model of spheres; give one with atoms")
         } else if self.components {
             error.fix("this file describes a chemical component; give an entry")
         } else {
