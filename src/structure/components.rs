@@ -37,7 +37,18 @@ pub(super) struct Component {
 
 impl Component {
     /// A component that the table does not have.
-    pub(super) fn unknown(kind: Kind) -> Self {
+    pub(super) fn unknown(kind: Kind) -> &'static Self {
+        static AMINO: Component = Component::without_parent(Kind::Amino);
+        static NUCLEOTIDE: Component = Component::without_parent(Kind::Nucleotide);
+        static CAP: Component = Component::without_parent(Kind::Cap);
+        match kind {
+            Kind::Amino => &AMINO,
+            Kind::Nucleotide => &NUCLEOTIDE,
+            Kind::Cap => &CAP,
+        }
+    }
+
+    const fn without_parent(kind: Kind) -> Self {
         Component {
             kind,
             parent: BLANK,
@@ -56,14 +67,14 @@ const BLANK: Text8 = *b"        ";
 
 /// The component of a space-padded id; `None` if it is not one of polymers. A name that is both a
 /// simulation program's and the dictionary's is the program's here.
-pub(super) fn lookup(id: Text8) -> Option<Component> {
+pub(super) fn lookup(id: Text8) -> Option<&'static Component> {
     table().get(id)
 }
 
 /// The dictionary's component of a name that simulation programs use too.
-pub(super) fn of_dictionary(id: Text8) -> Option<Component> {
+pub(super) fn of_dictionary(id: Text8) -> Option<&'static Component> {
     let mut ambiguous = table().ambiguous.iter();
-    Some(ambiguous.find(|(name, _)| *name == id)?.1)
+    Some(&ambiguous.find(|(name, _)| *name == id)?.1)
 }
 
 fn table() -> &'static Table {
@@ -141,7 +152,7 @@ impl Table {
     fn parse() -> Self {
         let count = rows().count() + simulation_names().count();
         let slot_count = (count * 4).next_power_of_two();
-        let empty = Component::unknown(Kind::Cap);
+        let empty = Component::without_parent(Kind::Cap);
         let mut table = Table {
             slots: vec![(BLANK, empty); slot_count],
             shift: 64 - slot_count.trailing_zeros(),
@@ -159,7 +170,7 @@ impl Table {
         // Looked up before any name is added, as a name may be that of another component.
         let names = simulation_names().map(|(name, id)| {
             let component = table.get(id).expect("the component is one of polymers");
-            (name, component)
+            (name, *component)
         });
         for (name, component) in names.collect::<Vec<_>>() {
             let slot = table.slot(name);
@@ -178,9 +189,9 @@ impl Table {
         table
     }
 
-    fn get(&self, id: Text8) -> Option<Component> {
-        let (found, component) = self.slots[self.slot(id)];
-        (found == id && id != BLANK).then_some(component)
+    fn get(&self, id: Text8) -> Option<&Component> {
+        let (found, component) = &self.slots[self.slot(id)];
+        (*found == id && id != BLANK).then_some(component)
     }
 
     /// The slot that holds `id`, or the free one for it.
@@ -224,7 +235,7 @@ fn parse_row(row: &str) -> (Text8, Component) {
 mod tests {
     use super::*;
 
-    fn find(id: &str) -> Option<Component> {
+    fn find(id: &str) -> Option<&'static Component> {
         lookup(text8(id.as_bytes()))
     }
 
@@ -307,7 +318,7 @@ mod tests {
         for row in rows() {
             let (id, component) = parse_row(row);
             let found = of_dictionary(id).or(lookup(id));
-            assert_eq!(found, Some(component), "{row}");
+            assert_eq!(found, Some(&component), "{row}");
         }
     }
 }

@@ -120,10 +120,13 @@ pub(super) fn from_columns(name: [u8; 4]) -> u8 {
 /// extra point (EP of Amber, MW of water models), or a Drude particle (D before the name of a heavy
 /// atom). Of the atoms of polymers, those with M before C or N are GROMACS' dummy masses.
 pub(super) fn is_virtual_site(name: &[u8], is_polymer: bool) -> bool {
-    match name.to_ascii_uppercase()[..] {
-        [b'L' | b'E', b'P', ..] | [b'M', b'W', ..] => true,
-        [b'D', b'C' | b'N' | b'O' | b'S' | b'P', ..] => true,
-        [b'M', b'C' | b'N', ..] => is_polymer,
+    let [first, second, ..] = *name else {
+        return false;
+    };
+    match [first, second].map(|byte| byte.to_ascii_uppercase()) {
+        [b'L' | b'E', b'P'] | [b'M', b'W'] => true,
+        [b'D', b'C' | b'N' | b'O' | b'S' | b'P'] => true,
+        [b'M', b'C' | b'N'] => is_polymer,
         _ => false,
     }
 }

@@ -42,12 +42,12 @@ pub(super) fn symbol(comp: Text8) -> Option<Text8> {
 /// names of atoms, which are carbon's for CA and CAL.
 pub(super) fn set_elements(table: &mut AtomTable) {
     for run in &table.runs {
-        let Some(symbol) = symbol(run.comp) else {
-            continue;
-        };
         if components::lookup(run.comp).is_some() {
             continue;
         }
+        let Some(symbol) = symbol(run.comp) else {
+            continue;
+        };
         let atoms = &mut table.atoms[run.atoms.start as usize..run.atoms.end as usize];
         let is_of_ion = |name: Text8| [symbol, letters(run.comp)].contains(&letters(name));
         if atoms.iter().all(|atom| is_of_ion(atom.name)) {
@@ -60,11 +60,11 @@ pub(super) fn set_elements(table: &mut AtomTable) {
 /// The letters of a name in upper case, without the charge or number after them.
 fn letters(name: Text8) -> Text8 {
     let is_letter = |byte: &&u8| byte.is_ascii_alphabetic();
-    let letters: Vec<u8> = name.iter().take_while(is_letter).copied().collect();
-    let rest = name[letters.len()..].trim_ascii_end();
-    let is_charge = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-');
+    let count = name.iter().take_while(is_letter).count();
+    let (letters, rest) = name.split_at(count);
+    let is_charge = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b' ');
     match rest.iter().all(is_charge) {
-        true => text8(&letters.to_ascii_uppercase()),
+        true => text8(letters).map(|byte| byte.to_ascii_uppercase()),
         false => text8(b""),
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct PolymerSelector {
 
 /// A residue that may be polymer.
 pub(super) struct Candidate {
-    component: Component,
+    component: &'static Component,
     pub link: NeededLink,
 }
 
@@ -251,8 +251,8 @@ fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
 fn of_component(
     table: &AtomTable,
     run: &Run,
-    known: Option<Component>,
-) -> Option<(Component, NeededLink)> {
+    known: Option<&'static Component>,
+) -> Option<(&'static Component, NeededLink)> {
     let needed = |needs: bool| {
         if needs {
             NeededLink::Any
@@ -263,7 +263,7 @@ fn of_component(
     let is_standard = known.is_some_and(|known| known.parent == run.comp);
     if is_standard || (known.is_some() && !run.hetero) {
         // Lipids and beads of coarse models have names of amino acids too: DPP.
-        let known = known.filter(|known| is_standard || is_possible(*known, table.atoms_of(run)));
+        let known = known.filter(|known| is_standard || is_possible(known, table.atoms_of(run)));
         return Some((known?, needed(run.hetero)));
     }
     let chain = table.chains[run.chain as usize].auth;
@@ -286,7 +286,7 @@ fn of_component(
 
 /// Whether a residue with these atoms can be of a component that is not standard: an amino acid has an
 /// atom of the backbone, or those of a chromophore with their numbers.
-fn is_possible(component: Component, atoms: &[Atom]) -> bool {
+fn is_possible(component: &'static Component, atoms: &[Atom]) -> bool {
     const NAMES: [Text8; 5] = [
         *b"N       ",
         *b"CA      ",
@@ -301,8 +301,11 @@ fn is_possible(component: Component, atoms: &[Atom]) -> bool {
 /// Whether a run has the atoms N, CA and C, as amino acids do.
 fn has_backbone(table: &AtomTable, run: &Run) -> bool {
     const NAMES: [Text8; 3] = [*b"N       ", *b"CA      ", *b"C       "];
+    if run.atoms.len() < NAMES.len() {
+        return false;
+    }
     let atoms = table.atoms_of(run);
     let atoms = &atoms[..atoms.len().min(RESIDUE_ATOMS_MAX)];
     let has = |name: &Text8| atoms.iter().any(|atom| atom.name == *name);
-    atoms.len() >= NAMES.len() && NAMES.iter().all(has)
+    NAMES.iter().all(has)
 }

@@ -63,6 +63,7 @@ impl References {
     }
 
     /// The accession and the position of a residue by the first reference that covers it.
+    #[inline]
     pub(super) fn find(&self, chain: ChainReferences, run: &Run) -> Option<(u32, i32)> {
         // The references of a file all use the same kind of number.
         let number = if self.all.first()?.label_numbers {

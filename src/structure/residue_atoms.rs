@@ -79,7 +79,7 @@ pub(super) struct ResidueAtoms {
 }
 
 /// The component of the atoms of a cap.
-pub(super) fn cap_component(is_start: bool) -> Component {
+pub(super) fn cap_component(is_start: bool) -> &'static Component {
     let id = if is_start { *b"ACE     " } else { *b"NH2     " };
     components::lookup(id).unwrap_or_else(|| Component::unknown(Kind::Cap))
 }
@@ -90,9 +90,9 @@ impl ResidueAtoms {
     pub(super) fn resolve(
         &mut self,
         comp: Text8,
-        component: Component,
+        component: &'static Component,
         atoms: &[Atom],
-    ) -> Component {
+    ) -> &'static Component {
         self.atoms.clear();
         self.caps.iter_mut().for_each(Vec::clear);
         self.flags = ResidueFlags::NONE;
@@ -126,7 +126,7 @@ impl ResidueAtoms {
 
     /// Gives atoms the elements of their names. Some programs write CA (calcium) or types of a force
     /// field for the element; no atom of these components is a metal.
-    fn correct_elements(&mut self, component: Component) {
+    fn correct_elements(&mut self, component: &'static Component) {
         let template = ResidueTemplates::table().of(component.template);
         for atom in &mut self.atoms {
             let element = match template.element(atom.name) {
@@ -142,7 +142,7 @@ impl ResidueAtoms {
         self.atoms.retain(|atom| element::is_heavy(atom.element));
     }
 
-    fn rename(&mut self, component: Component) {
+    fn rename(&mut self, component: &'static Component) {
         for at in 0..self.atoms.len() {
             let name = self.atoms[at].name;
             let Some(known) = dictionary_name(component, name) else {
@@ -155,7 +155,7 @@ impl ResidueAtoms {
         }
     }
 
-    fn take_caps(&mut self, component: Component) {
+    fn take_caps(&mut self, component: &'static Component) {
         let caps = &mut self.caps;
         let count = self.atoms.len();
         self.atoms.retain(|atom| {
@@ -171,7 +171,7 @@ impl ResidueAtoms {
         }
     }
 
-    fn rename_terminal_oxygens(&mut self, component: Component) {
+    fn rename_terminal_oxygens(&mut self, component: &'static Component) {
         let Some(c) = position_of_c(&self.atoms) else {
             return;
         };
@@ -219,19 +219,19 @@ fn position_of_c(atoms: &[Atom]) -> Option<[i32; 3]> {
 
 /// Whether an atom is an oxygen on the carbon C of the backbone, under a name that the component does
 /// not have.
-fn is_terminal_oxygen(component: Component, atom: &Atom, c: [i32; 3]) -> bool {
+fn is_terminal_oxygen(component: &'static Component, atom: &Atom, c: [i32; 3]) -> bool {
     const OXYGEN: u8 = 8;
     atom.element == OXYGEN && is_within(atom.xyz, c, CARBOXYLATE) && !is_of(component, atom.name)
 }
 
 /// Whether a component has an atom of that name.
-fn is_of(component: Component, name: Text8) -> bool {
+fn is_of(component: &'static Component, name: Text8) -> bool {
     let template = ResidueTemplates::table().of(component.template);
     template.position(name).is_some()
 }
 
 /// The dictionary's name of an atom that has another one in the file.
-fn dictionary_name(component: Component, name: Text8) -> Option<Text8> {
+fn dictionary_name(component: &'static Component, name: Text8) -> Option<Text8> {
     let renamed = RENAMED.iter();
     let mut renamed =
         renamed.filter(|(parent, other, _)| (*parent, *other) == (component.parent, name));
@@ -251,7 +251,7 @@ fn dictionary_name(component: Component, name: Text8) -> Option<Text8> {
 
 /// The component that a residue `comp` is. If both a simulation program and the dictionary use the
 /// name, the residue is the program's if all its atoms are the program's.
-fn meaning(comp: Text8, component: Component, atoms: &[Atom]) -> Component {
+fn meaning(comp: Text8, component: &'static Component, atoms: &[Atom]) -> &'static Component {
     if !component.is_ambiguous {
         return component;
     }

@@ -89,7 +89,7 @@ impl ResidueTemplate {
 
     /// Adds the classes and names of a residue's atoms. The backbone is the indices of the first N,
     /// CA, C, O and CB, or [`MISSING`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn apply(
         &self,
         atoms: &[Atom],
@@ -108,20 +108,41 @@ impl ResidueTemplate {
                 is_subset: true,
             };
         }
+        self.apply_each(atoms, classes, names)
+    }
+
+    /// As [`ResidueTemplate::apply`], of atoms that are not the first of the template.
+    #[inline(never)]
+    fn apply_each(
+        &self,
+        atoms: &[Atom],
+        classes: &mut Vec<AtomClass>,
+        names: &mut Vec<AtomName>,
+    ) -> Applied {
         let (mut seen, mut is_subset) = (0u64, true);
-        classes.extend(atoms.iter().map(|atom| match self.position(atom.name) {
-            Some(at) => {
-                is_subset &= seen >> at & 1 == 0 && atom.element == self.atoms[at].1;
-                seen |= 1 << at;
-                let radius = self.classes[at].radius_milli_angstrom();
-                AtomClass::known(radius, atom.name, atom.element)
+        classes.reserve(atoms.len());
+        names.reserve(atoms.len());
+        for &Atom { name, element, .. } in atoms {
+            match self.position(name) {
+                Some(at) => {
+                    is_subset &= seen >> at & 1 == 0 && element == self.atoms[at].1;
+                    seen |= 1 << at;
+                    names.push(self.names[at]);
+                    classes.push(match element == self.atoms[at].1 {
+                        true => self.classes[at],
+                        false => {
+                            let radius = self.classes[at].radius_milli_angstrom();
+                            AtomClass::known(radius, name, element)
+                        }
+                    });
+                }
+                None => {
+                    is_subset = false;
+                    names.push(AtomName::of_padded(name));
+                    classes.push(AtomClass::unknown(name, element));
+                }
             }
-            None => {
-                is_subset = false;
-                AtomClass::unknown(atom.name, atom.element)
-            }
-        }));
-        names.extend(atoms.iter().map(|atom| AtomName::of_padded(atom.name)));
+        }
         let word = |atom: &Atom| (u64::from_le_bytes(atom.name), atom.element);
         Applied {
             backbone: backbone(atoms.iter().map(word)),

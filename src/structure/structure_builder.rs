@@ -113,7 +113,13 @@ impl<'a> StructureBuilder<'a> {
     }
 
     /// Adds the residue of a site with its atoms, none of them hydrogen.
-    pub(super) fn add(&mut self, site: Site, run: &Run, component: Component, atoms: &[Atom]) {
+    pub(super) fn add(
+        &mut self,
+        site: Site,
+        run: &Run,
+        component: &'static Component,
+        atoms: &[Atom],
+    ) {
         let structure = &mut self.structure;
         let start = structure.xyz.len() as u32;
         let template = self.templates.of(component.template);
@@ -129,7 +135,13 @@ impl<'a> StructureBuilder<'a> {
 
     /// Adds a residue whose atoms or names may be others than its component's.
     #[cold]
-    fn add_unusual(&mut self, site: Site, run: &Run, component: Component, atoms: &[Atom]) {
+    fn add_unusual(
+        &mut self,
+        site: Site,
+        run: &Run,
+        component: &'static Component,
+        atoms: &[Atom],
+    ) {
         let mut resolved = std::mem::take(&mut self.resolved);
         let component = resolved.resolve(run.comp, component, atoms);
         let renamed = ResidueFlags::SIMULATION_NAME.when(component.is_simulation_name);
@@ -178,6 +190,7 @@ impl<'a> StructureBuilder<'a> {
         }
     }
 
+    #[inline(always)]
     fn push_atoms(&mut self, atoms: &[Atom]) {
         let structure = &mut self.structure;
         structure.xyz.extend(atoms.iter().map(|atom| atom.xyz));
@@ -192,10 +205,11 @@ impl<'a> StructureBuilder<'a> {
     }
 
     /// Adds a residue whose classes and names of atoms have been added.
+    #[inline(always)]
     fn push(
         &mut self,
         run: &Run,
-        component: Component,
+        component: &'static Component,
         atoms: &[Atom],
         backbone: [u32; 5],
         flags: ResidueFlags,
@@ -334,6 +348,7 @@ impl<'a> StructureBuilder<'a> {
         index
     }
 
+    #[inline]
     fn uniprot(&mut self, run: &Run) -> Option<Uniprot> {
         let by_reference = || self.references.find(self.chain_references, run);
         let (accession, position) = run.uniprot.or_else(by_reference)?;

@@ -21,6 +21,7 @@ mod limits;
 mod linear_time;
 mod links;
 mod mmcif;
+mod names;
 mod pdb;
 mod polymers;
 mod predicted_models;

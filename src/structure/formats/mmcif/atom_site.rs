@@ -217,9 +217,17 @@ pub(in crate::structure::formats) fn symbol_number(symbol: &[u8]) -> u8 {
 #[inline]
 pub(in crate::structure::formats) fn element(symbol_number: u8, name: Text8) -> u8 {
     match symbol_number {
-        0 if element::is_virtual_site(&name, false) => element::VIRTUAL_SITE,
-        0 => element::from_name(name),
+        0 => element_of_name(name),
         number => number,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn element_of_name(name: Text8) -> u8 {
+    match element::is_virtual_site(&name, false) {
+        true => element::VIRTUAL_SITE,
+        false => element::from_name(name),
     }
 }
 

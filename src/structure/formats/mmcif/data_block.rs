@@ -195,12 +195,15 @@ impl<'a> DataBlock<'a> {
             return Ok(());
         };
         let item_of = |tag: &&[u8]| self.find_item(tag).filter(|(of, _)| *of == category)?.1;
-        let columns: Vec<Option<usize>> = tags.iter().map(item_of).collect();
+        let columns = tags.iter().map(item_of).enumerate();
+        let columns: Vec<(usize, usize)> = columns
+            .filter_map(|(column, item)| Some((column, item?)))
+            .collect();
         while rows.next()? {
-            let values = columns.iter().enumerate().filter_map(|(column, &item)| {
+            let values = columns.iter().map(|&(column, item)| {
                 let span = rows.value(column);
                 let place = Place::Line(text, span.start as u32);
-                Some((item?, &text[span], place))
+                (item, &text[span], place)
             });
             self.row(category, rows.edges()[0], values, limits)?;
         }

@@ -80,8 +80,9 @@ impl<'a> Rows<'a> {
         self.end
     }
 
-    /// Reads the next row; false if there is none.
-    #[inline]
+    /// Reads the next row; false if there is none. Not inlined: next to the code for a row's atom, the
+    /// compiler finds no registers for both.
+    #[inline(never)]
     pub(super) fn next(&mut self) -> Result<bool> {
         let wanted = 2 * self.columns;
         self.start = self.end;

@@ -14,6 +14,9 @@
 //!    column 22 alone, or all of them have one component (lipids: `POPC`), it has four letters. Else the
 //!    chain has two.
 //!
+//! With a blank in column 22, column 21 alone is a chain only if residues of several components have it,
+//! and no residue has a blank there.
+//!
 //! Residues to which both 1 and 2 apply contradict each other, and are counted.
 
 use std::collections::{HashMap, HashSet};
@@ -142,7 +145,9 @@ impl ChainColumns {
                 false
             } else {
                 let is_four = votes.has_four || plain.contains(&letters[1]) || !votes.has_several;
-                votes.of_three > 0 || !is_four
+                // Column 22 may be blank because files have no chains.
+                let has_chain = letters[1] != b' ' || votes.has_several && !plain.contains(&b' ');
+                has_chain && (votes.of_three > 0 || !is_four)
             };
             if is_chain {
                 decided.chains.insert(letters);

@@ -297,20 +297,25 @@ impl<'a> PdbReader<'a> {
         hetero: bool,
     ) -> Result<()> {
         let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
+        let has_tabs = columns[..len.min(columns.len())].contains(&b'\t');
         match decimal::coordinates(texts) {
-            Ok((xyz, rounded)) => {
+            Ok((xyz, rounded)) if !has_tabs => {
                 let key: ResidueKey = take(columns, 17);
                 if (self.key != Some(key)) | self.wide_number {
                     self.start_run(key, columns, at, hetero)?;
                 }
                 self.push(columns, len, xyz, rounded)
             }
-            Err((axis, bad)) => {
+            found => {
                 let line = &self.text[at..at + len];
-                self.shifted_line(line, at, hetero)?.ok_or_else(|| {
-                    let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
-                    at_line(self.text, at, format!("{name} coordinate {text} {bad}"))
-                })
+                self.shifted_line(line, at, hetero)?
+                    .ok_or_else(|| match found {
+                        Ok(_) => self.cut_short(at),
+                        Err((axis, bad)) => {
+                            let (name, text) = (["x", "y", "z"][axis], quoted(texts[axis]));
+                            at_line(self.text, at, format!("{name} coordinate {text} {bad}"))
+                        }
+                    })
             }
         }
     }
@@ -386,6 +391,7 @@ impl<'a> PdbReader<'a> {
     }
 
     /// Component and chain id of a residue, with blanks around them.
+    #[inline]
     fn names<'k>(&mut self, key: &'k ResidueKey) -> (&'k [u8], &'k [u8]) {
         if key[3] == b' ' {
             return (&key[..3], &key[4..5]);
@@ -408,9 +414,11 @@ impl<'a> PdbReader<'a> {
         hetero: bool,
     ) -> Result<()> {
         let (number, is_wide) = self.number(&key, columns);
-        let last = self.table.runs.last().filter(|_| self.key == Some(key));
-        if last.is_some_and(|run| run.seq == number.0) {
-            return Ok(());
+        if self.wide_number && self.key == Some(key) {
+            let last = self.table.runs.last();
+            if last.is_some_and(|run| run.seq == number.0) {
+                return Ok(());
+            }
         }
         let letters = [key[3], key[4]];
         let (comp, chain_id) = self.names(&key);
@@ -430,8 +438,9 @@ impl<'a> PdbReader<'a> {
     /// The number and the insertion code of the residue `key`, and whether the number has more digits
     /// than the format's four: in five columns and more, as the format has letters for insertion codes,
     /// or in hexadecimal digits after 9999.
+    #[inline(always)]
     fn number(&self, key: &ResidueKey, columns: &Columns) -> ((Option<i32>, u8), bool) {
-        if key[5..].iter().all(u8::is_ascii_digit) {
+        if key[9].is_ascii_digit() && key[5..].iter().all(u8::is_ascii_digit) {
             let digits = &columns[22..30];
             let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
             return ((digits.and_then(int), 0), true);
@@ -452,6 +461,7 @@ impl<'a> PdbReader<'a> {
         ((number, ins_code), false)
     }
 
+    #[inline(always)]
     fn add_run(
         &mut self,
         key: ResidueKey,

@@ -12,6 +12,9 @@ use crate::structure::text8::{Text8, text8};
 /// The most columns that a line is shifted by. The widest field after the serial number is a chain id.
 const SHIFT_MAX: usize = 8;
 
+/// The most residues of a gap after which a number of five digits goes on from the one before.
+const GAP_MAX: i64 = 1_000;
+
 /// A line with its fields in the columns of the format.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShiftedLine {
@@ -102,7 +105,8 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     }
     // What follows a wide component or chain: number, insertion code, and three blanks.
     let number = &line[22 + shift..26 + shift];
-    let has_number = super::residue_number(number).is_some();
+    // Numbers are written without zeros before them.
+    let has_number = super::residue_number(number).is_some() && number[0] != b'0';
     let is_blank = line[27 + shift..30 + shift] == *b"   ";
     if !is_blank {
         return Err(format!(
@@ -120,7 +124,7 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     let wide_number = int(wide).filter(|_| is_digits(wide));
     let continues = |number: i32| {
         let last = last.number.unwrap_or_default();
-        number >= 10_000 && (last == number || last + 1 == number)
+        last >= 9_000 && (0..=GAP_MAX).contains(&(i64::from(number) - i64::from(last)))
     };
     let as_number = wide_number.filter(|_| !is_chain || last.chain == line[21..22].trim_ascii());
     match as_number {
