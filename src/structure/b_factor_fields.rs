@@ -2,7 +2,7 @@
 //! of the file.
 
 use super::atom_table::{AtomTable, BFactorField};
-use super::formats::Format;
+use super::format::Format;
 use super::model::Chain;
 use super::read_limits::ReadLimits;
 use super::read_options::{Models, ReadOptions};

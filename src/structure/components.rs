@@ -273,7 +273,8 @@ mod tests {
     #[test]
     fn names_of_simulation_programs_are_the_components_that_they_stand_for() {
         for (name, id) in simulation_names() {
-            let (known, component) = (lookup(name).unwrap(), lookup(id).unwrap());
+            let known = lookup(name).unwrap();
+            let component = of_dictionary(id).or(lookup(id)).unwrap();
             assert_eq!(
                 (known.kind, known.parent),
                 (component.kind, component.parent)

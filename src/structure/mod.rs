@@ -27,6 +27,7 @@ mod conformer;
 mod decimal;
 mod element;
 mod entry_header;
+mod format;
 mod formats;
 mod groups;
 mod gzip;
@@ -58,7 +59,7 @@ pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use checks::{Check, CheckSet, Finding, Findings};
 #[cfg(feature = "cli")]
 pub(crate) use entry_header::header_text;
-pub use formats::Format;
+pub use format::Format;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
     MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,

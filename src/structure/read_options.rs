@@ -1,7 +1,7 @@
 //! The options of a [`Reader`](super::Reader).
 
 use super::checks::CheckSet;
-use super::formats::Format;
+use super::format::Format;
 use super::model::{Assembly, BFactorKind};
 use super::read_limits::ReadLimits;
 use crate::later_fields::LaterFields;

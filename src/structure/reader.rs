@@ -8,7 +8,7 @@ use super::assembly;
 use super::atom_table::AtomTable;
 use super::checks::Check;
 use super::compression::Compression;
-use super::formats::Format;
+use super::format::Format;
 use super::model::Structure;
 use super::polymer::PolymerSelector;
 use super::read_budget::{BudgetShare, ReadBudget};
@@ -256,7 +256,7 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
             names.join(" nor ")
         ))
         .fix(format!(
-            "give a {endings} file, plain or with {}",
+            "give a {endings} file, plain or with {}, or name the format with input_format",
             Compression::ENDINGS
         ))
     })

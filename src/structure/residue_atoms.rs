@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use crate::structure::text8::text8;
 
-    fn resolve(comp: &str, names: &str) -> (ResidueAtoms, Component) {
+    fn resolve(comp: &str, names: &str) -> (ResidueAtoms, &'static Component) {
         // C is at the origin, and what a name with ! stands for is not on it.
         let atom = |name: &str| {
             let bare = text8(name.trim_end_matches('!').as_bytes());

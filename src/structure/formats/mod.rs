@@ -11,6 +11,7 @@ use std::path::Path;
 use super::ReadOptions;
 use super::atom_table::{AtomTable, FieldsOfAtoms};
 use super::compression::Compression;
+use super::format::Format;
 use super::ions;
 use super::text::Place;
 use crate::Result;
@@ -47,20 +48,10 @@ struct BFactorColumn {
 /// Lines of text that are searched for one that shows its format, if the first does not.
 const LINES_SEARCHED: usize = 1_000;
 
-/// Makes the enum of all formats, and its table, of one row each.
+/// Makes the table of all formats, of one row each.
 macro_rules! formats {
-    ($($(#[$doc:meta])* $variant:ident: $row:expr,)+) => {
-        /// A file format of structures.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Format {
-            $($(#[$doc])* $variant),+
-        }
-
+    ($($variant:ident: $row:expr,)+) => {
         impl Format {
-            /// All formats.
-            pub const ALL: &[Format] = &[$(Format::$variant),+];
-
             fn row(self) -> &'static FormatRow {
                 match self {
                     $(Format::$variant => const { &$row }),+
@@ -71,7 +62,6 @@ macro_rules! formats {
 }
 
 formats! {
-    /// The fixed columns of the Protein Data Bank, version 3.3, and PDBQT.
     Pdb: FormatRow {
         name: "PDB",
         endings: &["pdb", "ent", "pdb1", "pdbqt"],
@@ -82,7 +72,6 @@ formats! {
         place: |text, offset| Place::Line(text, offset),
         b_factors: Some(BFactorColumn { find: pdb::b_factor_fields, width: Some(6) }),
     },
-    /// mmCIF, of which PDBx and ModelCIF are dictionaries.
     Mmcif: FormatRow {
         name: "mmCIF",
         endings: &["cif", "mmcif"],
@@ -93,7 +82,6 @@ formats! {
         place: |text, offset| Place::Line(text, offset),
         b_factors: Some(BFactorColumn { find: mmcif::b_factor_fields, width: None }),
     },
-    /// BinaryCIF, the binary form of mmCIF, version 0.3.
     BinaryCif: FormatRow {
         name: "BinaryCIF",
         endings: &["bcif"],

@@ -3,8 +3,9 @@
 use std::ops::{Deref, Range};
 
 use super::not_null;
-use crate::structure::atom_table::{AtomTable, Run};
+use crate::structure::atom_table::{AtomTable, Entity, Run};
 use crate::structure::decimal::int;
+use crate::structure::ligands::is_water;
 use crate::structure::text::{Place, quoted};
 use crate::structure::text8::{Text8, text8};
 use crate::structure::{Models, element};
@@ -237,5 +238,18 @@ pub(super) fn author_number(text: &[u8]) -> (Option<i32>, u8) {
     match text {
         [number @ .., letter] if letter.is_ascii_alphabetic() => (int(number), *letter),
         _ => (int(text), 0),
+    }
+}
+
+/// Takes back that `label_seq_id` marks residues of polymers, in a file without entities whose waters have
+/// numbers too.
+pub(super) fn unmark_numbered_waters(table: &mut AtomTable) {
+    let has_unknown = table
+        .chains
+        .iter()
+        .any(|chain| chain.entity_type == Entity::Unknown);
+    let is_numbered_water = |run: &Run| run.is_marked && is_water(run.comp);
+    if has_unknown && table.runs.iter().any(is_numbered_water) {
+        table.runs.iter_mut().for_each(|run| run.is_marked = false);
     }
 }

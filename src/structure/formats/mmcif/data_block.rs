@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::atom_rows;
-use super::atom_site::author_number;
-use super::lexer::strip_prefix;
+use super::atom_site::{self, author_number};
+use super::lexer::{contains, strip_prefix};
+use super::local_quality;
 use super::not_null;
 use super::oper_list::{self, GENERATOR_ITEMS, OPERATOR_ITEMS};
 use super::rows::Rows;
 use crate::Result;
 use crate::structure::ReadOptions;
 use crate::structure::assembly::Generators;
-use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME, NameId, Run};
+use crate::structure::atom_table::{AtomTable, Entity, Kind, NO_NAME, NameId};
 use crate::structure::components;
-use crate::structure::decimal::{self, int};
+use crate::structure::decimal::int;
 use crate::structure::entry_header::{self, EntryHeader};
-use crate::structure::ligands::is_water;
 use crate::structure::model::{BFactorKind, SequenceResidue};
 use crate::structure::read_limits::{ReadLimits, check};
 use crate::structure::text::Place;
@@ -286,7 +286,7 @@ impl<'a> DataBlock<'a> {
             id => id,
         });
         self.set_entities(table);
-        unmark_numbered_waters(table);
+        atom_site::unmark_numbered_waters(table);
         for [id, kind] in self.table::<2>(CHEM_COMP) {
             if let Some(kind) = component_kind(kind)
                 && components::lookup(text8(id)).is_none()
@@ -296,7 +296,8 @@ impl<'a> DataBlock<'a> {
         }
         self.set_sequences(table);
         self.set_header(&mut table.header);
-        self.set_local_plddt(table);
+        let metrics = self.table::<4>(QUALITY_METRIC);
+        local_quality::set_plddt(metrics, self.table::<5>(LOCAL_QUALITY), table);
         // The UniProt residues that atoms themselves name take precedence over references.
         if table.runs.iter().all(|run| run.uniprot.is_none()) {
             self.add_references(table);
@@ -340,64 +341,7 @@ impl<'a> DataBlock<'a> {
         let mut stated = refined.chain(self.table::<1>(RECONSTRUCTION));
         header.resolution = stated.find_map(|[text]| entry_header::resolution(text));
         let mut metrics = self.table::<4>(QUALITY_METRIC);
-        header.has_plddt_metric = metrics.any(|metric| is_plddt(&metric));
-    }
-
-    /// Gives the atoms of residues the pLDDT that `_ma_qa_metric_local` states instead of their B
-    /// factors, which some programs leave at 0.
-    fn set_local_plddt(&self, table: &mut AtomTable) {
-        let is_local = |metric: &[&[u8]; 4]| !metric[3].eq_ignore_ascii_case(b"global");
-        let metrics = self.table::<4>(QUALITY_METRIC);
-        let ids = metrics.filter(|metric| is_plddt(metric) && is_local(metric));
-        let ids: Vec<&[u8]> = ids.map(|[id, ..]| id).collect();
-        let mut last: (&[u8], NameId) = (b"", NO_NAME);
-        let mut values = Vec::new();
-        for [chain, number, metric, value, model] in self.table::<5>(LOCAL_QUALITY) {
-            let value = decimal::b_factor(value);
-            if let (true, Some(number), false) =
-                (ids.contains(&metric), int(number), value.is_nan())
-            {
-                if last.0 != chain {
-                    last = (chain, table.names.intern(chain));
-                }
-                let key = (int(model).unwrap_or(1), last.1, number);
-                values.push((key, value));
-            }
-        }
-        // The models of other files may have other numbers than the atoms state.
-        if let (&[model], Some(&((first, ..), _))) = (&table.models[..], values.first())
-            && values.iter().all(|((model, ..), _)| *model == first)
-        {
-            values
-                .iter_mut()
-                .for_each(|((number, ..), _)| *number = model);
-        }
-        if !values.is_sorted_by_key(|(key, _)| *key) {
-            // The sort is stable: the first value of a residue counts.
-            values.sort_by_key(|(key, _)| *key);
-        }
-        let mut next = 0;
-        // The last run has not ended yet.
-        let ends = table.runs.iter().skip(1).map(|run| run.atoms.start);
-        let ends = ends.chain([table.atoms.len() as u32]);
-        for (run, end) in table.runs.iter().zip(ends) {
-            let Some(number) = run.label_seq.filter(|_| !values.is_empty()) else {
-                continue;
-            };
-            let chain = table.chains[run.chain as usize].label;
-            let key = (table.models[run.model as usize], chain, number);
-            // Residues and values mostly have the same order.
-            if values.get(next).is_none_or(|(known, _)| *known != key) {
-                next = values.partition_point(|(known, _)| *known < key);
-            }
-            if let Some((_, value)) = values.get(next).filter(|(known, _)| *known == key) {
-                let atoms = run.atoms.start as usize..end as usize;
-                table.atoms[atoms]
-                    .iter_mut()
-                    .for_each(|atom| atom.b_factor = *value);
-                next += 1;
-            }
-        }
+        header.has_plddt_metric = metrics.any(|metric| local_quality::is_plddt(&metric));
     }
 
     fn set_entities(&self, table: &mut AtomTable) {
@@ -518,19 +462,6 @@ impl<'a> DataBlock<'a> {
     }
 }
 
-/// Takes back that `label_seq_id` marks residues of polymers, in a file without entities whose waters have
-/// numbers too.
-fn unmark_numbered_waters(table: &mut AtomTable) {
-    let has_unknown = table
-        .chains
-        .iter()
-        .any(|chain| chain.entity_type == Entity::Unknown);
-    let is_numbered_water = |run: &Run| run.is_marked && is_water(run.comp);
-    if has_unknown && table.runs.iter().any(is_numbered_water) {
-        table.runs.iter_mut().for_each(|run| run.is_marked = false);
-    }
-}
-
 /// A sequence with the author's numbers: for each the position, from 1, the number and the insertion
 /// code. The first number of a position counts.
 fn numbered(sequence: &[SequenceResidue], numbers: &[[&[u8]; 3]]) -> Arc<[SequenceResidue]> {
@@ -613,15 +544,4 @@ fn component_kind(kind: &[u8]) -> Option<Kind> {
     } else {
         None
     }
-}
-
-/// Whether a row of `_ma_qa_metric` is of pLDDT, by its name or type.
-fn is_plddt([_, name, kind, _]: &[&[u8]; 4]) -> bool {
-    contains(name, b"plddt") || contains(kind, b"plddt")
-}
-
-/// Whether `text` contains `word`, in either case.
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len())
-        .any(|part| part.eq_ignore_ascii_case(word))
 }

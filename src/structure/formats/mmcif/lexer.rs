@@ -187,6 +187,12 @@ pub(super) fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
+/// Whether `text` contains `word`, in either case.
+pub(super) fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len())
+        .any(|part| part.eq_ignore_ascii_case(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

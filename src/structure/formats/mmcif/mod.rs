@@ -9,6 +9,7 @@ mod atom_rows;
 pub(super) mod atom_site;
 pub(super) mod data_block;
 mod lexer;
+mod local_quality;
 mod oper_list;
 mod rows;
 

@@ -21,7 +21,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{COORDINATES_END, ResidueKey, is_atom, is_word, line_end, padded, take};
+use super::columns::{COORDINATES_END, ResidueKey, is_atom, is_word, line_end, padded, take};
 use crate::structure::atom_table::Kind;
 use crate::structure::decimal;
 use crate::structure::ligands::is_water;

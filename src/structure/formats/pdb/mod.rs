@@ -6,7 +6,10 @@
 //! elements, without MODEL records, and that end after the coordinates. Serial numbers are not read, so
 //! they may be anything.
 
+mod b_factors;
 mod chain_columns;
+mod columns;
+mod records;
 mod remark350;
 mod seqres;
 mod shifted_line;
@@ -14,56 +17,25 @@ mod shifted_line;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use memchr::{memchr, memmem};
-
+pub(super) use self::b_factors::b_factor_fields;
 use self::chain_columns::ChainColumns;
+use self::columns::{
+    ATOM, COORDINATES_END, Columns, HETATM, ResidueKey, atom_name, b_factor, is_left_aligned,
+    is_word, line_end, number_of, occupancy, padded, residue_number, take, upper_case,
+};
+use self::records::{header_text, resolution_after};
+pub(super) use self::records::{is_atom_line, is_record};
 use self::remark350::Remark350;
 use self::seqres::Seqres;
 use self::shifted_line::{LastResidue, ShiftedLine};
-use crate::structure::atom_table::{
-    Atom, AtomTable, BFactorField, FieldsOfAtoms, Kind, NO_NAME, NameId, Run,
-};
+use crate::structure::atom_table::{Atom, AtomTable, NO_NAME, NameId, Run};
 use crate::structure::checks::Check;
-use crate::structure::decimal::{self, OCCUPANCY_ONE, fixed8, int};
+use crate::structure::decimal::{self, fixed8, int};
 use crate::structure::model::{Assembly, Truncation};
 use crate::structure::text::{Place, at_line, quoted};
 use crate::structure::text8::{Text8, text8};
-use crate::structure::{Models, ReadOptions, components, element, entry_header};
+use crate::structure::{Models, ReadOptions, components, element};
 use crate::{Error, Result};
-
-/// Records that a PDB file may start with, without the digit at their end: those of the format, of
-/// earlier versions of it, of PDBQT, and of CASP, and what MolProbity's programs write (USER).
-#[rustfmt::skip]
-const RECORDS: [&[u8]; 62] = [
-    b"ANISOU", b"ATOM", b"AUTHOR", b"BRANCH", b"CAVEAT", b"CISPEP", b"COMPND", b"CONECT", b"CRYST",
-    b"DBREF", b"END", b"ENDMDL", b"EXPDTA", b"FORMUL", b"FTNOTE", b"HEADER", b"HELIX", b"HET",
-    b"HETATM", b"HETNAM", b"HETSYN", b"HYDBND", b"JRNL", b"KEYWDS", b"LINK", b"LINKR", b"MASTER",
-    b"MDLTYP", b"METHOD", b"MODEL", b"MODRES", b"MTRIX", b"NUMMDL", b"OBSLTE", b"ORIGX", b"PARENT",
-    b"PFRMAT", b"REMARK", b"REVDAT", b"ROOT", b"SCALE", b"SCORE", b"SEQADV", b"SEQRES", b"SHEET",
-    b"SIGATM", b"SIGUIJ", b"SITE", b"SLTBRG", b"SOURCE", b"SPLIT", b"SPRSDE", b"SSBOND", b"STOICH",
-    b"TARGET", b"TER", b"TITLE", b"TORSDOF", b"TURN", b"TVECT", b"USER", b"COMMNT",
-];
-
-/// Whether a line is a record that a PDB file may start with.
-pub(super) fn is_record(line: &[u8]) -> bool {
-    let word = line.split(u8::is_ascii_whitespace).next();
-    let word = word.unwrap_or_default();
-    let is_digit = |byte: &u8| byte.is_ascii_digit();
-    let name = &word[..word.len() - usize::from(word.last().is_some_and(is_digit))];
-    is_atom(line) || RECORDS.contains(&name)
-}
-
-/// Whether a line is an atom with coordinates.
-pub(super) fn is_atom_line(line: &[u8]) -> bool {
-    let fields = || [30, 38, 46].map(|first| line[first..first + 8].trim_ascii());
-    is_atom(line) && line.len() >= COORDINATES_END && decimal::coordinates(fields()).is_ok()
-}
-
-/// The columns of a line that are read.
-type Columns = [u8; 80];
-
-/// Component, chain, residue number and insertion code: columns 18 to 27.
-type ResidueKey = [u8; 10];
 
 /// Reads the text of a PDB file into `table`.
 pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
@@ -124,34 +96,6 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         _ => None,
     };
     Ok(())
-}
-
-/// Finds the B factors of the atoms that [`read`] reads from all models.
-pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
-    const COLUMNS: Range<usize> = 60..66;
-    let mut fields = FieldsOfAtoms::default();
-    let mut at = 0;
-    while at < text.len() {
-        let end = line_end(text, at);
-        let line = &text[at..end];
-        if is_atom(line) {
-            let len = line.len() - usize::from(line.last() == Some(&b'\r'));
-            let Some(shift) = shifted_line::shift(&line[..len]) else {
-                let message = "tabs separate the fields, so that B factors have no columns";
-                let fix = "write the fields into the columns of the format";
-                return Err(at_line(text, at, message).fix(fix));
-            };
-            let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
-            fields.atoms.push(BFactorField {
-                bytes: at + start.min(len)..at + end.min(len),
-                blanks_before: start.saturating_sub(len),
-            });
-        } else if is_word(line, b"END") {
-            break;
-        }
-        at = end + 1;
-    }
-    Ok(fields)
 }
 
 struct PdbReader<'a> {
@@ -413,7 +357,9 @@ impl<'a> PdbReader<'a> {
         at: usize,
         hetero: bool,
     ) -> Result<()> {
-        let (number, is_wide) = self.number(&key, columns);
+        let last = self.table.runs.last().and_then(|run| run.seq);
+        let last = last.filter(|_| self.key.is_some_and(|it| it[4] == key[4]));
+        let (number, is_wide) = number_of(&key, columns, last);
         if self.wide_number && self.key == Some(key) {
             let last = self.table.runs.last();
             if last.is_some_and(|run| run.seq == number.0) {
@@ -433,32 +379,6 @@ impl<'a> PdbReader<'a> {
         self.add_run(key, chain, comp, number, at, hetero)?;
         (self.chain_letters, self.wide_number) = (Some(letters), is_wide);
         Ok(())
-    }
-
-    /// The number and the insertion code of the residue `key`, and whether the number has more digits
-    /// than the format's four: in five columns and more, as the format has letters for insertion codes,
-    /// or in hexadecimal digits after 9999.
-    #[inline(always)]
-    fn number(&self, key: &ResidueKey, columns: &Columns) -> ((Option<i32>, u8), bool) {
-        if key[9].is_ascii_digit() && key[5..].iter().all(u8::is_ascii_digit) {
-            let digits = &columns[22..30];
-            let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
-            return ((digits.and_then(int), 0), true);
-        }
-        let ins_code = if key[9] == b' ' { 0 } else { key[9] };
-        let number = residue_number(&key[5..9]);
-        let last = self.table.runs.last().and_then(|run| run.seq);
-        if last.is_some_and(|last| last >= 9_999) && self.key.is_some_and(|it| it[4] == key[4]) {
-            let digits = std::str::from_utf8(&key[5..9]).unwrap_or_default();
-            let hexadecimal = i32::from_str_radix(digits, 16).ok();
-            let is_next = |number: &i32| {
-                last.is_some_and(|last| (0..=HEXADECIMAL_GAP_MAX).contains(&(number - last)))
-            };
-            if let Some(number) = hexadecimal.filter(is_next) {
-                return ((Some(number), ins_code), true);
-            }
-        }
-        ((number, ins_code), false)
     }
 
     #[inline(always)]
@@ -621,162 +541,4 @@ impl<'a> PdbReader<'a> {
                 .add_reference(names, false, first..=last, accession, position..=end);
         }
     }
-}
-
-/// The text of a TITLE or EXPDTA line: what follows column 10, or the name of the record where
-/// text starts earlier, as some programs write it.
-fn header_text(line: &[u8]) -> &[u8] {
-    let is_continuation = |text: &[u8]| text.iter().all(|byte| matches!(byte, b' ' | b'0'..=b'9'));
-    match line.split_at_checked(10) {
-        Some((start, text)) if is_continuation(&start[6..]) => text,
-        _ => &line[6..],
-    }
-}
-
-/// The resolution in the first word after `label`, if the text has both.
-fn resolution_after(text: &[u8], label: &[u8]) -> Option<f32> {
-    let label_start = memmem::find(text, label)?;
-    // A label that ends another one, such as that of a shell, is not meant.
-    if !text[..label_start].trim_ascii().is_empty() {
-        return None;
-    }
-    let value = text[label_start + label.len()..].trim_ascii();
-    entry_header::resolution(value.split(u8::is_ascii_whitespace).next()?)
-}
-
-/// The four letters of a record's name in upper case.
-fn upper_case(first4: &[u8; 4]) -> u32 {
-    u32::from_le_bytes(*first4) & 0xdfdf_dfdf
-}
-
-/// Whether a line is an atom.
-fn is_atom(line: &[u8]) -> bool {
-    matches!(line.first_chunk().map(upper_case), Some(ATOM | HETATM))
-}
-
-/// Where the line that starts at `at` ends.
-#[inline]
-fn line_end(text: &[u8], at: usize) -> usize {
-    memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len)
-}
-
-/// The columns of a line, filled up with blanks or cut off.
-fn padded(line: &[u8]) -> Columns {
-    let mut columns = [b' '; 80];
-    let len = line.len().min(80);
-    columns[..len].copy_from_slice(&line[..len]);
-    columns
-}
-
-/// The most residues that a gap of a chain with hexadecimal numbers has.
-const HEXADECIMAL_GAP_MAX: i32 = 1_000;
-
-/// Where the columns of the coordinates end.
-const COORDINATES_END: usize = 54;
-
-const ATOM: u32 = u32::from_le_bytes(*b"ATOM");
-const HETATM: u32 = u32::from_le_bytes(*b"HETA");
-
-/// Reads a field of six columns with two decimals (`  1.00`) in 0.001. `columns` has one more column
-/// on either side, so that it is one word.
-#[inline]
-fn hundredths(columns: [u8; 8]) -> Option<i32> {
-    const FIELD: u64 = 0x00ff_ffff_ffff_ff00;
-    const AROUND: u64 = u64::from_le_bytes(*b" \0\0\0\0\0\x000");
-    fixed8([u64::from_le_bytes(columns) & FIELD | AROUND]).map(|[value]| value)
-}
-
-/// Occupancy in millionths: columns 55 to 60.
-#[inline(always)]
-fn occupancy(columns: &Columns, len: usize) -> i32 {
-    if len < 60 {
-        return decimal::occupancy(columns[54..len].trim_ascii());
-    }
-    if take(columns, 54) == *b"  1.00" {
-        return OCCUPANCY_ONE;
-    }
-    match hundredths(take(columns, 53)) {
-        Some(value) => value * (OCCUPANCY_ONE / 1000),
-        None => decimal::occupancy(columns[54..60].trim_ascii()),
-    }
-}
-
-/// B factor: columns 61 to 66.
-#[inline(always)]
-fn b_factor(columns: &Columns, len: usize) -> f32 {
-    if len < 66 {
-        return decimal::b_factor(columns[60.min(len)..len].trim_ascii());
-    }
-    match hundredths(take(columns, 59)) {
-        Some(value) => decimal::thousandths_to_f32(value),
-        None => decimal::b_factor(columns[60..66].trim_ascii()),
-    }
-}
-
-/// An atom's name without leading blanks.
-#[inline]
-fn atom_name(columns: [u8; 4]) -> Text8 {
-    const SPACES: u64 = u64::from_le_bytes(*b"        ");
-    let shift = if columns[0] == b' ' { 8 } else { 0 };
-    let word = (u64::from(u32::from_le_bytes(columns)) | SPACES << 32) >> shift;
-    let name = word | (SPACES & !(!0 >> shift));
-    if name as u8 == b' ' {
-        text8(columns.trim_ascii())
-    } else {
-        name.to_le_bytes()
-    }
-}
-
-/// Whether the names of a file's atoms start in their first column whatever the element, as those of its
-/// first alpha carbon does.
-fn is_left_aligned(text: &[u8]) -> bool {
-    let mut at = 0;
-    while at < text.len() {
-        let end = line_end(text, at);
-        let line = &text[at..end];
-        at = end + 1;
-        if let (true, Some(fields)) = (is_atom(line), line.get(12..20))
-            && fields[..4].trim_ascii() == b"CA"
-            && components::lookup(text8(fields[5..].trim_ascii()))
-                .is_some_and(|known| known.kind == Kind::Amino)
-        {
-            return fields[0] == b'C';
-        }
-    }
-    false
-}
-
-/// A residue number: decimal, or hybrid-36 above 9999.
-fn residue_number(field: &[u8]) -> Option<i32> {
-    match field.first()? {
-        b'A'..=b'Z' => base36(field, b'A').map(|n| n - 10 * 36i32.pow(3) + 10_000),
-        b'a'..=b'z' => base36(field, b'a').map(|n| n + 16 * 36i32.pow(3) + 10_000),
-        _ => int(field.trim_ascii()),
-    }
-}
-
-/// Four base-36 digits whose letters start at `letter`.
-fn base36(field: &[u8], letter: u8) -> Option<i32> {
-    field.iter().try_fold(0, |value, &byte| {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            _ if (letter..letter + 26).contains(&byte) => byte - letter + 10,
-            _ => return None,
-        };
-        Some(value * 36 + i32::from(digit))
-    })
-}
-
-/// `N` columns from `first`, counted from 0.
-#[inline]
-fn take<const N: usize>(columns: &Columns, first: usize) -> [u8; N] {
-    let mut out = [0; N];
-    out.copy_from_slice(&columns[first..first + N]);
-    out
-}
-
-/// Whether the first word of `line` is `word`.
-fn is_word(line: &[u8], word: &[u8]) -> bool {
-    line.strip_prefix(word)
-        .is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
 }

@@ -5,7 +5,7 @@
 //! tabs, or separate all fields by tabs. Such a line is read if it is certain what its writer meant,
 //! which the points of the coordinates and the other fields show; else the cause is named.
 
-use super::{Columns, is_atom, padded};
+use super::columns::{Columns, is_atom, padded, residue_number};
 use crate::structure::decimal::{self, fixed8, int};
 use crate::structure::text8::{Text8, text8};
 
@@ -106,7 +106,7 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     // What follows a wide component or chain: number, insertion code, and three blanks.
     let number = &line[22 + shift..26 + shift];
     // Numbers are written without zeros before them.
-    let has_number = super::residue_number(number).is_some() && number[0] != b'0';
+    let has_number = residue_number(number).is_some() && number[0] != b'0';
     let is_blank = line[27 + shift..30 + shift] == *b"   ";
     if !is_blank {
         return Err(format!(
