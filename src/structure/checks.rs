@@ -17,8 +17,10 @@ pub enum Check {
     /// An atom was left out: a virtual site, or a second atom with the name of another one of its
     /// residue and without an alternate location.
     LeftOutAtoms,
-    /// A field was read from other columns than the format states.
+    /// A residue's fields were read from other columns than the format states.
     RepairedFields,
+    /// An atom of a standard component has another element than its name says. The name's counts.
+    CorrectedElements,
     /// Columns 18 to 22 of a PDB file contradict each other about what is the component and what the
     /// chain.
     ContradictoryNames,
@@ -32,6 +34,7 @@ impl Check {
         Check::UnknownAtoms,
         Check::LeftOutAtoms,
         Check::RepairedFields,
+        Check::CorrectedElements,
         Check::ContradictoryNames,
     ];
 
@@ -43,6 +46,7 @@ impl Check {
             Check::UnknownAtoms => "unknown_atoms",
             Check::LeftOutAtoms => "left_out_atoms",
             Check::RepairedFields => "repaired_fields",
+            Check::CorrectedElements => "corrected_elements",
             Check::ContradictoryNames => "contradictory_names",
         }
     }
@@ -58,7 +62,10 @@ impl Check {
                 "atoms of names that their component does not have, read as its side chain"
             }
             Check::LeftOutAtoms => "atoms left out, as virtual sites or as repeated names",
-            Check::RepairedFields => "fields read from other columns than the format's",
+            Check::RepairedFields => "residues read from other columns than the format's",
+            Check::CorrectedElements => {
+                "atoms whose element is not that of their name, which counts"
+            }
             Check::ContradictoryNames => {
                 "residues whose columns 18 to 22 contradict others about the chain"
             }

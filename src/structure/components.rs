@@ -31,7 +31,7 @@ pub(super) struct Component {
     pub has_template_atoms: bool,
     /// Whether the name is a simulation program's.
     pub is_simulation_name: bool,
-    /// Whether the dictionary has another component of this name; [`of_dictionary`] returns it.
+    /// Whether the dictionary has another component of this name; see [`of_dictionary_by_atoms`].
     pub is_ambiguous: bool,
 }
 
@@ -72,9 +72,24 @@ pub(super) fn lookup(id: Text8) -> Option<&'static Component> {
 }
 
 /// The dictionary's component of a name that simulation programs use too.
+#[cfg(test)]
 pub(super) fn of_dictionary(id: Text8) -> Option<&'static Component> {
-    let mut ambiguous = table().ambiguous.iter();
-    Some(&ambiguous.find(|(name, _)| *name == id)?.1)
+    Some(&ambiguous(id)?.component)
+}
+
+/// The dictionary's component of a name that simulation programs use too, if the residue has an atom that
+/// only that component has.
+pub(super) fn of_dictionary_by_atoms(
+    id: Text8,
+    mut atoms: impl Iterator<Item = Text8>,
+) -> Option<&'static Component> {
+    let known = ambiguous(id)?;
+    let has_own = atoms.any(|atom| known.atoms.contains(&atom));
+    has_own.then_some(&known.component)
+}
+
+fn ambiguous(id: Text8) -> Option<&'static DictionaryComponent> {
+    table().ambiguous.iter().find(|known| known.id == id)
 }
 
 fn table() -> &'static Table {
@@ -131,12 +146,22 @@ fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// The simulation programs' names, each with the id of its component.
-fn simulation_names() -> impl Iterator<Item = (Text8, Text8)> {
+/// The simulation programs' names, each with the id of its component, and the atoms that tell the
+/// dictionary's component of the name, with blanks.
+fn simulation_names() -> impl Iterator<Item = (Text8, Text8, &'static str)> {
     lines(SIMULATION_NAMES).filter_map(|row| {
-        let mut columns = row.split('\t').map(|column| text8(column.as_bytes()));
-        Some((columns.next()?, columns.next()?))
+        let mut columns = row.split('\t');
+        let mut id = || Some(text8(columns.next()?.as_bytes()));
+        Some((id()?, id()?, columns.nth(1).unwrap_or_default()))
     })
+}
+
+/// A component of the dictionary whose name simulation programs use for another one.
+struct DictionaryComponent {
+    id: Text8,
+    component: Component,
+    /// Atoms that only this component has.
+    atoms: Vec<Text8>,
 }
 
 /// A hash table with linear probing. A lookup takes one multiplication and, for nearly all ids, one
@@ -144,8 +169,7 @@ fn simulation_names() -> impl Iterator<Item = (Text8, Text8)> {
 struct Table {
     slots: Vec<(Text8, Component)>,
     shift: u32,
-    /// The dictionary's components whose names simulation programs use for others.
-    ambiguous: Vec<(Text8, Component)>,
+    ambiguous: Vec<DictionaryComponent>,
 }
 
 impl Table {
@@ -168,16 +192,21 @@ impl Table {
             table.slots[slot] = (id, component);
         }
         // Looked up before any name is added, as a name may be that of another component.
-        let names = simulation_names().map(|(name, id)| {
+        let names = simulation_names().map(|(name, id, atoms)| {
             let component = table.get(id).expect("the component is one of polymers");
-            (name, *component)
+            (name, *component, atoms)
         });
-        for (name, component) in names.collect::<Vec<_>>() {
+        for (name, component, atoms) in names.collect::<Vec<_>>() {
             let slot = table.slot(name);
             let known = table.slots[slot];
             let is_ambiguous = known.0 == name;
             if is_ambiguous {
-                table.ambiguous.push(known);
+                let atoms = atoms.split_whitespace();
+                table.ambiguous.push(DictionaryComponent {
+                    id: name,
+                    component: known.1,
+                    atoms: atoms.map(|atom| text8(atom.as_bytes())).collect(),
+                });
             }
             let component = Component {
                 is_simulation_name: true,
@@ -272,7 +301,7 @@ mod tests {
 
     #[test]
     fn names_of_simulation_programs_are_the_components_that_they_stand_for() {
-        for (name, id) in simulation_names() {
+        for (name, id, _) in simulation_names() {
             let known = lookup(name).unwrap();
             let component = of_dictionary(id).or(lookup(id)).unwrap();
             assert_eq!(
@@ -301,13 +330,17 @@ mod tests {
 
     #[test]
     fn the_dictionary_has_components_of_other_atoms_under_some_of_these_names() {
-        let mut names: Vec<&str> = simulation_names()
-            .filter(|(name, _)| of_dictionary(*name).is_some())
-            .map(|(name, _)| lines(SIMULATION_NAMES).find(|row| row.as_bytes()[..3] == name[..3]))
-            .map(|row| row.unwrap().split('\t').next().unwrap())
+        let both = simulation_names().filter(|(name, ..)| of_dictionary(*name).is_some());
+        let names: Vec<String> = both
+            .map(|(name, _, atoms)| {
+                assert!(!atoms.is_empty(), "atoms decide");
+                String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+            })
             .collect();
-        names.sort_unstable();
-        assert_eq!(names, ["CYM", "GLH", "HIP", "HSE", "LYN", "NLN", "OLT"]);
+        assert_eq!(names.len(), 7);
+        for name in ["CYM", "GLH", "HIP", "HSE", "LYN", "NLN", "OLT"] {
+            assert!(names.iter().any(|known| known == name), "{name}");
+        }
         let homoserine = of_dictionary(*b"HSE     ").unwrap();
         assert_eq!((homoserine.parent, homoserine.aa), (*b"SER     ", b'S'));
         assert_eq!(of_dictionary(*b"NLN     ").unwrap().parent, *b"LEU     ");

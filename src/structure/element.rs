@@ -103,16 +103,18 @@ pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
 
 /// The atomic number that the columns of a name imply in a residue that is no polymer, in a file that
 /// keeps to the columns: two letters from the first column on are the symbol of an element (`CA  ` is
-/// calcium, ` CA ` carbon). Of the names that start with H, only mercury's is not hydrogen.
+/// calcium, ` CA ` carbon). Of the names that start with H, only mercury's is not hydrogen. Names of four
+/// letters fill all columns (`CAAA` is carbon); of those only halogens and iron are told by two.
 pub(super) fn from_columns(name: [u8; 4]) -> u8 {
     let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
     let is_hydrogen = matches!(first, b'H' | b'D') && (fourth != b' ' || second != b'G');
     if first == b' ' || !second.is_ascii_alphabetic() || is_hydrogen {
         return from_name_columns(name);
     }
+    let is_told = fourth == b' ' || matches!(&[first, second], b"CL" | b"BR" | b"FE");
     match from_symbol([first, second]) {
-        0 => from_symbol([first, b' ']),
-        both => both,
+        both if both > 0 && is_told => both,
+        _ => from_symbol([first, b' ']),
     }
 }
 
@@ -180,6 +182,9 @@ mod tests {
             (b"HG11", *b"H "),
             (b"HO  ", *b"H "),
             (b"CL1 ", *b"CL"),
+            (b"CL12", *b"CL"),
+            (b"CAAA", *b"C "),
+            (b"NA12", *b"N "),
             (b"C1  ", *b"C "),
             (b"FE  ", *b"FE"),
             (b"OXY ", *b"O "),

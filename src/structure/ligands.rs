@@ -20,7 +20,8 @@ use super::text8::{Text8, text8};
 #[rustfmt::skip]
 const WATER: &[&str] = &[
     "HOH", "DOD", "WAT", "H2O", "OH2", "SOL", "SPC", "TIP", "TIP2", "TIP3", "TIP4", "TIP5", "TP3",
-    "TP4", "TP5", "T3P", "T4P", "HO4", "OPC",
+    "TP4", "TP5", "T3P", "T4P", "HO4", "OPC", "OPC3", "SPCE", "SWM4", "SWM6", "T4E", "FB3", "FB4",
+    "TIPS", "TP3M", "TP4E",
 ];
 
 /// What crystallisation, cryoprotection and buffers leave behind.

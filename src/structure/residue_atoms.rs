@@ -6,6 +6,8 @@
 //! dictionary use differently, gives atoms the dictionary's names, takes the atoms of a cap out, and
 //! leaves repeated atoms out.
 
+use std::collections::HashSet;
+
 use super::atom_table::{Atom, Kind};
 use super::components::{self, Component};
 use super::element;
@@ -70,6 +72,8 @@ pub(super) struct ResidueAtoms {
     /// The atoms of caps in file order, first those of the cap at the start of the chain.
     pub caps: [Vec<Atom>; 2],
     pub flags: ResidueFlags,
+    /// Names that have been kept, each with its place if that has to differ.
+    seen: HashSet<(Text8, [i32; 3])>,
     /// Atoms whose name another atom of the residue has.
     pub repeated: OddAtoms,
     /// Atoms whose names the component does not have.
@@ -99,15 +103,21 @@ impl ResidueAtoms {
         self.repeated = OddAtoms::default();
         self.unknown = OddAtoms::default();
         self.other_elements = OddAtoms::default();
-        let component = meaning(comp, component, atoms);
+        let names = atoms.iter().map(|atom| atom.name);
+        let dictionary = component.is_ambiguous.then_some(comp);
+        let dictionary =
+            dictionary.and_then(|comp| components::of_dictionary_by_atoms(comp, names));
+        let component = dictionary.unwrap_or(component);
         self.atoms.extend_from_slice(atoms);
         if component.has_template_atoms {
             self.correct_elements(component);
             self.rename(component);
-            if component.kind == Kind::Amino {
+        }
+        if component.kind == Kind::Amino {
+            if component.has_template_atoms || component.is_simulation_name {
                 self.take_caps(component);
-                self.rename_terminal_oxygens(component);
             }
+            self.rename_terminal_oxygens(component);
         }
         self.leave_out_repeated(component.has_template_atoms);
         if component.has_template_atoms {
@@ -143,13 +153,18 @@ impl ResidueAtoms {
     }
 
     fn rename(&mut self, component: &'static Component) {
-        for at in 0..self.atoms.len() {
-            let name = self.atoms[at].name;
-            let Some(known) = dictionary_name(component, name) else {
-                continue;
-            };
-            if is_of(component, known) && !self.has(known) {
-                self.atoms[at].name = known;
+        let template = ResidueTemplates::table().of(component.template);
+        let mut present = self.atoms.iter().fold(0u64, |present, atom| {
+            present | template.position(atom.name).map_or(0, |at| 1 << at)
+        });
+        for atom in &mut self.atoms {
+            let known = dictionary_name(component, atom.name);
+            let place = known.and_then(|known| template.position(known));
+            if let (Some(known), Some(place)) = (known, place)
+                && present >> place & 1 == 0
+            {
+                present |= 1 << place;
+                atom.name = known;
                 self.flags = self.flags.with(ResidueFlags::RENAMED_ATOMS);
             }
         }
@@ -191,20 +206,16 @@ impl ResidueAtoms {
     /// Leaves out atoms whose name an earlier one has. Where the names of a component's atoms are not
     /// known, programs may use one for several, so the place has to be the same too.
     fn leave_out_repeated(&mut self, are_names_known: bool) {
-        let mut kept = 0;
-        for at in 0..self.atoms.len() {
-            let atom = self.atoms[at];
-            let is_same = |other: &Atom| {
-                other.name == atom.name && (are_names_known || other.xyz == atom.xyz)
-            };
-            if self.atoms[..kept].iter().any(is_same) {
-                self.repeated.add(atom.name);
-            } else {
-                self.atoms[kept] = atom;
-                kept += 1;
+        let (seen, repeated) = (&mut self.seen, &mut self.repeated);
+        seen.clear();
+        self.atoms.retain(|atom| {
+            let place = if are_names_known { [0; 3] } else { atom.xyz };
+            let is_new = seen.insert((atom.name, place));
+            if !is_new {
+                repeated.add(atom.name);
             }
-        }
-        self.atoms.truncate(kept);
+            is_new
+        });
     }
 
     fn has(&self, name: Text8) -> bool {
@@ -247,28 +258,6 @@ fn dictionary_name(component: &'static Component, name: Text8) -> Option<Text8> 
     }
     let known = name.map(|byte| if byte == b'*' { b'\'' } else { byte });
     (known != name).then_some(known)
-}
-
-/// The component that a residue `comp` is. If both a simulation program and the dictionary use the
-/// name, the residue is the program's if all its atoms are the program's.
-fn meaning(comp: Text8, component: &'static Component, atoms: &[Atom]) -> &'static Component {
-    if !component.is_ambiguous {
-        return component;
-    }
-    // The dictionary's LYN is an amide of lysine, whose nitrogen is NT. No program that writes LYN
-    // has caps inside of residues.
-    let has_caps = comp != *b"LYN     ";
-    let c = position_of_c(atoms);
-    let is_of_program = |atom: &Atom| {
-        let is_cap = || CAP_ATOMS.iter().any(|(name, ..)| *name == atom.name);
-        is_of(component, atom.name)
-            || c.is_some_and(|c| is_terminal_oxygen(component, atom, c))
-            || (has_caps && is_cap())
-    };
-    match atoms.iter().all(is_of_program) {
-        true => component,
-        false => components::of_dictionary(comp).unwrap_or(component),
-    }
 }
 
 #[cfg(test)]
@@ -327,9 +316,9 @@ mod tests {
             assert_eq!(has_flag, is_renamed, "{names}");
             assert_eq!(resolved.unknown.count, u32::from(!is_renamed), "{names}");
         }
-        // A modified residue has atoms of its own.
-        let (resolved, _) = resolve("SEP", "N CA C O1 O2 CY");
-        assert_eq!(text(&resolved.atoms), "N CA C O1 O2 CY");
+        // A modified residue has atoms of its own, and an end as any other.
+        let (resolved, _) = resolve("SEP", "N CA C OT1 OT2 O1P! CY");
+        assert_eq!(text(&resolved.atoms), "N CA C O OXT O1P CY");
         assert_eq!(resolved.unknown.count, 0);
     }
 
@@ -409,6 +398,9 @@ mod tests {
             let (_, component) = resolve(comp, names);
             assert_eq!(component.parent, text8(parent.as_bytes()), "{comp} {names}");
         }
+        // An atom that neither has leaves the name the program's, and is counted.
+        let (resolved, component) = resolve("HSE", "N CA C O CB CG ND1 CD2 CE1 NE2 XX");
+        assert_eq!((component.aa, resolved.unknown.count), (b'H', 1));
         // Both have one parent, and atoms of their own.
         for (comp, names, is_standard) in [
             ("LYN", "N CA C O CB CG CD CE NZ", true),

@@ -150,7 +150,7 @@ impl<'a> StructureBuilder<'a> {
             (Check::LeftOutAtoms, site.virtual_sites),
             (Check::LeftOutAtoms, resolved.repeated),
             (Check::UnknownAtoms, resolved.unknown),
-            (Check::RepairedFields, resolved.other_elements),
+            (Check::CorrectedElements, resolved.other_elements),
         ] {
             let place = || {
                 format!(

@@ -66,7 +66,8 @@ fn archives_and_packed_sets_and_paint_have_the_values_of_the_standard_names() {
     }
     let painted = |name: &str| {
         let out = path("painted.pdb");
-        let args = ["paint", str_of(&path(name)), "sasa", "-o", str_of(&out)];
+        let input = path(name);
+        let args = ["paint", str_of(&input), "sasa", "-o", str_of(&out)];
         run_well_pack(&[&args[..], &["--overwrite"]].concat());
         let text = fs::read_to_string(out).unwrap();
         text.lines()

@@ -84,6 +84,7 @@ fn the_quick_start_streams_every_sample_into_all_tables() {
         "break_before",
         "uniprot_acc",
         "uniprot_pos",
+        "flags",
     ];
     let schema = residues.schema();
     let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
@@ -274,7 +275,7 @@ fn chosen_features_alone_have_columns() {
     let only_ca = ["--set", "contact_number.cb=[]", "-o", str_of(out.path())];
     run_well(&[&["-i", &input][..], &features, &only_ca].concat());
     let residues = read(&out.path().join("residues/part-00000.parquet"));
-    assert_eq!(residues.num_columns(), 17 + 1);
+    assert_eq!(residues.num_columns(), 18 + 1);
     assert!(residues.column_by_name("cn_ca_6_5").is_some());
     let structures = read(&out.path().join("structures/part-00000.parquet"));
     assert!(structures.column_by_name("rg_ca").is_some());

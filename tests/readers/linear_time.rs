@@ -62,6 +62,18 @@ fn reading_is_linear_in_the_file() {
             mmcif("", &format!("{chains}{models}"))
         },
     );
+    is_linear(
+        "names of atoms of a residue, and one name again and again",
+        |n| {
+            let atom =
+                |name: &str, comp: &str, at: usize| format!("{name} {comp} A 1 1 {at} 2 3\n");
+            let names =
+                |comp: &'static str| (0..n).map(move |at| atom(&format!("X{at}"), comp, at));
+            let again = (0..n).map(|at| atom("O1P", "G", at));
+            let all = names("ALA").chain(names("G")).chain(again);
+            mmcif("", &all.collect::<String>())
+        },
+    );
     is_linear("models that occur twice", |n| {
         let models = || (0..n).map(|model| row("A", 1, model));
         mmcif("", &models().chain(models().rev()).collect::<String>())

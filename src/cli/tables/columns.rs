@@ -225,7 +225,7 @@ fn of_residues(unobserved: bool) -> Vec<Column> {
         .nullable(),
         Column::text(
             "flags",
-            "Which rules of reading changed, chose or built something of the residue, with commas: \
+            "Which rules of reading changed, chose or built something of the residue, with semicolons: \
              simulation_name, renamed_atoms, atoms_left_out, unknown_atoms, alternate_chosen, cb_built. \
              Empty if none did.",
             |r, row| Some(flag_names(r.flags(row))),
@@ -241,7 +241,7 @@ fn of_residues(unobserved: bool) -> Vec<Column> {
     columns
 }
 
-/// The names of the bits of [`StructureRows::flags`], joined with commas.
+/// The names of the bits of [`StructureRows::flags`], joined with semicolons.
 fn flag_names(flags: u8) -> &'static str {
     /// In the order of the bits.
     const NAMES: [&str; 6] = [
@@ -257,7 +257,7 @@ fn flag_names(flags: u8) -> &'static str {
         let text = |flags: usize| {
             let set = NAMES.iter().enumerate();
             let set = set.filter(|(bit, _)| flags >> bit & 1 == 1);
-            set.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
+            set.map(|(_, name)| *name).collect::<Vec<_>>().join(";")
         };
         (0..1 << NAMES.len()).map(text).collect()
     });

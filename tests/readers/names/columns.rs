@@ -93,6 +93,89 @@ fn lipids_of_four_letters_are_no_amino_acids_of_another_chain() {
 }
 
 #[test]
+fn lipids_without_a_chain_keep_their_fourth_letter() {
+    let lipid = |comp: &str, number: u32| {
+        format!(
+            "ATOM      1  C1  {comp} {number:4}      90.000  20.000  10.000  1.00  0.00      MEMB C\n"
+        )
+    };
+    let lipids = lipid("POPC", 1) + &lipid("DOPC", 2) + &lipid("XYPC", 3) + &lipid("ZZPC", 4);
+    let structure = read(&ubiquitin().replace("END\n", &lipids));
+    let names: Vec<_> = structure.ligands.iter().map(|it| it.component()).collect();
+    assert_eq!(names, ["POPC", "DOPC", "XYPC", "ZZPC"]);
+}
+
+#[test]
+fn a_chain_of_two_letters_may_have_no_protein() {
+    let atom = |name: &str, comp: &str, number: u32, x: f64| {
+        format!("HETATM    1 {name} {comp}AB{number:4}    {x:8.3}  20.000  10.000  1.00  0.00\n")
+    };
+    let read = |atoms: &str| read(&ubiquitin().replace("END\n", atoms));
+    // Waters are left out, also if other residues are of chain B or A.
+    let waters = read(&(atom(" O  ", "HOH", 1, 80.0) + &atom(" O  ", "HOH", 2, 90.0)));
+    assert_eq!(waters.ligands.len(), 0);
+    for (name, comp) in [
+        (" C1 ", "NAG"),
+        ("ZN  ", " ZN"),
+        (" C1 ", "XK2"),
+        (" S  ", "SO4"),
+    ] {
+        let other = (number_of_agents(comp), atom(name, comp, 1, 80.0));
+        let structure = read(&(other.1 + &atom(name, comp, 2, 95.0)));
+        assert_eq!(structure.ligands.len(), other.0, "{comp}");
+        let is_of_chain = |it: &tapeloop::structure::Ligand| {
+            (it.component(), &*it.auth_asym_id) == (comp.trim(), "AB")
+        };
+        assert!(structure.ligands.iter().all(is_of_chain), "{comp}");
+    }
+    // G and C of a chain whose letters make symbols of elements.
+    let sugar =
+        |comp: &str, number| atom(" P  ", comp, number, 80.0) + &atom(" C1'", comp, number, 83.0);
+    let structure = read(&(sugar("  G", 1) + &sugar("  C", 2)).replace("HETATM", "ATOM  "));
+    assert_eq!(structure.ligands.len(), 0);
+    assert_eq!(
+        structure
+            .loose
+            .iter()
+            .map(|span| span.atom_count)
+            .sum::<u32>(),
+        4
+    );
+    assert_eq!(&*structure.chains[1].auth_asym_id, "AB");
+}
+
+/// Residues of a component that are read as ligands, of two.
+fn number_of_agents(comp: &str) -> usize {
+    if comp == "SO4" { 0 } else { 2 }
+}
+
+#[test]
+fn a_chain_of_two_letters_may_begin_after_serial_number_99999() {
+    let plain = ubiquitin().replace("TER\nEND\n", "");
+    let far = edit(&plain, |line| {
+        let x: f64 = columns_of(line, 31, 38).trim().parse().unwrap();
+        with(line, 31, &format!("{:8.3}", x + 200.0))
+    });
+    let two = edit(&far, |line| with(line, 21, "AB"));
+    let late = widened(&two, 7, 11, |_| "100000".to_owned());
+    let structure = read(&format!("{plain}TER\n{late}END\n"));
+    assert_eq!(structure.residues.len(), 152);
+    assert_eq!(&*structure.chains[1].auth_asym_id, "AB");
+    let names = |first: usize| {
+        structure.residues[first..first + 76]
+            .iter()
+            .map(|it| it.comp_id)
+    };
+    assert!(names(0).eq(names(76)));
+    // Both the serial number and the chain shift.
+    let both = widened(&widened(&far, 22, 22, |_| "A1".to_owned()), 7, 11, |_| {
+        "100000".to_owned()
+    });
+    let structure = read(&both);
+    assert_eq!((chain(&structure), structure.residues.len()), ("A1", 76));
+}
+
+#[test]
 fn a_component_that_contradicts_its_chain_is_counted_with_its_line() {
     // Nothing is called VALX, and VAL of chain XA would be bonded to chain A.
     let text = edit(&ubiquitin(), |line| match number(line) {
@@ -147,7 +230,22 @@ fn residue_numbers_of_five_and_six_digits_are_read() {
         let structure = read(&text);
         assert!(named_as(structure, &expected, 9_990 - first) == standard(expected.clone()));
     }
-    // A digit is an insertion code where the number leaves columns blank.
+    // A digit is an insertion code after the residue of the number, and where the number leaves
+    // columns blank.
+    let text = edit(&ubiquitin(), |line| {
+        let number = number(line);
+        with(
+            line,
+            23,
+            &match number {
+                ..10 => format!("{} ", 1_000 + number),
+                _ => format!("1009{}", number % 10),
+            },
+        )
+    });
+    let structure = read(&text);
+    let inserted = &structure.residues[9];
+    assert_eq!((inserted.auth_seq_id, inserted.ins_code), (1_009, b'0'));
     let text = edit(&ubiquitin(), |line| with(line, 27, "1"));
     let structure = read(&text);
     assert_eq!(

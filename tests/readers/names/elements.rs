@@ -73,7 +73,7 @@ fn the_name_decides_the_element_of_an_atom_of_an_amino_acid() {
         _ => line.to_owned(),
     });
     assert_reads_as(&text, &plain, "elements");
-    assert!(read(&text).findings.count(Check::RepairedFields) >= 76);
+    assert!(read(&text).findings.count(Check::CorrectedElements) >= 76);
 }
 
 /// Component, kind and atomic number of the first atom of each ligand.

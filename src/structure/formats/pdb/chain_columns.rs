@@ -8,26 +8,38 @@
 //!
 //! 1. If a peptide bond joins one of them to a residue with the same letter in column 22 and another
 //!    one in column 21, that is their chain, and the components have four letters.
-//! 2. Else, if columns 18 to 20 of one of them are an amino acid or a nucleotide, by its atoms too, and
-//!    columns 18 to 21 are none, the chain has two letters.
-//! 3. Else, if columns 18 to 21 of one of them are a component, or other residues have the letter of
-//!    column 22 alone, or all of them have one component (lipids: `POPC`), it has four letters. Else the
-//!    chain has two.
+//! 2. Else, if columns 18 to 20 of one of them are a component, by its atoms too, and columns 18 to 21
+//!    are none, the chain has two letters.
+//! 3. Else, if columns 18 to 21 of one of them are a component, or columns 18 to 20 one that has other
+//!    atoms, the components have four letters. Else the chain has two.
 //!
-//! With a blank in column 22, column 21 alone is a chain only if residues of several components have it,
-//! and no residue has a blank there.
+//! With a blank in column 22, column 21 is a chain only by rule 2 and an amino acid or a nucleotide, if
+//! residues of several components have it, and no residue has a blank there.
 //!
 //! Residues to which both 1 and 2 apply contradict each other, and are counted.
 
 use std::collections::{HashMap, HashSet};
 
-use super::columns::{COORDINATES_END, ResidueKey, is_atom, is_word, line_end, padded, take};
+use super::columns::{
+    COORDINATES_END, Columns, ResidueKey, is_atom, is_word, line_end, padded, take,
+};
+use super::shifted_line::{self, LastResidue, ShiftedLine};
 use crate::structure::atom_table::Kind;
 use crate::structure::decimal;
-use crate::structure::ligands::is_water;
+use crate::structure::ligands::{is_agent_name, is_saccharide, is_water};
 use crate::structure::structure_builder::{LINK, is_within};
 use crate::structure::text8::text8;
 use crate::structure::{components, ions};
+
+/// Components of four letters that no table has: lipids and sugars of CHARMM, and probes of DruGUI.
+#[rustfmt::skip]
+const FOUR_LETTERS: [&[u8; 4]; 56] = [
+    b"ACAM", b"ACET", b"AFUC", b"AGAL", b"AGLC", b"AMAN", b"ANE5", b"BENZ", b"BFUC", b"BGAL", b"BGLC", b"BGLN",
+    b"BMAN", b"CER1", b"CHL1", b"CHOL", b"DLPC", b"DLPE", b"DMPC", b"DMPE", b"DMPG", b"DOPA", b"DOPC", b"DOPE",
+    b"DOPG", b"DOPS", b"DPPA", b"DPPC", b"DPPE", b"DPPG", b"DPPS", b"DSPC", b"DSPE", b"DSPG", b"ERG1", b"IMID",
+    b"IPAM", b"IPRO", b"LDAO", b"PLPC", b"POPA", b"POPC", b"POPE", b"POPG", b"POPI", b"POPS", b"PSM1", b"SAPC",
+    b"SDPC", b"SDPE", b"SDPS", b"SITO", b"SOPC", b"SOPE", b"STIG", b"TOCL",
+];
 
 /// Columns 21 and 22.
 type Letters = [u8; 2];
@@ -51,6 +63,9 @@ struct Votes {
     /// of them starts.
     of_three: u32,
     first_of_three: usize,
+    /// Whether one of them is an amino acid or a nucleotide.
+    has_polymer: bool,
+    /// Whether the components have four letters, or cannot have three.
     has_four: bool,
     /// Columns 18 to 20 of the first residue, and whether another one has others.
     comp: [u8; 3],
@@ -64,9 +79,11 @@ struct Residue {
     start: usize,
     n: Option<[i32; 3]>,
     c: Option<[i32; 3]>,
-    /// Whether it has an alpha carbon, and an atom C1' or P.
+    /// Whether it has an alpha carbon, an atom C1' or P, and a methyl carbon of a cap.
     has_ca: bool,
     has_sugar: bool,
+    has_ch3: bool,
+    atoms: u32,
 }
 
 impl Residue {
@@ -74,14 +91,29 @@ impl Residue {
         [self.key[3], self.key[4]]
     }
 
-    /// Whether columns 18 to 20 are an amino acid or a nucleotide, by its atoms too.
-    fn is_polymer_of_three(&self) -> bool {
-        let component = components::lookup(text8(self.key[..3].trim_ascii()));
-        component.is_some_and(|component| match component.kind {
-            Kind::Amino => self.has_ca,
-            Kind::Nucleotide => self.has_sugar,
-            Kind::Cap => false,
-        })
+    /// Whether columns 18 to 20 are a component, by its atoms too; `None` if no table has it.
+    fn is_of_three(&self) -> Option<bool> {
+        let comp = text8(self.key[..3].trim_ascii());
+        if let Some(component) = components::lookup(comp) {
+            return Some(match component.kind {
+                Kind::Amino => self.has_ca,
+                Kind::Nucleotide => self.has_sugar,
+                Kind::Cap => self.has_ch3 || self.atoms <= 3,
+            });
+        }
+        let is_ion = self.atoms == 1 && ions::symbol(comp).is_some();
+        let is_known = is_water(comp) || is_agent_name(comp) || is_saccharide(comp) || is_ion;
+        is_known.then_some(true)
+    }
+
+    /// Whether columns 18 to 21 are a component.
+    fn is_of_four(&self) -> bool {
+        let name = &self.key[..4];
+        let comp = text8(name.trim_ascii());
+        let is_ion = self.atoms == 1 && ions::symbol(comp).is_some();
+        let is_listed = FOUR_LETTERS.iter().any(|known| known[..] == *name);
+        let is_ion = is_ion && self.is_of_three() != Some(true);
+        components::lookup(comp).is_some() || is_water(comp) || is_listed || is_ion
     }
 }
 
@@ -97,13 +129,12 @@ impl ChainColumns {
             let end = line_end(text, start);
             at = end + 1;
             let line = &text[start..end];
-            if !is_atom(line) || line.len() < COORDINATES_END {
+            let Some(columns) = columns_of(line) else {
                 if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") {
                     vote(before.take(), this.take(), &mut votes);
                 }
                 continue;
-            }
-            let columns = padded(line);
+            };
             let key: ResidueKey = take(&columns, 17);
             if this.as_ref().is_none_or(|residue| residue.key != key) {
                 if key[3] == b' ' {
@@ -117,9 +148,12 @@ impl ChainColumns {
                     c: None,
                     has_ca: false,
                     has_sugar: false,
+                    has_ch3: false,
+                    atoms: 0,
                 });
             }
             if let Some(residue) = &mut this {
+                residue.atoms += 1;
                 let position = || {
                     let texts = [30, 38, 46].map(|first| columns[first..first + 8].trim_ascii());
                     Some(decimal::coordinates(texts).ok()?.0)
@@ -129,6 +163,7 @@ impl ChainColumns {
                     b"C" => residue.c = residue.c.or_else(position),
                     b"CA" => residue.has_ca = true,
                     b"C1'" | b"C1*" | b"P" => residue.has_sugar = true,
+                    b"CH3" => residue.has_ch3 = true,
                     _ => {}
                 }
             }
@@ -144,10 +179,10 @@ impl ChainColumns {
                 }
                 false
             } else {
-                let is_four = votes.has_four || plain.contains(&letters[1]) || !votes.has_several;
-                // Column 22 may be blank because files have no chains.
-                let has_chain = letters[1] != b' ' || votes.has_several && !plain.contains(&b' ');
-                has_chain && (votes.of_three > 0 || !is_four)
+                match letters[1] {
+                    b' ' => votes.has_polymer && votes.has_several && !plain.contains(&b' '),
+                    _ => votes.of_three > 0 || !votes.has_four,
+                }
             };
             if is_chain {
                 decided.chains.insert(letters);
@@ -167,10 +202,21 @@ impl ChainColumns {
     }
 }
 
-/// Whether a component is known: one of polymers, water, or an ion.
-fn is_known(comp: &[u8]) -> bool {
-    let comp = text8(comp.trim_ascii());
-    components::lookup(comp).is_some() || is_water(comp) || ions::symbol(comp).is_some()
+/// The columns of an atom's line, with fields that are in other columns put into theirs. `None` for other
+/// lines, and for atoms whose chain has a field of its own width.
+fn columns_of(line: &[u8]) -> Option<Columns> {
+    if !is_atom(line) {
+        return None;
+    }
+    if shifted_line::shift(line) == Some(0) {
+        return (line.len() >= COORDINATES_END).then(|| padded(line));
+    }
+    let none = LastResidue {
+        chain: b"",
+        number: None,
+    };
+    let shifted = ShiftedLine::read(line, none).ok()??;
+    shifted.chain.is_none().then_some(shifted.columns)
 }
 
 /// Notes what `this` residue, which has been read, has, and whether a peptide bond joins it to the one
@@ -189,13 +235,15 @@ fn vote(
             ..Votes::default()
         });
         votes.has_several |= votes.comp != comp;
-        let has_four = is_known(&key[..4]);
-        votes.has_four |= has_four;
-        if !has_four && this.is_polymer_of_three() {
+        let has_four = this.is_of_four();
+        let is_of_three = this.is_of_three();
+        votes.has_four |= has_four || is_of_three == Some(false);
+        if !has_four && is_of_three == Some(true) {
             if votes.of_three == 0 {
                 votes.first_of_three = this.start;
             }
             votes.of_three += 1;
+            votes.has_polymer |= this.has_ca || this.has_sugar;
         }
     }
     if let Some(before) = before

@@ -126,8 +126,8 @@ pub(super) fn residue_number(field: &[u8]) -> Option<i32> {
 const HEXADECIMAL_GAP_MAX: i32 = 1_000;
 
 /// The number and the insertion code of the residue `key`, and whether the number has more digits than
-/// the format's four: in five columns and more, as the format has letters for insertion codes, or in
-/// hexadecimal digits after 9999. `last` is the number of the residue before, if it has the letter of
+/// the format's four: in five columns and more, unless the fifth is an insertion code after the residue
+/// before, or in hexadecimal digits after 9999. `last` is the number of the residue before, if it has the letter of
 /// the same chain.
 #[inline(always)]
 pub(super) fn number_of(
@@ -136,6 +136,11 @@ pub(super) fn number_of(
     last: Option<i32>,
 ) -> ((Option<i32>, u8), bool) {
     if key[9].is_ascii_digit() && key[5..].iter().all(u8::is_ascii_digit) {
+        // An insertion after the residue of these four digits, or the next one.
+        let four = int(&key[5..9]);
+        if four.is_some_and(|four| last.is_some_and(|last| last == four || last + 1 == four)) {
+            return ((four, key[9]), false);
+        }
         let digits = &columns[22..30];
         let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
         return ((digits.and_then(int), 0), true);

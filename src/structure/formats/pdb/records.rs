@@ -3,6 +3,7 @@
 use memchr::memmem;
 
 use super::columns::{COORDINATES_END, is_atom};
+use super::shifted_line;
 use crate::structure::{decimal, entry_header};
 
 /// Records that a PDB file may start with, without the digit at their end: those of the format, of
@@ -30,7 +31,8 @@ pub(in crate::structure::formats) fn is_record(line: &[u8]) -> bool {
 /// Whether a line is an atom with coordinates.
 pub(in crate::structure::formats) fn is_atom_line(line: &[u8]) -> bool {
     let fields = || [30, 38, 46].map(|first| line[first..first + 8].trim_ascii());
-    is_atom(line) && line.len() >= COORDINATES_END && decimal::coordinates(fields()).is_ok()
+    let is_plain = || line.len() >= COORDINATES_END && decimal::coordinates(fields()).is_ok();
+    is_atom(line) && (is_plain() || shifted_line::shift(line) != Some(0))
 }
 
 /// The text of a TITLE or EXPDTA line: what follows column 10, or the name of the record where

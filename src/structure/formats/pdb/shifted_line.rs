@@ -99,9 +99,16 @@ fn without(line: &[u8], first: usize, shift: usize) -> ShiftedLine {
 fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine, String> {
     let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let is_word = |text: &[u8]| !text.is_empty() && !text.iter().any(|&byte| byte <= b' ');
-    // A serial number of more than five digits.
-    if is_digits(line[6..11 + shift].trim_ascii_start()) && line[6 + shift..].len() > 5 {
-        return Ok(without(line, 11, shift));
+    // A serial number of more than five digits, perhaps not alone.
+    let serial = line[6..11 + shift].trim_ascii_start();
+    let serial = serial.split(|byte| !byte.is_ascii_digit()).next();
+    let serial = serial.unwrap_or_default().len().saturating_sub(5);
+    if serial > 0 && is_digits(&line[11..11 + serial]) {
+        let one = without(line, 11, serial);
+        return match serial == shift {
+            true => Ok(one),
+            false => unshifted(&one.columns, shift - serial, last),
+        };
     }
     // What follows a wide component or chain: number, insertion code, and three blanks.
     let number = &line[22 + shift..26 + shift];
