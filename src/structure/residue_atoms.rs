@@ -229,10 +229,21 @@ fn position_of_c(atoms: &[Atom]) -> Option<[i32; 3]> {
 }
 
 /// Whether an atom is an oxygen on the carbon C of the backbone, under a name that the component does
-/// not have.
+/// not have. Modified residues may have other oxygens there, under names of their own.
 fn is_terminal_oxygen(component: &'static Component, atom: &Atom, c: [i32; 3]) -> bool {
     const OXYGEN: u8 = 8;
-    atom.element == OXYGEN && is_within(atom.xyz, c, CARBOXYLATE) && !is_of(component, atom.name)
+    const NAMES: [Text8; 5] = [
+        *b"OT1     ",
+        *b"OT2     ",
+        *b"OC1     ",
+        *b"OC2     ",
+        *b"OT      ",
+    ];
+    let may_be = match component.has_template_atoms {
+        true => !is_of(component, atom.name),
+        false => NAMES.contains(&atom.name),
+    };
+    may_be && atom.element == OXYGEN && is_within(atom.xyz, c, CARBOXYLATE)
 }
 
 /// Whether a component has an atom of that name.
@@ -320,6 +331,11 @@ mod tests {
         let (resolved, _) = resolve("SEP", "N CA C OT1 OT2 O1P! CY");
         assert_eq!(text(&resolved.atoms), "N CA C O OXT O1P CY");
         assert_eq!(resolved.unknown.count, 0);
+        // Its oxygens keep their names otherwise, also if it has no parent.
+        for comp in ["SEP", "UNK"] {
+            let (resolved, _) = resolve(comp, "N CA C O O2");
+            assert_eq!(text(&resolved.atoms), "N CA C O O2");
+        }
     }
 
     #[test]
