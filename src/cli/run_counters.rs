@@ -228,11 +228,7 @@ impl RunCounters {
             let mut all = locked(&self.findings);
             let known = all.entry(finding.check.name().to_owned()).or_default();
             if known.structures == 0 {
-                known.first = format!(
-                    "{}, {}",
-                    printable(source),
-                    printable(finding.first.as_bytes())
-                );
+                known.first = format!("{}, {}", printable(source), finding.first);
             }
             known.count = known.count.saturating_add(u64::from(finding.count));
             known.structures = known.structures.saturating_add(1);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::printable;
 use crate::{Error, Result};
 
 /// A check of what a file holds.
@@ -105,7 +106,7 @@ pub struct Finding {
     pub check: Check,
     /// How often it applied.
     pub count: u32,
-    /// Where it applied first: `A LYS 33: atom XYZ`.
+    /// Where it applied first: `A LYS 33: atom XYZ`. Control characters are escaped.
     pub first: Arc<str>,
 }
 
@@ -133,7 +134,7 @@ impl Findings {
             None if count > 0 => self.0.push(Finding {
                 check,
                 count,
-                first: first().into(),
+                first: printable(&first()).into(),
             }),
             None => {}
         }
@@ -184,6 +185,9 @@ mod tests {
         all.extend(&findings);
         assert_eq!(all.count(Check::UnknownAtoms), 6);
         assert_eq!(&*all.iter().next().unwrap().first, "here");
+        all.add(Check::LeftOutAtoms, 1, || "\x1b[2J".to_owned());
+        let last = all.iter().last().unwrap();
+        assert_eq!(&*last.first, "\\u{1b}[2J");
     }
 
     #[test]
