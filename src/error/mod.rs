@@ -11,7 +11,7 @@ mod scope;
 pub use driver_code::Code;
 #[cfg(feature = "structure")]
 pub(crate) use printable::excerpt;
-#[cfg(feature = "cli")]
+#[cfg(feature = "structure")]
 pub(crate) use printable::printable;
 pub use scope::ErrorScope;
 use std::fmt;
