@@ -127,26 +127,22 @@ const HEXADECIMAL_GAP_MAX: i32 = 1_000;
 
 /// The number and the insertion code of the residue `key`, and whether the number has more digits than
 /// the format's four: in five columns and more, unless the fifth is an insertion code after the residue
-/// before, or in hexadecimal digits after 9999. `last` is the number of the residue before, if it has the letter of
+/// before, or in hexadecimal digits after 9999. `last` is the number of the residue before, which counts if it is of
 /// the same chain.
 #[inline(always)]
 pub(super) fn number_of(
     key: &ResidueKey,
     columns: &Columns,
     last: Option<i32>,
+    is_same_chain: impl Fn() -> bool,
 ) -> ((Option<i32>, u8), bool) {
     if key[9].is_ascii_digit() && key[5..].iter().all(u8::is_ascii_digit) {
-        // An insertion after the residue of these four digits, or the next one.
-        let four = int(&key[5..9]);
-        if four.is_some_and(|four| last.is_some_and(|last| last == four || last + 1 == four)) {
-            return ((four, key[9]), false);
-        }
-        let digits = &columns[22..30];
-        let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
-        return ((digits.and_then(int), 0), true);
+        return number_of_digits(key, columns, last.filter(|_| is_same_chain()));
     }
     let ins_code = if key[9] == b' ' { 0 } else { key[9] };
-    if let Some(last) = last.filter(|&last| last >= 9_999) {
+    if let Some(last) = last.filter(|&last| last >= 9_999)
+        && is_same_chain()
+    {
         let digits = std::str::from_utf8(&key[5..9]).unwrap_or_default();
         let hexadecimal = i32::from_str_radix(digits, 16).ok();
         let is_next = |number: &i32| (0..=HEXADECIMAL_GAP_MAX).contains(&(number - last));
@@ -155,6 +151,24 @@ pub(super) fn number_of(
         }
     }
     ((residue_number(&key[5..9]), ins_code), false)
+}
+
+/// The number and the insertion code of a residue with digits in columns 23 to 27, and whether they all
+/// are of the number; `last` is the number of the residue before in the same chain.
+#[cold]
+fn number_of_digits(
+    key: &ResidueKey,
+    columns: &Columns,
+    last: Option<i32>,
+) -> ((Option<i32>, u8), bool) {
+    // An insertion after the residue of these four digits, or the next one.
+    let four = int(&key[5..9]);
+    if four.is_some_and(|four| last.is_some_and(|last| last == four || last + 1 == four)) {
+        return ((four, key[9]), false);
+    }
+    let digits = &columns[22..30];
+    let digits = digits.split(|byte| !byte.is_ascii_digit()).next();
+    ((digits.and_then(int), 0), true)
 }
 
 /// Four base-36 digits whose letters start at `letter`.

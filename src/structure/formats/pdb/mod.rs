@@ -358,8 +358,8 @@ impl<'a> PdbReader<'a> {
         hetero: bool,
     ) -> Result<()> {
         let last = self.table.runs.last().and_then(|run| run.seq);
-        let last = last.filter(|_| self.key.is_some_and(|it| it[4] == key[4]));
-        let (number, is_wide) = number_of(&key, columns, last);
+        let is_same_chain = || self.key.is_some_and(|it| it[4] == key[4]);
+        let (number, is_wide) = number_of(&key, columns, last, is_same_chain);
         if self.wide_number && self.key == Some(key) {
             let last = self.table.runs.last();
             if last.is_some_and(|run| run.seq == number.0) {
