@@ -104,16 +104,16 @@ pub(super) fn from_name_columns(name: [u8; 4]) -> u8 {
 /// The atomic number that the columns of a name imply in a residue that is no polymer, in a file that
 /// keeps to the columns: two letters from the first column on are the symbol of an element (`CA  ` is
 /// calcium, ` CA ` carbon). Of the names that start with H, only mercury's is not hydrogen. Names of four
-/// letters fill all columns (`CAAA` is carbon); of those only halogens and iron are told by two.
+/// letters fill all columns (`CAAA` is carbon); of those only `CL`, `BR` and `FE` are two-letter symbols.
 pub(super) fn from_columns(name: [u8; 4]) -> u8 {
     let [first, second, _, fourth] = name.map(|byte| byte.to_ascii_uppercase());
     let is_hydrogen = matches!(first, b'H' | b'D') && (fourth != b' ' || second != b'G');
     if first == b' ' || !second.is_ascii_alphabetic() || is_hydrogen {
         return from_name_columns(name);
     }
-    let is_told = fourth == b' ' || matches!(&[first, second], b"CL" | b"BR" | b"FE");
+    let has_symbol = fourth == b' ' || matches!(&[first, second], b"CL" | b"BR" | b"FE");
     match from_symbol([first, second]) {
-        both if both > 0 && is_told => both,
+        both if both > 0 && has_symbol => both,
         _ => from_symbol([first, b' ']),
     }
 }
