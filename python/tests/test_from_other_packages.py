@@ -16,7 +16,8 @@ LINES = re.findall(r"^\| .* \| `(tapeloop\..*)` \| .* \|$", GUIDE, re.MULTILINE)
 
 
 def test_every_row_of_the_guide_has_a_line():
-    rows = [line for line in GUIDE.splitlines() if re.match(r"\| (?!you write)", line)]
+    calls, _ = GUIDE.split("## Files that other programs wrote")
+    rows = [line for line in calls.splitlines() if re.match(r"\| (?!you write)", line)]
     assert len(rows) == len(LINES) > 15
 
 
