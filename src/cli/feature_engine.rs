@@ -397,5 +397,12 @@ fn compute(
         let (completion, _) = oversized::complete(plan, completion);
         results.accept(completion)
     });
-    results.finish(streamed).columns.map(drop)
+    results.finish(streamed).columns?;
+    let counts = counters.counts();
+    match annotations {
+        Some(annotations) if counts.structures > 0 => {
+            annotations.check_matched(&counters.matches(), plan.config.unmatched)
+        }
+        _ => Ok(()),
+    }
 }

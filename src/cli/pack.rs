@@ -105,7 +105,13 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
             shown(&config.output)
         ));
     }
-    counters.matches().log();
+    if let Some(annotations) = &annotations {
+        let matches = counters.matches();
+        annotations.log(&matches)?;
+        if counts.structures > 0 {
+            annotations.check_matched(&matches, config.unmatched)?;
+        }
+    }
     let Counts {
         structures,
         rejected,

@@ -326,7 +326,13 @@ pub(super) fn compute(
     if closes_stdout(&outcome) {
         outcome.error = None;
     }
-    outcome.matches.log();
+    if let Some(annotations) = annotations {
+        annotations.log(&outcome.matches)?;
+        if outcome.state() == FINISHED && outcome.counts.structures > 0 {
+            let checked = annotations.check_matched(&outcome.matches, plan.config.unmatched);
+            outcome.error = checked.err();
+        }
+    }
     if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());
@@ -389,85 +395,95 @@ where
 fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
     let counts = counters.counts();
     let mut notes = Vec::new();
-    let mut note = |text: &str, count: u64, which: &str| {
-        if count > 0 {
-            notes.push(format!("{text}: {}{which}", format::whole(count)));
-        }
-    };
     let others = counters.first_others_skipped();
     let more = match counts.others_skipped > others.len() as u64 {
         true => ", ...",
         false => "",
     };
-    note(
+    notes.extend(note(
         "skipped files in folders and archives whose names are not those of structure files",
         counts.others_skipped,
         &format!(" ({}{more})", others.join(", ")),
-    );
-    note(
+    ));
+    notes.extend(note(
         "members of archives with the name of an earlier member, which --members can tell apart",
         counts.names_repeated,
         "",
-    );
-    note(
+    ));
+    notes.extend(note(
+        "files that were named again, and are read once",
+        counts.files_repeated,
+        &format!(" ({})", counters.first_repeated().unwrap_or_default()),
+    ));
+    notes.extend(note(
         "skipped FIFOs, sockets and devices in folders and globs",
         counts.specials_skipped,
         "",
-    );
-    note(
+    ));
+    notes.extend(note(
         "structures with pLDDT from 0 to 1, which was multiplied by 100",
         counts.scaled_plddt,
         "",
-    );
+    ));
     if plan.config.reading.b_factor_kind.is_none() {
-        note(
+        notes.extend(note(
             "structures whose B factors look like pLDDT, which their files do not name",
             counts.unnamed_plddt,
             " (b_factor = \"plddt\" reads them as pLDDT)",
-        );
+        ));
     }
     let features = &plan.config.features;
     if features.features.contains(&FeatureName::ContactOrder)
         && features.contact_order.separation == Separation::Sequence
     {
-        note(
+        notes.extend(note(
             "chains with breaks whose files give no positions in the sequence, so that co counts only \
              the residues that are there",
             counts.unnumbered_chains,
             "",
+        ));
+    }
+    if let Some(annotations) = &plan.annotations {
+        let matches = counters.matches();
+        let tables = annotations.by_table(&matches).unwrap_or_default();
+        notes.extend(
+            tables
+                .iter()
+                .map(|table| format!("annotations {}", table.line())),
         );
+        notes.extend(matches.without_rows());
     }
     let findings = counters.findings();
     let checks = Check::ALL.iter().filter(|check| !is_warning(**check));
     let found = checks.filter_map(|&check| finding_line(check, &findings));
     notes.extend(found);
-    let mut note = |text: &str, count: u64, which: &str| {
-        if count > 0 {
-            notes.push(format!("{text}: {}{which}", format::whole(count)));
-        }
-    };
     if let Some(first) = counters.first_endless() {
         let count = counts.truncated - counts.truncated_likely;
         let more = if count > 1 { ", ..." } else { "" };
-        note(
+        notes.extend(note(
             "PDB files without END, whose last line is whole (--strict rejects them)",
             count,
             &format!(" ({first}{more})"),
-        );
+        ));
     }
-    note(
+    notes.extend(note(
         "structures of more residues than batch.residues_max, or of many atoms, which ran alone on the CPU",
         counts.alone,
         "",
-    );
+    ));
     if plan.config.reading.assembly != Assembly::Deposited {
-        note(
+        notes.extend(note(
             "structures without an assembly 1, whose deposited chains were read",
             counts.structures - counts.assemblies,
             "",
-        );
+        ));
     }
     notes
+}
+
+/// A line with a count; `None` if it is zero.
+fn note(text: &str, count: u64, which: &str) -> Option<String> {
+    (count > 0).then(|| format!("{text}: {}{which}", format::whole(count)))
 }
 
 /// The filter of the residues' rows.

@@ -43,8 +43,9 @@ pub(super) struct RunCounters {
     specials_skipped: AtomicU64,
     others_skipped: AtomicU64,
     names_repeated: AtomicU64,
-    /// The first of these files.
+    files_repeated: AtomicU64,
     first_others: Mutex<Vec<String>>,
+    first_repeated: Mutex<Option<String>>,
     /// What the annotations matched.
     matches: Mutex<MatchesSoFar>,
     /// Reading, on all threads.
@@ -110,6 +111,9 @@ pub(super) struct RunCounts {
     pub(super) others_skipped: u64,
     /// Members of archives that have the name of an earlier one.
     pub(super) names_repeated: u64,
+    /// Files that were named before and are read once.
+    #[serde(default)]
+    pub(super) files_repeated: u64,
     /// Sum over the reading threads.
     pub(super) read: Duration,
     pub(super) write: Duration,
@@ -270,6 +274,11 @@ impl RunCounters {
             let names = skipped.first_others.iter().map(|path| shown(path));
             *locked(&self.first_others) = names.collect();
         }
+        let repeated = self.files_repeated.swap(skipped.repeated, Relaxed);
+        if repeated != skipped.repeated {
+            let first = skipped.first_repeated.as_deref();
+            *locked(&self.first_repeated) = first.map(shown);
+        }
     }
 
     pub(super) fn set_names_repeated(&self, count: u64) {
@@ -279,6 +288,11 @@ impl RunCounters {
     /// The first files that were skipped for their names.
     pub(super) fn first_others_skipped(&self) -> Vec<String> {
         locked(&self.first_others).clone()
+    }
+
+    /// The first file that was named again.
+    pub(super) fn first_repeated(&self) -> Option<String> {
+        locked(&self.first_repeated).clone()
     }
 
     pub(super) fn add_read(&self, time: Duration) {
@@ -310,6 +324,7 @@ impl RunCounters {
             specials_skipped: self.specials_skipped.load(Relaxed),
             others_skipped: self.others_skipped.load(Relaxed),
             names_repeated: self.names_repeated.load(Relaxed),
+            files_repeated: self.files_repeated.load(Relaxed),
             read: Duration::from_nanos(self.read_ns.load(Relaxed)),
             write: Duration::from_nanos(self.write_ns.load(Relaxed)),
         }

@@ -72,11 +72,12 @@ impl RunHeader {
             let matches = &outcome.matches;
             json!({
                 "rows": annotations.rows(),
-                "rows_read": matches.rows_read,
+                "rows_read": annotations.rows_read(matches),
+                "rows_matched": annotations.rows_matched(matches),
                 "rows_repeated": matches.rows_repeated,
                 "residues": matches.residues,
-                "rows_unmatched": matches.rows_unmatched,
                 "structures_without": matches.structures_without,
+                "tables": annotations.by_table(matches).unwrap_or_default(),
             })
         });
         let ended = json!({
@@ -106,6 +107,7 @@ impl RunHeader {
                 "specials_skipped": counts.specials_skipped,
                 "others_skipped": counts.others_skipped,
                 "names_repeated": counts.names_repeated,
+                "files_repeated": counts.files_repeated,
                 "parts": outcome.written.parts,
                 "batches": outcome.counters.batches,
                 "driver_calls": outcome.counters.driver_calls,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Rows of the table of variants that are decoded at once.
 const VARIANTS_AT_ONCE: usize = 4096;
 
-/// Gives `models` the channels of the structure `name`, and counts the rows that meet a residue.
+/// Gives `models` the channels of the structure `name`, and finds the rows that match.
 ///
 /// # Errors
 /// The rows cannot be read.
@@ -29,6 +29,8 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
     if runs.is_empty() {
         matches.structures_without = 1;
         matches.first_without = Some(name.to_owned());
+        let known = all.store.in_other_case(name)?;
+        matches.other_case = known.map(|known| (known, name.to_owned()));
     }
     let width = all.channels.len();
     let named = NamedChains::find(all, &runs, models)?;
@@ -43,7 +45,6 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
     // The values that rows have given: bits of channels and columns.
     let mut given: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
     visit_rows(all, &runs, |row| {
-        matches.rows_read += 1;
         let level = row.level();
         let has_cell = row.has_values(all);
         let has_value = has_cell || row.channels.iter().any(|value| !value.is_nan());
@@ -66,10 +67,11 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
                 }
             }
         }
-        if is_read && !is_used {
-            matches.rows_unmatched += 1;
-            let first = &mut matches.first_unmatched;
-            first.get_or_insert_with(|| describe(all, name, row));
+        if is_read {
+            matches.read.insert(row.index);
+            if is_used {
+                matches.matched.insert(row.index);
+            }
         }
         if is_read && is_used && level != Level::Variants && has_value {
             let given = given.entry((level == Level::Residues, row.key));
@@ -427,6 +429,23 @@ impl<'a> Chunk<'a> {
             keys: self.keys,
         }
     }
+}
+
+/// Describes the row of this index among all rows.
+///
+/// # Errors
+/// The rows cannot be read.
+pub(super) fn describe_row(all: &Loaded, index: u32) -> Result<String> {
+    let mut found = String::new();
+    if let Some((structure, rows, first_row)) = all.store.run_of(index)? {
+        visit_rows(all, &[(rows, first_row)], |row| {
+            if row.index == index {
+                found = describe(all, &structure, row);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 /// `conservation.tsv:57: 1abc, chain A, residue 52A`.

@@ -3,6 +3,7 @@
 use super::columns::Level;
 use super::row_store::RowStore;
 use super::values::Type;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// The rows of all tables, and what they hold.
@@ -13,13 +14,20 @@ pub(super) struct Loaded {
     /// The columns that go to the tables.
     pub(super) columns: Vec<AnnotationColumn>,
     pub(super) files: Vec<PathBuf>,
+    /// The indices of the rows of each file.
+    pub(super) file_rows: Vec<Range<u32>>,
     /// The layout of the rows of each file.
     pub(super) layouts: Vec<Layout>,
     pub(super) store: RowStore,
-    /// Number of rows.
-    pub(super) rows: u64,
     /// A hash of all rows, in the order of the tables.
     pub(super) digest: u64,
+}
+
+impl Loaded {
+    /// Number of rows.
+    pub(super) fn rows(&self) -> u32 {
+        self.file_rows.last().map_or(0, |rows| rows.end)
+    }
 }
 
 /// A column that goes to a table.

@@ -14,6 +14,7 @@ use crate::cli::path_text::shown;
 use crate::cli::quiet_panics::quietly;
 use crate::error::{Context, Error, Result, excerpt};
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -24,11 +25,12 @@ pub(super) struct Loader<'a> {
     /// The columns so far, each with its type.
     columns: Vec<(Level, String, TypeFinder)>,
     files: Vec<PathBuf>,
-    /// The same without links.
+    file_rows: Vec<Range<u32>>,
+    /// The files without links.
     read: HashSet<PathBuf>,
     layouts: Vec<Layout>,
     store: StoreWriter,
-    rows: u64,
+    rows: u32,
     digest: Digest,
     /// Names of all columns of all tables, with their level.
     names: Vec<(Level, String)>,
@@ -63,6 +65,7 @@ pub(super) fn load(
         wanted,
         columns: Vec::new(),
         files: Vec::new(),
+        file_rows: Vec::new(),
         read: HashSet::new(),
         layouts: Vec::new(),
         store: StoreWriter::new(StoreLimits::new(bytes_max)),
@@ -73,8 +76,10 @@ pub(super) fn load(
     for path in paths {
         for file in files_of(path).within(|| shown(path))? {
             loader.check_once(&file).within(|| shown(&file))?;
+            let first_row = loader.rows;
             loader.read(&file).within(|| shown(&file))?;
             loader.files.push(file);
+            loader.file_rows.push(first_row..loader.rows);
         }
     }
     let place = || {
@@ -86,6 +91,7 @@ pub(super) fn load(
         channels,
         columns,
         files,
+        file_rows,
         layouts,
         store,
         rows,
@@ -109,9 +115,9 @@ pub(super) fn load(
         channels,
         columns,
         files,
+        file_rows,
         layouts,
         store,
-        rows,
         digest: digest.0,
     })
 }
@@ -260,13 +266,14 @@ impl Loader<'_> {
         self.digest.add(structure.as_bytes());
         self.digest.add(&[0]);
         self.digest.add(bytes);
-        self.rows += 1;
         let file = self.files.len() as u64;
         self.store.add(structure, |to| {
             put_integer(to, file);
             put_integer(to, line);
             to.extend_from_slice(bytes);
-        })
+        })?;
+        self.rows += 1;
+        Ok(())
     }
 
     /// Checks that a table has each column that the config names.

@@ -15,6 +15,7 @@ mod matches;
 mod parquet;
 mod parquet_headers;
 mod records;
+mod row_set;
 mod row_store;
 mod rows;
 mod text;
@@ -89,12 +90,11 @@ impl Annotations {
     }
 
     /// Number of rows of all tables.
-    pub(super) fn rows(&self) -> u64 {
-        self.loaded.rows
+    pub(super) fn rows(&self) -> u32 {
+        self.loaded.rows()
     }
 
-    /// Gives the `models` of the structure `name` their channels, and counts the rows that meet a
-    /// residue.
+    /// Gives the `models` of the structure `name` their channels, and finds the rows that match.
     ///
     /// # Errors
     /// The rows cannot be read.
@@ -132,10 +132,10 @@ impl Annotations {
         let Loaded {
             channels,
             columns,
-            rows,
             digest,
             ..
         } = &self.loaded;
+        let rows = self.rows();
         let hash = format!("{digest:016x}");
         let mut text = serde_json::json!({"channels": channels, "rows": rows, "fnv1a": hash});
         if !columns.is_empty() {

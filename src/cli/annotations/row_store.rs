@@ -25,6 +25,7 @@ const STRUCTURE_BYTES_MAX: u64 = 256 << 20;
 pub(super) struct StoreLimits {
     /// Bytes of all rows.
     pub(super) bytes_max: u64,
+    rows_max: u32,
     memory_bytes_max: usize,
     runs_max: usize,
     structure_bytes_max: u64,
@@ -34,6 +35,7 @@ impl StoreLimits {
     pub(super) fn new(bytes_max: u64) -> Self {
         StoreLimits {
             bytes_max,
+            rows_max: u32::MAX,
             memory_bytes_max: MEMORY_BYTES_MAX,
             runs_max: RUNS_MAX,
             structure_bytes_max: STRUCTURE_BYTES_MAX,
@@ -51,6 +53,7 @@ pub(super) struct StoreWriter {
     file_bytes: u64,
     hasher: RandomState,
     runs: Vec<Run>,
+    rows: u32,
     /// The structure of the last run.
     structure: String,
 }
@@ -73,11 +76,12 @@ enum Place {
 /// Rows of one structure that follow each other: its name, then the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
-    /// Of the structure's name.
+    /// Of the structure's name in lower case.
     hash: u64,
     offset: u64,
     bytes: u32,
-    rows: u32,
+    /// The index of its first row among all rows.
+    first_row: u32,
 }
 
 impl StoreWriter {
@@ -89,6 +93,7 @@ impl StoreWriter {
             file_bytes: 0,
             hasher: RandomState::new(),
             runs: Vec::new(),
+            rows: 0,
             structure: String::new(),
         }
     }
@@ -98,6 +103,13 @@ impl StoreWriter {
     /// # Errors
     /// A limit is exceeded, or the temporary file cannot be written.
     pub(super) fn add(&mut self, structure: &str, encode: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        if self.rows == self.limits.rows_max {
+            let text = format!(
+                "all annotations have more than {} rows",
+                self.limits.rows_max
+            );
+            return Err(Error::config(text).fix("run over parts of the tables"));
+        }
         let start = self.buffer.len();
         let offset = self.file_bytes + start as u64;
         if self.runs.is_empty() || self.structure != structure {
@@ -111,10 +123,10 @@ impl StoreWriter {
             }
             structure.clone_into(&mut self.structure);
             self.runs.push(Run {
-                hash: self.hasher.hash_one(structure),
+                hash: hash_of(&self.hasher, structure),
                 offset,
                 bytes: 0,
-                rows: 0,
+                first_row: self.rows,
             });
             put_text(&mut self.buffer, structure);
         }
@@ -124,7 +136,7 @@ impl StoreWriter {
         let bytes = u64::from(run.bytes) + added;
         self.limits.check_structure(bytes, structure)?;
         run.bytes = bytes as u32;
-        run.rows += 1;
+        self.rows += 1;
         let all = offset + added;
         if all > self.limits.bytes_max {
             let text = format!(
@@ -214,36 +226,74 @@ impl StoreLimits {
 
 impl RowStore {
     /// The rows of a structure, as runs in the order of the tables: the bytes of the rows, and
-    /// their number.
+    /// the index of the first one among all rows.
     ///
     /// # Errors
     /// The temporary file cannot be read.
     pub(super) fn find(&self, structure: &str) -> Result<Vec<(Cow<'_, [u8]>, u32)>> {
-        let hash = self.hasher.hash_one(structure);
-        let start = self.runs.partition_point(|run| run.hash < hash);
         let mut found = Vec::new();
-        for run in self.runs[start..].iter().take_while(|run| run.hash == hash) {
-            let mut bytes = self.bytes(*run)?;
-            let mut rest = &*bytes;
-            if take_text(&mut rest) != Some(structure) {
-                continue;
+        for run in self.runs_like(structure) {
+            let (name, rows) = self.named_rows(run)?;
+            if name == structure {
+                found.push((rows, run.first_row));
             }
-            let name = bytes.len() - rest.len();
-            match &mut bytes {
-                Cow::Borrowed(bytes) => *bytes = &bytes[name..],
-                Cow::Owned(bytes) => drop(bytes.drain(..name)),
-            }
-            found.push((bytes, run.rows));
         }
         Ok(found)
     }
 
+    /// The first structure with rows whose name differs from this one in case alone.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    pub(super) fn in_other_case(&self, structure: &str) -> Result<Option<String>> {
+        for run in self.runs_like(structure) {
+            let (name, _) = self.named_rows(run)?;
+            if name != structure && name.to_lowercase() == structure.to_lowercase() {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The run that has the row of this index: the structure, the bytes of its rows, and the
+    /// index of the first one. `None` if there is no such row.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    pub(super) fn run_of(&self, row: u32) -> Result<Option<(String, Cow<'_, [u8]>, u32)>> {
+        let before = self.runs.iter().filter(|run| run.first_row <= row);
+        let Some(run) = before.max_by_key(|run| run.first_row) else {
+            return Ok(None);
+        };
+        let (name, rows) = self.named_rows(run)?;
+        Ok(Some((name, rows, run.first_row)))
+    }
+
     /// Upper bound of the bytes of a structure's rows.
     pub(super) fn bytes_of(&self, structure: &str) -> u64 {
-        let hash = self.hasher.hash_one(structure);
+        let runs = self.runs_like(structure).iter();
+        runs.map(|run| u64::from(run.bytes)).sum()
+    }
+
+    /// The runs of this structure, and of others with the same hash.
+    fn runs_like(&self, structure: &str) -> &[Run] {
+        let hash = hash_of(&self.hasher, structure);
         let start = self.runs.partition_point(|run| run.hash < hash);
-        let own = self.runs[start..].iter().take_while(|run| run.hash == hash);
-        own.map(|run| u64::from(run.bytes)).sum()
+        let runs = &self.runs[start..];
+        &runs[..runs.partition_point(|run| run.hash == hash)]
+    }
+
+    /// The structure of a run, and the bytes of its rows.
+    fn named_rows(&self, run: &Run) -> Result<(String, Cow<'_, [u8]>)> {
+        let mut bytes = self.bytes(*run)?;
+        let mut rest = &*bytes;
+        let name = take_text(&mut rest).unwrap_or_default().to_owned();
+        let start = bytes.len() - rest.len();
+        match &mut bytes {
+            Cow::Borrowed(bytes) => *bytes = &bytes[start..],
+            Cow::Owned(bytes) => drop(bytes.drain(..start)),
+        }
+        Ok((name, bytes))
     }
 
     fn bytes(&self, run: Run) -> Result<Cow<'_, [u8]>> {
@@ -259,6 +309,12 @@ impl RowStore {
             }
         }
     }
+}
+
+/// The hash of a structure's name. Names that differ in case alone have the same one, so that both
+/// are found.
+fn hash_of(hasher: &RandomState, structure: &str) -> u64 {
+    hasher.hash_one(structure.to_lowercase())
 }
 
 /// Appends an integer, seven bits a byte.
@@ -324,12 +380,11 @@ mod tests {
 
     fn rows_of(store: &RowStore, structure: &str) -> Vec<String> {
         let mut rows = Vec::new();
-        for (bytes, count) in store.find(structure).unwrap() {
+        for (bytes, _) in store.find(structure).unwrap() {
             let mut rest = &*bytes;
-            for _ in 0..count {
+            while !rest.is_empty() {
                 rows.push(take_text(&mut rest).unwrap().to_owned());
             }
-            assert!(rest.is_empty());
         }
         rows
     }

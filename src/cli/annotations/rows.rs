@@ -11,12 +11,15 @@ use crate::structure::Structure;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The encoded rows of a structure, in the order of the tables, and the number of rows in each run.
+/// The encoded rows of a structure, in the order of the tables, and the index of each run's first
+/// row among all rows.
 pub(super) type Runs<'a> = [(Cow<'a, [u8]>, u32)];
 
 /// A row of a table; `'b` is the time until the next row is decoded.
 pub(super) struct Row<'a, 'b> {
     pub(super) key: RowKey<'a>,
+    /// The row's index among the rows of all tables.
+    pub(super) index: u32,
     /// Index of the file.
     pub(super) file: u32,
     /// The line of a text file or the row of a Parquet file, from 1.
@@ -49,14 +52,16 @@ pub(super) fn visit_rows<'a>(
     mut visit: impl FnMut(&Row<'a, '_>) -> Result<()>,
 ) -> Result<()> {
     let (mut channels, mut cells) = (Vec::new(), Vec::new());
-    for (bytes, count) in runs {
+    for (bytes, first_row) in runs {
         let mut rest = &**bytes;
-        for _ in 0..*count {
-            let row = decode(all, &mut channels, &mut cells, &mut rest);
+        let mut index = *first_row;
+        while !rest.is_empty() {
+            let row = decode(all, &mut channels, &mut cells, index, &mut rest);
             visit(&row.ok_or_else(|| {
                 let text = "the temporary file of annotations is damaged";
                 Error::new(ErrorKind::Io, text).fix("run again")
             })?)?;
+            index = index.wrapping_add(1);
         }
     }
     Ok(())
@@ -66,6 +71,7 @@ fn decode<'a, 'b>(
     all: &'b Loaded,
     channels: &'b mut Vec<f32>,
     cells: &'b mut Vec<Cell<'a>>,
+    index: u32,
     from: &mut &'a [u8],
 ) -> Option<Row<'a, 'b>> {
     let file = take_integer(from)?;
@@ -99,6 +105,7 @@ fn decode<'a, 'b>(
             number,
             ins_code,
         },
+        index,
         file: file as u32,
         line,
         layout,

@@ -24,7 +24,7 @@ Exit codes: 0 all good, 1 nothing could be packed or it failed, 2 config or usag
 3 packed, with more rejected inputs than --max-rejects, 130 interrupted, and the set is as it was.";
 
 /// The keys that `tapeloop pack` takes, besides limits.
-const PACK_KEYS: [&str; 12] = [
+const PACK_KEYS: [&str; 13] = [
     "input",
     "members",
     "shard",
@@ -35,6 +35,7 @@ const PACK_KEYS: [&str; 12] = [
     "b_factor",
     "strict",
     "annotations",
+    "annotations_unmatched",
     "smooth.channels",
     "threads",
 ];

@@ -133,6 +133,8 @@ pub(super) struct Config {
     pub(super) annotations: Vec<PathBuf>,
     /// Their columns that the tables get.
     pub(super) wanted: Wanted,
+    /// What a table of annotations is of which no row matches.
+    pub(super) unmatched: UnmatchedTables,
     /// Bytes of the rows of all annotations.
     pub(super) annotation_bytes_max: u64,
     pub(super) features: FeatureConfig,
@@ -213,6 +215,7 @@ impl Config {
             1..=i64::MAX,
         ) as u64;
         let annotations = resolve_annotations(&mut keys);
+        let unmatched = resolve_unmatched(&mut keys, shard.is_some());
         let mut features = resolve_features(&mut keys);
         features.own_kernels = resolve_kernels(&mut keys);
         reading.ligands =
@@ -255,6 +258,7 @@ impl Config {
             reading,
             reading_bytes_max,
             annotations,
+            unmatched,
             wanted,
             annotation_bytes_max,
             features,
@@ -393,6 +397,28 @@ fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
     keys.record("annotations", json!(texts));
     paths
+}
+
+/// What a table of annotations is of which no row matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnmatchedTables {
+    /// An error, as the table is probably of other structures.
+    Error,
+    /// A warning: the rows may be of structures in other shards.
+    Warn,
+    Allow,
+}
+
+fn resolve_unmatched(keys: &mut Resolver, is_shard: bool) -> UnmatchedTables {
+    let choices = [
+        ("error", UnmatchedTables::Error),
+        ("allow", UnmatchedTables::Allow),
+    ];
+    let chosen = keys.choice("annotations_unmatched", &choices);
+    if chosen == UnmatchedTables::Error && is_shard {
+        return UnmatchedTables::Warn;
+    }
+    chosen
 }
 
 /// A path that starts from the config file's folder.

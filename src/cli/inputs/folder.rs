@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Skipped files that messages name.
 const FIRST_OTHERS_MAX: usize = 3;
 
-/// What directories, globs and archives have besides structure files.
+/// What is no input: what directories, globs and archives have besides structure files, and files
+/// that were named before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Skipped {
     /// FIFOs, sockets and devices.
@@ -18,6 +19,10 @@ pub(in crate::cli) struct Skipped {
     pub(in crate::cli) others: u64,
     /// The first of these files.
     pub(in crate::cli) first_others: Vec<PathBuf>,
+    /// Files that were inputs before, with the same chain.
+    pub(in crate::cli) repeated: u64,
+    /// The first of these files.
+    pub(in crate::cli) first_repeated: Option<PathBuf>,
 }
 
 impl Skipped {
@@ -27,6 +32,12 @@ impl Skipped {
         if self.first_others.len() < FIRST_OTHERS_MAX {
             self.first_others.push(path);
         }
+    }
+
+    /// Counts a file that was an input before.
+    pub(super) fn add_repeated(&mut self, path: &Path) {
+        self.repeated += 1;
+        self.first_repeated.get_or_insert_with(|| path.to_owned());
     }
 }
 

@@ -12,6 +12,7 @@ mod folder;
 mod globs;
 mod list;
 mod open_folder;
+mod recent_set;
 mod shard;
 mod trajectory;
 mod unreadable;
@@ -22,7 +23,7 @@ use super::path_text::{path_of, shown};
 use crate::error::{Error, Result};
 use crate::structure::Format;
 use crate::structure::compression::Compression;
-use archive::{Archive, ArchiveKind, Member, MemberNames, Piped, Tar};
+use archive::{Archive, ArchiveKind, Member, Piped, Tar};
 pub(super) use archive::{ArchiveOptions, Content, is_packed_name, member_pattern};
 pub(super) use check::{PackedSet, check};
 use digest::Digester;
@@ -31,6 +32,7 @@ pub(super) use folder::Skipped;
 use folder::{Entry, EntryKind, list_of_folder};
 use globs::{Glob, Segment};
 use list::{Item, List};
+use recent_set::RecentSet;
 pub(super) use shard::Shard;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -43,6 +45,12 @@ pub(super) use unreadable::explained;
 
 /// The name of standard input: `-` is a structure or an archive, and `@-` a list.
 pub(super) const STDIN: &str = "-";
+
+/// Names of members of archives that are remembered, to count those that occur again.
+const MEMBERS_KEPT: usize = 1 << 17;
+
+/// Files that are remembered, to read none of them twice. Twice as many take up to 300 MB.
+const FILES_KEPT: usize = 1 << 22;
 
 /// The name of the structure on standard input.
 const STDIN_STRUCTURE: &str = "stdin";
@@ -65,7 +73,7 @@ pub(super) struct Sources {
     archives: Archives,
     trajectories: Trajectories,
     shard: Shard,
-    /// The current item, and the number of inputs before it.
+    /// The current item, and what [`Sources::named`] was before it.
     current: (PathBuf, u64),
     /// Open folders, globs, lists, archives and trajectories, innermost last.
     open: Vec<Level>,
@@ -74,7 +82,12 @@ pub(super) struct Sources {
     next_ordinal: u64,
     skipped: Skipped,
     has_members: bool,
-    members: MemberNames,
+    /// The names of the structures in archives.
+    members: RecentSet,
+    /// Members with the name of an earlier one.
+    names_repeated: u64,
+    /// The files so far, each with the chain that is read; `None` if the items cannot name one twice.
+    files: Option<RecentSet>,
     /// `None` if no run could go on with these inputs.
     digester: Option<Digester>,
     /// The chain of the item that is being opened.
@@ -115,6 +128,8 @@ impl Sources {
     /// Lists the inputs of `items` that are in `shard`: files, directories, globs, `@` list files
     /// and archives.
     pub(super) fn new(items: Vec<String>, archives: Archives, shard: Shard) -> Self {
+        // A folder, a glob or an archive alone has no file twice.
+        let may_repeat = items.len() > 1 || items.iter().any(|item| item.starts_with('@'));
         Sources {
             items: items.into_iter(),
             archives,
@@ -126,7 +141,9 @@ impl Sources {
             next_ordinal: 0,
             skipped: Skipped::default(),
             has_members: false,
-            members: MemberNames::default(),
+            members: RecentSet::new(MEMBERS_KEPT),
+            names_repeated: 0,
+            files: may_repeat.then(|| RecentSet::new(FILES_KEPT)),
             digester: None,
             chain: None,
             reads: true,
@@ -148,12 +165,17 @@ impl Sources {
 
     /// Members of archives so far that have the structure name of an earlier one.
     pub(super) fn names_repeated(&self) -> u64 {
-        self.members.repeated
+        self.names_repeated
     }
 
     /// Whether an archive or a trajectory was found so far.
     pub(super) fn has_members(&self) -> bool {
         self.has_members
+    }
+
+    /// Inputs so far, of all shards, with those that were skipped because they were named again.
+    fn named(&self) -> u64 {
+        self.found + self.skipped.repeated
     }
 
     /// Whether the next input is in the shard.
@@ -192,8 +214,27 @@ impl Sources {
         }
     }
 
-    /// Opens a file, which may be an archive or a trajectory.
+    /// Whether the file was an input before, with the same chain. Links are not followed: a link and
+    /// its target are two files.
+    fn is_repeated(&mut self, path: &Path) -> bool {
+        let Some(files) = &mut self.files else {
+            return false;
+        };
+        let file = std::path::absolute(path);
+        let file = file.as_deref().unwrap_or(path);
+        let is_new = files.insert((file.as_os_str().as_encoded_bytes(), &self.chain));
+        if !is_new {
+            self.skipped.add_repeated(path);
+        }
+        !is_new
+    }
+
+    /// Opens a file, which may be an archive or a trajectory. One that was an input before is
+    /// skipped.
     fn open_file(&mut self, path: PathBuf) -> Option<Source> {
+        if self.is_repeated(&path) {
+            return None;
+        }
         if let Some(opened) = self.open_trajectory(&path) {
             return self.source(path, Some(opened.err()?));
         }
@@ -262,7 +303,8 @@ impl Sources {
                 if !self.takes_next() {
                     return None;
                 }
-                self.members.add(structure_name(&path.to_string_lossy()));
+                let is_new = self.members.insert(structure_name(&path.to_string_lossy()));
+                self.names_repeated += u64::from(!is_new);
                 let Some(Level::Archive(archive)) = self.open.last_mut() else {
                     return None;
                 };
@@ -442,7 +484,7 @@ impl Sources {
 
     /// Starts the next item of the config.
     fn start(&mut self, item: &str) -> Option<Source> {
-        let started = self.found;
+        let started = self.named();
         let opened = match item.strip_prefix('@') {
             Some(list) => self.open_list(path_of(list)),
             None if item == STDIN => self.open_stdin(),
@@ -463,7 +505,7 @@ impl Iterator for Sources {
                     return Some(source);
                 }
                 if self.open.is_empty()
-                    && self.current.1 == self.found
+                    && self.current.1 == self.named()
                     && let Some(source) = self.nothing_found()
                 {
                     return Some(source);
@@ -475,7 +517,7 @@ impl Iterator for Sources {
                 return Some(source);
             }
             if self.open.is_empty()
-                && self.current.1 == self.found
+                && self.current.1 == self.named()
                 && let Some(source) = self.nothing_found()
             {
                 return Some(source);

@@ -24,8 +24,9 @@ pub(in crate::cli) const RESUME: &str = "resume";
 
 /// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
 /// them.
-const FREE_KEYS: [&str; 30] = [
+const FREE_KEYS: [&str; 31] = [
     "output",
+    "annotations_unmatched",
     "backend",
     "device",
     "devices",

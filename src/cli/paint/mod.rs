@@ -98,7 +98,13 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         Ok(())
     })?;
     painter.close();
-    counters.matches().log();
+    if let Some(annotations) = &plan.annotations {
+        let matches = counters.matches();
+        annotations.log(&matches)?;
+        if painter.painted > 0 {
+            annotations.check_matched(&matches, plan.config.unmatched)?;
+        }
+    }
     Ok(exit_codes::of_inputs(painter.painted, painter.rejected))
 }
 

@@ -13,8 +13,6 @@ use crate::structure::compression::Compression;
 use crate::structure::{BudgetShare, Format, ReadBudget, ReadLimits, Reader, Structure};
 use packed::{Packed, PackedMember};
 use serde_json::{Map, Value as Json};
-use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -222,32 +220,6 @@ impl Archive {
             }
             (Place::Next | Place::Packed(_), _) => unreachable!("a place is in its own archive"),
         }
-    }
-}
-
-/// The names of the last structures in archives, as hashes.
-#[derive(Default)]
-pub(super) struct MemberNames {
-    recent: HashSet<u64>,
-    older: HashSet<u64>,
-    /// Members that have the name of an earlier one.
-    pub(super) repeated: u64,
-}
-
-impl MemberNames {
-    /// At least so many names are remembered, and at most twice as many.
-    const KEPT: usize = 1 << 17;
-
-    pub(super) fn add(&mut self, name: &str) {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
-        if self.recent.contains(&hash) || self.older.contains(&hash) {
-            self.repeated += 1;
-            return;
-        }
-        if self.recent.len() == Self::KEPT {
-            self.older = std::mem::take(&mut self.recent);
-        }
-        self.recent.insert(hash);
     }
 }
 

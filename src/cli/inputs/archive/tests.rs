@@ -349,20 +349,6 @@ fn wrong_patterns_are_refused() {
 }
 
 #[test]
-fn a_name_is_repeated_if_it_is_among_the_last_ones() {
-    let mut names = MemberNames::default();
-    let mut add = |number: usize| {
-        let before = names.repeated;
-        names.add(&number.to_string());
-        names.repeated > before
-    };
-    assert!((0..MemberNames::KEPT).all(|number| !add(number)));
-    assert!(add(0) && add(MemberNames::KEPT - 1));
-    assert!((0..2 * MemberNames::KEPT).all(|number| !add(number + MemberNames::KEPT)));
-    assert!(add(2 * MemberNames::KEPT + 1) && !add(0));
-}
-
-#[test]
 fn the_number_of_inputs_does_not_depend_on_which_are_read() {
     let noise: Vec<u8> = (0..3000_u32).map(|at| (at * at * 7) as u8).collect();
     let tar = TarMaker::default()

@@ -1,0 +1,141 @@
+//! Sets of rows of annotations.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Rows per word.
+const WORD: u32 = 64;
+
+/// Hexadecimal digits per word.
+const DIGITS: usize = 16;
+
+/// A set of rows, each by its index among the rows of all tables. As text it is a bit for each row
+/// up to the last one in the set, in hexadecimal words of 64 rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub(super) struct RowSet {
+    /// The words that have a row, by the index of their first row divided by [`WORD`].
+    words: BTreeMap<u32, u64>,
+}
+
+impl RowSet {
+    pub(super) fn insert(&mut self, row: u32) {
+        *self.words.entry(row / WORD).or_default() |= 1 << (row % WORD);
+    }
+
+    /// Adds the rows of another set.
+    pub(super) fn extend(&mut self, other: &RowSet) {
+        for (&index, word) in &other.words {
+            *self.words.entry(index).or_default() |= word;
+        }
+    }
+
+    /// Number of rows within a range.
+    pub(super) fn count_in(&self, rows: &Range<u32>) -> u32 {
+        let words = words_of(rows).map(|(index, mask)| (self.word(index) & mask).count_ones());
+        words.sum()
+    }
+
+    /// The first row of a range that is not in the set.
+    pub(super) fn first_missing(&self, rows: &Range<u32>) -> Option<u32> {
+        words_of(rows).find_map(|(index, mask)| first_row(index, !self.word(index) & mask))
+    }
+
+    /// The first row that is in this set and not in the other one.
+    pub(super) fn first_without(&self, other: &RowSet) -> Option<u32> {
+        let mut words = self.words.iter();
+        words.find_map(|(&index, word)| first_row(index, word & !other.word(index)))
+    }
+
+    fn word(&self, index: u32) -> u64 {
+        self.words.get(&index).copied().unwrap_or(0)
+    }
+}
+
+/// The words with the rows of a range, each with the bits of these rows.
+fn words_of(rows: &Range<u32>) -> impl Iterator<Item = (u32, u64)> {
+    let Range { start, end } = rows.clone();
+    let words = start / WORD..end.div_ceil(WORD);
+    words.filter(move |_| start < end).map(move |index| {
+        let first = u64::from(index) * u64::from(WORD);
+        let from = u64::from(start).saturating_sub(first);
+        let behind = (u64::from(end) - first).min(WORD.into());
+        (
+            index,
+            u64::MAX << from & u64::MAX >> (u64::from(WORD) - behind),
+        )
+    })
+}
+
+fn first_row(index: u32, word: u64) -> Option<u32> {
+    (word != 0).then(|| index * WORD + word.trailing_zeros())
+}
+
+impl From<RowSet> for String {
+    fn from(set: RowSet) -> String {
+        let count = set.words.keys().next_back().map_or(0, |last| last + 1);
+        (0..count)
+            .map(|index| format!("{:016x}", set.word(index)))
+            .collect()
+    }
+}
+
+impl TryFrom<String> for RowSet {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        let wrong = "rows are hexadecimal words of 16 digits";
+        let mut words = BTreeMap::new();
+        for (index, digits) in (0..).zip(text.as_bytes().chunks(DIGITS)) {
+            let digits = str::from_utf8(digits).ok().filter(|it| it.len() == DIGITS);
+            let word = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            let word = word.ok_or(wrong)?;
+            if word != 0 {
+                words.insert(index, word);
+            }
+        }
+        Ok(RowSet { words })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(rows: &[u32]) -> RowSet {
+        let mut set = RowSet::default();
+        rows.iter().for_each(|&row| set.insert(row));
+        set
+    }
+
+    #[test]
+    fn rows_are_counted_and_found_by_range() {
+        let rows = set(&[0, 63, 64, 130, u32::MAX - 1]);
+        assert_eq!(rows.count_in(&(0..u32::MAX)), 5);
+        assert_eq!(rows.count_in(&(1..64)), 1);
+        assert_eq!(rows.count_in(&(63..65)), 2);
+        assert_eq!(rows.count_in(&(65..130)), 0);
+        assert_eq!(rows.count_in(&(64..64)), 0);
+        assert_eq!(rows.first_missing(&(63..70)), Some(65));
+        assert_eq!(rows.first_missing(&(63..65)), None);
+        assert_eq!(rows.first_missing(&(128..200)), Some(128));
+        assert_eq!(rows.first_missing(&(5..5)), None);
+        let mut more = set(&[1]);
+        more.extend(&rows);
+        assert_eq!(more.first_without(&rows), Some(1));
+        assert_eq!(rows.first_without(&more), None);
+        assert_eq!(rows.first_without(&set(&[0, 63])), Some(64));
+    }
+
+    #[test]
+    fn a_set_is_the_same_after_it_was_text() {
+        for rows in [set(&[]), set(&[0]), set(&[3, 64, 1000])] {
+            let text = String::from(rows.clone());
+            assert_eq!(RowSet::try_from(text), Ok(rows));
+        }
+        for wrong in ["0", "000000000000000g", "+000000000000001"] {
+            assert!(RowSet::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
+    }
+}
