@@ -88,6 +88,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
         {
             add(&mut set, &mut models, &mut counts)?;
         }
+        counters.set_inputs(input.ordinal + 1);
         models.push(input);
     }
     if interrupt.has_stopped() {

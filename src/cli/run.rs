@@ -323,12 +323,14 @@ pub(super) fn compute(
         findings: counters.findings(),
         record: Json::Null,
     };
-    if closes_stdout(&outcome) {
+    // Then the run ended early, and not all inputs were read.
+    let is_closed = closes_stdout(&outcome);
+    if is_closed {
         outcome.error = None;
     }
     if let Some(annotations) = annotations {
         annotations.log(&outcome.matches)?;
-        if outcome.state() == FINISHED && outcome.counts.structures > 0 {
+        if outcome.state() == FINISHED && !is_closed && outcome.counts.structures > 0 {
             let checked = annotations.check_matched(&outcome.matches, plan.config.unmatched);
             outcome.error = checked.err();
         }
@@ -413,7 +415,15 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
     notes.extend(note(
         "files that were named again, and are read once",
         counts.files_repeated,
-        &format!(" ({})", counters.first_repeated().unwrap_or_default()),
+        &format!(
+            " ({}{})",
+            counters.first_repeated().unwrap_or_default(),
+            if counts.files_repeated > 1 {
+                ", ..."
+            } else {
+                ""
+            }
+        ),
     ));
     notes.extend(note(
         "skipped FIFOs, sockets and devices in folders and globs",

@@ -45,6 +45,7 @@ mod reals;
 mod reduce;
 #[cfg(target_os = "linux")]
 mod release;
+mod repeated_inputs;
 mod residue_names;
 mod results;
 #[cfg(unix)]

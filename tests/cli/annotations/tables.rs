@@ -41,7 +41,7 @@ fn a_row_for_each_structure_gives_columns_of_the_structures() {
     let inputs = ["1ubi.pdb", "1yjp.cif", "1gbt.cif.gz"].map(|name| format!("{SAMPLES}/{name}"));
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
     let said = annotated(&inputs, &[&at("lineages.csv")], &at("out"), &[]);
-    assert!(said.contains("structures without annotations"), "{said}");
+    assert!(!said.contains("without annotations"), "{said}");
     let table = read(&at("out").join("structures/part-00000.parquet"));
     assert_eq!(texts(&table, "lineage"), ["B.1.1.7", "null", "null"]);
     // In texts only an empty field is null: NA is Namibia.
@@ -66,7 +66,8 @@ fn a_row_for_each_structure_gives_columns_of_the_structures() {
         (&matched["rows"], &matched["rows_read"]),
         (&3.into(), &2.into())
     );
-    assert_eq!(matched["rows_unmatched"], 0);
+    assert_eq!(matched["rows_matched"], 2);
+    assert_eq!(matched["structures_without"], 1);
 }
 
 /// Residues 2 and 3 of ubiquitin, with a column of each type.
@@ -165,7 +166,7 @@ fn a_row_for_each_residue_gives_columns_of_the_residues_with_the_types_of_parque
             .any(Option::is_some)
     );
     assert_eq!(matched(&out)["residues"], 2);
-    assert_eq!(matched(&out)["rows_unmatched"], 1);
+    assert_eq!(rows_without_residue(&out), 1);
     // The same rows as JSON on standard output.
     let named = [
         "--set",

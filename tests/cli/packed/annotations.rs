@@ -97,7 +97,8 @@ fn annotations_of_a_run_replace_those_of_the_set_in_all_structures() {
     let set = set_of(folder.path(), "set", "1ubi.pdb", Some(&of_set));
     // The new table has no row for the structure.
     let other = table(&at("y.tsv"), &[("1yjp", "2.5")]);
-    let args = [&["--set", &other], &CHANNEL[..]].concat();
+    let allow = ["--set", "annotations_unmatched=allow"];
+    let args = [&["--set", &other], &allow, &CHANNEL[..]].concat();
     let files = results(&format!("{SAMPLES}/1ubi.pdb"), &at("files"), &args);
     assert!(results(str_of(&set), &at("packed"), &args) == files);
 }
