@@ -88,7 +88,9 @@ impl TryFrom<String> for RowSet {
         let wrong = "rows are hexadecimal words of 16 digits";
         let mut words = BTreeMap::new();
         for (index, digits) in (0..).zip(text.as_bytes().chunks(DIGITS)) {
-            let digits = str::from_utf8(digits).ok().filter(|it| it.len() == DIGITS);
+            // Without this `from_str_radix` takes a sign.
+            let are_digits = digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
+            let digits = str::from_utf8(digits).ok().filter(|_| are_digits);
             let word = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
             let word = word.ok_or(wrong)?;
             if word != 0 {

@@ -48,9 +48,9 @@ mod tests {
         const KEPT: usize = 1000;
         let mut set = RecentSet::new(KEPT);
         assert!((0..KEPT).all(|value| set.insert(value)));
-        assert!(!set.insert(0) && !set.insert(KEPT - 1));
+        assert!(!set.insert(0_usize) && !set.insert(KEPT - 1));
         assert!((KEPT..3 * KEPT).all(|value| set.insert(value)));
-        assert!(!set.insert(2 * KEPT + 1) && set.insert(0));
+        assert!(!set.insert(2 * KEPT + 1) && set.insert(0_usize));
         assert!(set.recent.len() <= KEPT && set.older.len() <= KEPT);
     }
 }
