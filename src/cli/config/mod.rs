@@ -133,7 +133,7 @@ pub(super) struct Config {
     pub(super) annotations: Vec<PathBuf>,
     /// Their columns that the tables get.
     pub(super) wanted: Wanted,
-    /// What a table of annotations is of which no row matches.
+    /// What follows if no row of a table of annotations matches.
     pub(super) unmatched: UnmatchedTables,
     /// Bytes of the rows of all annotations.
     pub(super) annotation_bytes_max: u64,
@@ -399,7 +399,7 @@ fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     paths
 }
 
-/// What a table of annotations is of which no row matches.
+/// What follows if no row of a table of annotations matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnmatchedTables {
     /// An error, as the table is probably of other structures.
