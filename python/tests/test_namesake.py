@@ -15,10 +15,10 @@ pytestmark = pytest.mark.skipif(WHEEL is None, reason="TAPELOOP_WHEEL names no w
 
 @pytest.fixture(scope="module")
 def namesakes(tmp_path_factory):
-    """A folder with two versions of the other distribution. They stand for the real one, so that the
-    tests need no network."""
+    """A folder with wheels of the other distribution, and the older one of two. They stand for the real
+    ones, so that the tests need no network."""
     folder = tmp_path_factory.mktemp("namesakes")
-    for version in ("0.1.1", "9.0"):
+    for version in ("9.0", "0.1.1"):
         info = f"tapeloop-{version}.dist-info"
         files = {
             "tapeloop/__init__.py": f"def main():\n    print('namesake {version}')\n",
@@ -27,10 +27,11 @@ def namesakes(tmp_path_factory):
             f"{info}/entry_points.txt": "[console_scripts]\ntapeloop = tapeloop:main\n",
         }
         files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
-        with zipfile.ZipFile(folder / f"tapeloop-{version}-py3-none-any.whl", "w") as wheel:
+        path = folder / f"tapeloop-{version}-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
             for name, text in files.items():
                 wheel.writestr(name, text)
-    return folder
+    return folder, path
 
 
 class Environment:
@@ -81,14 +82,14 @@ def environment(tmp_path):
 def test_both_work_in_one_environment_whichever_is_installed_first(
     is_ours_first, environment, namesakes
 ):
-    theirs = namesakes / "tapeloop-0.1.1-py3-none-any.whl"
+    folder, theirs = namesakes
     for wheel in (WHEEL, theirs) if is_ours_first else (theirs, WHEEL):
         environment.install(wheel)
     environment.check_ours()
     environment.check_theirs("0.1.1")
 
-    # A newer version of theirs does not replace ours, and what leaves with theirs is not ours.
-    environment.install("--upgrade", "--find-links", namesakes, "tapeloop")
+    # Neither an upgrade of theirs nor its removal changes ours.
+    environment.install("--upgrade", "--find-links", folder, "tapeloop")
     environment.check_ours()
     environment.check_theirs("9.0")
     environment.pip("uninstall", "--yes", "tapeloop")
@@ -101,6 +102,6 @@ def test_neither_comes_with_the_other(environment, namesakes, tmp_path):
     environment.check_ours()
     environment.check_missing("tapeloop")
     other = Environment(tmp_path / "other")
-    other.install(namesakes / "tapeloop-0.1.1-py3-none-any.whl")
+    other.install(namesakes[1])
     other.check_theirs("0.1.1")
     other.check_missing("pytapeloop")

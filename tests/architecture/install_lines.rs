@@ -42,20 +42,18 @@ fn words(line: &str) -> Vec<&str> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether the word is a name alone, or with extras, a version or what ends a sentence.
+/// Whether the word is a name alone, or with extras or a version.
 fn is_bare_name(word: &str) -> bool {
+    let word = word.trim_end_matches(['.', ':']);
     NAMES.iter().any(|name| {
         let rest = word.strip_prefix(name);
-        rest.is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with(|c| "[=<>~!@;:.)\\".contains(c))
-        })
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c| "[=<>~!@\\".contains(c)))
     })
 }
 
-/// Whether a command of the line installs this project by its name. `text` is one command, or text
-/// around it.
+/// Whether a command in the text installs this project by its name.
 fn installs_by_name(text: &str) -> bool {
-    let ends = |c: char| "`&|#".contains(c);
+    let ends = |c: char| "`&|#;)".contains(c);
     text.split(ends).any(|command| {
         let words = words(command);
         let has_source = words.iter().any(|word| ["--path", "--git"].contains(word));
@@ -99,19 +97,20 @@ fn names_release_file(line: &str) -> bool {
 fn wrong_lines(text: &str) -> Vec<usize> {
     let mut wrong = Vec::new();
     let mut command = String::new();
+    let has_name = |line: &str| line.contains("tapeloop");
     for (number, line) in (1..).zip(text.lines()) {
         // A command may go on in the next line.
         match line.strip_suffix('\\') {
             Some(start) => command += start,
             None => {
                 command += line;
-                if installs_by_name(&command) {
+                if has_name(&command) && installs_by_name(&command) {
                     wrong.push(number);
                 }
                 command.clear();
             }
         }
-        if depends_by_name(line) || names_release_file(line) {
+        if has_name(line) && (depends_by_name(line) || names_release_file(line)) {
             wrong.push(number);
         }
     }
@@ -179,6 +178,7 @@ fn the_scan_finds_lines_that_install_by_name() {
         "pip install \"$wheel[ray]\"    # PY",
         "pip uninstall NAME",
         "pip install pandas && NAME run samples",
+        "pip install nvidia-cuda-nvrtc) or build NAME with nvcc",
         "`cargo install --path .` installs NAME",
         "cargo add NAME --path ../NAME",
         "NAME = { path = \"../NAME\", features = [\"cuda-12040\"] }",
