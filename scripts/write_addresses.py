@@ -13,6 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = ("repository", "homepage", "issues", "clone")
 
+# Follows the command with ADDRESS.
+NO_ADDRESS = """
+`ADDRESS` stands for where you have these sources from: the maintainers have not filled in
+[addresses.toml](addresses.toml) yet.
+"""
+
 # The lines between these two are written by this script.
 START = "From addresses.toml, by scripts/write_addresses.py:"
 END = "End of the addresses."
@@ -55,7 +61,7 @@ def readme(addresses: dict[str, str]) -> str:
     clone = addresses.get("clone", "ADDRESS")
     text = f"```sh\ngit clone {clone} tapeloop && cd tapeloop\n```\n"
     if "clone" not in addresses:
-        text += "\nThere is no public address yet: put in the one that you have these sources from.\n"
+        text += NO_ADDRESS
     names = {"homepage": "Homepage", "repository": "Repository", "issues": "Issues"}
     links = fields(addresses, "- [{}]({})\n", names)
     return f"{text}\n{links}" if links else text

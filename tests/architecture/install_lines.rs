@@ -70,6 +70,12 @@ fn installs_by_name(text: &str) -> bool {
     })
 }
 
+/// Whether the line names the package with an extra, as only a registry's is named.
+fn names_extra(line: &str) -> bool {
+    let mut rests = line.split("tapeloop[").skip(1);
+    rests.any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
 /// Whether the line is a dependency of Cargo that would be fetched by its name.
 fn depends_by_name(line: &str) -> bool {
     let Some((name, value)) = line.split_once(" = ") else {
@@ -97,22 +103,23 @@ fn names_release_file(line: &str) -> bool {
 fn wrong_lines(text: &str) -> Vec<usize> {
     let mut wrong = Vec::new();
     let mut command = String::new();
-    let has_name = |line: &str| line.contains("tapeloop");
     for (number, line) in (1..).zip(text.lines()) {
         // A command may go on in the next line.
-        match line.strip_suffix('\\') {
-            Some(start) => command += start,
-            None => {
-                command += line;
-                if has_name(&command) && installs_by_name(&command) {
-                    wrong.push(number);
-                }
-                command.clear();
-            }
+        if let Some(start) = line.strip_suffix('\\') {
+            command += start;
+            continue;
         }
-        if has_name(line) && (depends_by_name(line) || names_release_file(line)) {
+        command += line;
+        let checks = [
+            installs_by_name,
+            names_extra,
+            depends_by_name,
+            names_release_file,
+        ];
+        if command.contains("tapeloop") && checks.iter().any(|is_wrong| is_wrong(&command)) {
             wrong.push(number);
         }
+        command.clear();
     }
     wrong
 }
@@ -161,6 +168,7 @@ fn the_scan_finds_lines_that_install_by_name() {
         "    \"pip install PY\\n\",",
         "uv pip install PY.",
         "uvx PY --help",
+        "The extra `PY[ray]` installs Ray.",
         "conda install -c conda-forge NAME",
         "cargo install NAME",
         "cargo install --locked NAME@0.1.0 && NAME run",
