@@ -49,8 +49,8 @@ else
     program=$CARGO_TARGET_DIR/$target/dist/tapeloop
     set -- --profile dist --zig --compatibility manylinux_2_28 --target "$target"
 fi
-mkdir -p python/tapeloop/bin
-cp "$program" python/tapeloop/bin/tapeloop
-chmod 755 python/tapeloop/bin/tapeloop
+mkdir -p python/pytapeloop/bin
+cp "$program" python/pytapeloop/bin/tapeloop
+chmod 755 python/pytapeloop/bin/tapeloop
 "$tools/wheel/bin/maturin" build --quiet --locked --manifest-path python/Cargo.toml \
     --out "$folder" "$@"

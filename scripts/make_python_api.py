@@ -11,14 +11,14 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import tapeloop
+import pytapeloop
 
-STUBS = ast.parse((Path(tapeloop.__file__).parent / "_native.pyi").read_text())
+STUBS = ast.parse((Path(pytapeloop.__file__).parent / "_native.pyi").read_text())
 WIDTH = 120
 HEAD = """\
 # The Python package
 
-All public names of `tapeloop`, from their docstrings; `help(tapeloop.features)` prints the same. [The
+All public names of `pytapeloop`, from their docstrings; `help(pytapeloop.features)` prints the same. [The
 introduction](../python/README.md) has examples, [CONFIG.md](CONFIG.md) the settings and the columns with their units,
 and [ERRORS.md](ERRORS.md) the errors. `scripts/make_python_api.py` writes this page.
 """
@@ -26,7 +26,7 @@ and [ERRORS.md](ERRORS.md) the errors. `scripts/make_python_api.py` writes this 
 
 def stub_of(name: str) -> ast.ClassDef | None:
     """The stub of a public class of the native module."""
-    if getattr(tapeloop, name, None) is not getattr(tapeloop._native, name, None):
+    if getattr(pytapeloop, name, None) is not getattr(pytapeloop._native, name, None):
         return None
     for node in STUBS.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
@@ -131,8 +131,8 @@ def entry(level: str, name: str, shown: str, doc: str) -> str:
 
 def page() -> str:
     parts = [HEAD]
-    public = {name: getattr(tapeloop, name) for name in tapeloop.__all__}
-    public["ray.Features"] = tapeloop.ray.Features
+    public = {name: getattr(pytapeloop, name) for name in pytapeloop.__all__}
+    public["ray.Features"] = pytapeloop.ray.Features
     for name, value in public.items():
         if inspect.isfunction(value):
             parts.append(entry("##", name, signature(value), doc_of(name, value)))

@@ -22,7 +22,8 @@ rm -rf "$environment"
 python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet "$wheel[test]"
 PATH=$environment/bin:/usr/bin:/bin
-export PATH
+TAPELOOP_WHEEL=$wheel
+export PATH TAPELOOP_WHEEL
 ! command -v cargo || { echo "cargo is on the path" >&2; exit 1; }
 cd python
 pytest -q -p no:cacheprovider tests

@@ -1,7 +1,7 @@
 """Graphs of protein structures as NumPy arrays, from the tables ``residues`` and ``contacts``.
 
 A graph has a node for each residue and two edges, one in each direction, for each pair of residues
-whose C-alphas are within a cutoff. It needs NumPy, PyArrow and tapeloop.
+whose C-alphas are within a cutoff. It needs NumPy, PyArrow and pytapeloop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.compute
-import tapeloop
+import pytapeloop
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWYX"
 NODE_FEATURES = [*AMINO_ACIDS, "sin phi", "cos phi", "sin psi", "cos psi"]
@@ -76,7 +76,7 @@ def graphs(
         features: Features that are computed besides those of the graph.
         columns: Columns of the table ``residues`` that become arrays too, such as ``["rsa"]``.
         at_once: How many files one call computes.
-        settings: Keys of the config file, as ``tapeloop.Features`` takes them.
+        settings: Keys of the config file, as ``pytapeloop.Features`` takes them.
 
     Yields:
         For each structure its path, and the arrays of ``graph_arrays`` with the ``columns`` by their
@@ -84,7 +84,7 @@ def graphs(
         without residues have no graph, and files that cannot be read are warned of.
     """
     settings["contacts"] = {"atom": "ca", "cutoff": cutoff}
-    engine = tapeloop.Features(["torsions", "contacts", *features], **settings)
+    engine = pytapeloop.Features(["torsions", "contacts", *features], **settings)
     for start in range(0, len(paths), at_once):
         tables = engine.tables(paths[start : start + at_once], ["residues", "contacts"])
         residues, contacts = (tables[name].to_arrow() for name in ("residues", "contacts"))

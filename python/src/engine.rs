@@ -12,13 +12,13 @@ use tapeloop::ErrorKind;
 use tapeloop::cli::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};
 
 create_exception!(
-    tapeloop,
+    pytapeloop,
     TapeloopError,
     PyException,
     "An error of the engine, of a device, or of reading or writing files."
 );
 create_exception!(
-    tapeloop,
+    pytapeloop,
     ConfigError,
     TapeloopError,
     "Settings or inputs that cannot be used. The message lists all that is wrong."
@@ -35,7 +35,7 @@ pub(crate) fn raised(error: &tapeloop::Error) -> PyErr {
 }
 
 /// An engine that is used by one stream at a time.
-#[pyclass(module = "tapeloop._native", frozen)]
+#[pyclass(module = "pytapeloop._native", frozen)]
 pub(crate) struct Engine(FeatureEngine);
 
 #[pymethods]
@@ -94,7 +94,7 @@ impl Engine {
 }
 
 /// The record batches of a run, in the order of the inputs.
-#[pyclass(module = "tapeloop._native", frozen)]
+#[pyclass(module = "pytapeloop._native", frozen)]
 pub(crate) struct Stream(Mutex<Option<FeatureStream>>);
 
 #[pymethods]

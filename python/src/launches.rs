@@ -106,7 +106,7 @@ pub(crate) fn record_launch(
         };
         recorded.push(value);
     }
-    // SAFETY: the caller of `tapeloop.Replay` vouches for the code, as its documentation says: it
+    // SAFETY: the caller of `pytapeloop.Replay` vouches for the code, as its documentation says: it
     // is native code of theirs, which Python can run in other ways too.
     let kernel = unsafe { kernel.code(image) };
     recorder.launch_grid(&kernel, grid, &recorded);

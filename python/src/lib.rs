@@ -1,5 +1,5 @@
-//! The native part of the Python package `tapeloop`: an engine, its streams, and tables that other
-//! libraries take by Arrow's PyCapsule interface.
+//! The native part of the Python package `pytapeloop`: an engine, its streams, and tables that
+//! other libraries take by Arrow's PyCapsule interface.
 
 mod atoms;
 mod device;

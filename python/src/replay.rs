@@ -55,7 +55,7 @@ struct State {
 }
 
 /// Kernels of the caller's own over named buffers.
-#[pyclass(module = "tapeloop._native", frozen)]
+#[pyclass(module = "pytapeloop._native", frozen)]
 pub(crate) struct Replay {
     /// `None` once it is closed.
     state: Mutex<Option<State>>,

@@ -26,7 +26,7 @@ fn names(schema: &SchemaRef) -> Vec<String> {
 /// Rows of a table, which PyArrow, Polars, pandas and DuckDB take without a copy:
 /// ``pyarrow.record_batch(batch)``, ``polars.DataFrame(batch)``. ``stream`` yields them; they are not
 /// made by hand.
-#[pyclass(module = "tapeloop", frozen)]
+#[pyclass(module = "pytapeloop", frozen)]
 pub(crate) struct RecordBatch(arrow_array::RecordBatch);
 
 impl RecordBatch {
@@ -65,7 +65,7 @@ impl RecordBatch {
 
     fn __repr__(&self) -> String {
         let (rows, columns) = (self.0.num_rows(), self.0.num_columns());
-        format!("<tapeloop.RecordBatch of {rows} rows and {columns} columns>")
+        format!("<pytapeloop.RecordBatch of {rows} rows and {columns} columns>")
     }
 
     /// The rows by Arrow's C data interface.
@@ -93,7 +93,7 @@ impl RecordBatch {
 /// A table in memory, which PyArrow, Polars, pandas and DuckDB take without a copy:
 /// ``pyarrow.table(table)``, ``polars.DataFrame(table)``, ``table.to_pandas()``. ``features`` and
 /// ``tables`` return them; they are not made by hand.
-#[pyclass(module = "tapeloop", frozen, subclass)]
+#[pyclass(module = "pytapeloop", frozen, subclass)]
 pub(crate) struct Table {
     schema: SchemaRef,
     batches: Vec<arrow_array::RecordBatch>,
@@ -131,7 +131,7 @@ impl Table {
 
     fn __repr__(&self) -> String {
         let (rows, columns) = (self.num_rows(), self.num_columns());
-        format!("<tapeloop.Table of {rows} rows and {columns} columns>")
+        format!("<pytapeloop.Table of {rows} rows and {columns} columns>")
     }
 
     /// Of a table of rejected inputs: the first one and its reason.

@@ -7,21 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
-import tapeloop
+import pytapeloop
 
 ROOT = Path(__file__).parents[2]
-STUBS = ast.parse((Path(tapeloop.__file__).parent / "_native.pyi").read_text())
+STUBS = ast.parse((Path(pytapeloop.__file__).parent / "_native.pyi").read_text())
 CLASSES = {node.name: node for node in STUBS.body if isinstance(node, ast.ClassDef)}
 
 
 def callables():
     """The public functions and methods of Python, by their names."""
-    for name in tapeloop.__all__:
-        value = getattr(tapeloop, name)
+    for name in pytapeloop.__all__:
+        value = getattr(pytapeloop, name)
         if inspect.isfunction(value):
             yield name, value, inspect.getdoc(value)
-    made = {"Atoms": tapeloop.Atoms, "Features": tapeloop.Features}
-    for name, value in {**made, "ray.Features": tapeloop.ray.Features}.items():
+    made = {"Atoms": pytapeloop.Atoms, "Features": pytapeloop.Features}
+    for name, value in {**made, "ray.Features": pytapeloop.ray.Features}.items():
         yield name, value.__init__, inspect.getdoc(value)
         for member, method in vars(value).items():
             is_public = member == "__call__" or not member.startswith("_")
@@ -48,7 +48,7 @@ def test_docstrings_have_arguments_results_and_errors(name, function, doc):
 
 @pytest.mark.parametrize("name", ["ConfigError", "RecordBatch", "Table", "TapeloopError"])
 def test_stubs_say_what_the_native_module_says(name):
-    native, stub = getattr(tapeloop, name), CLASSES[name]
+    native, stub = getattr(pytapeloop, name), CLASSES[name]
     assert same_words(ast.get_docstring(stub), native.__doc__)
     stubs = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
     public = {member for member in vars(native) if not member.startswith("_")}
@@ -69,5 +69,5 @@ def test_the_page_is_that_of_the_docstrings():
     )
     page = (ROOT / "docs/PYTHON_API.md").read_text()
     assert page == printed.stdout, "run scripts/make_python_api.py > docs/PYTHON_API.md"
-    for name in {*tapeloop.__all__, "ray.Features"} - {"__version__", "ray"}:
+    for name in {*pytapeloop.__all__, "ray.Features"} - {"__version__", "ray"}:
         assert f"\n## {name}\n" in page, name

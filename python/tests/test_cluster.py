@@ -1,4 +1,5 @@
-"""The guide to clusters: a loop stands for the scheduler's array, and its parts are one run's rows."""
+"""The guide to clusters, with the program of the package: a loop stands for the scheduler's array, and
+its parts are one run's rows."""
 
 import os
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-import tapeloop
+import pytapeloop
 
 GUIDE = (Path(__file__).parents[2] / "docs/guides/cluster.md").read_text()
 BLOCKS = re.findall("^```([a-z ]+)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
@@ -24,6 +25,7 @@ def folder(samples, tmp_path_factory):
     environment = {**os.environ, "PATH": f"{programs}:/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}
     printed = None
     for info, text in BLOCKS:
+        text = re.sub(r"^tapeloop ", "pytapeloop ", text, flags=re.MULTILINE)
         if info == "text" and printed is not None:
             assert printed.split() == text.split()
         elif info in ("sh", "python"):
@@ -43,7 +45,7 @@ def test_the_shards_have_the_rows_of_one_run(folder, name, monkeypatch):
     monkeypatch.chdir(folder)
     if not Path("whole").exists():
         features = ["contact_number", "torsions", "dssp", "rg"]
-        tapeloop.run(inputs="samples", output="whole", backend="cpu", features=features)
+        pytapeloop.run(inputs="samples", output="whole", backend="cpu", features=features)
     keys = {"residues": ["res_index"], "chains": ["auth_asym_id", "label_asym_id"], "structures": []}
     order = [(key, "ascending") for key in ["source", "model", *keys[name]]]
     parts = [pyarrow.parquet.read_table(path / name) for path in sorted(Path("out").iterdir())]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-import tapeloop
+import pytapeloop
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 
@@ -54,7 +54,7 @@ def test_graphs_of_files_have_both_directions_of_their_contacts(samples):
         for path, graph in found.items():
             contacts = {"atom": "ca", "cutoff": cutoff}
             names = ["torsions", "b_factor", "contacts"]
-            tables = tapeloop.tables(
+            tables = pytapeloop.tables(
                 path, names, names=["residues", "contacts"], contacts=contacts, **CPU
             )
             pairs = tables["contacts"].to_arrow()

@@ -10,7 +10,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
-import tapeloop
+import pytapeloop
 
 FEATURES = ["sasa", "torsions", "contact_number"]
 
@@ -24,8 +24,8 @@ def test_tables_have_what_the_program_writes(some, tmp_path):
     names = ["residues", "chains", "structures", "contacts", "hydrogen_bonds"]
     contacts = {"atom": "any", "nearest": 12}
     settings = {"backend": "cpu", "contacts": contacts, "hydrogen_bonds": True}
-    tables = tapeloop.tables(some, names=names, **settings)
-    record = tapeloop.run(inputs=some, output=tmp_path / "out", **settings)
+    tables = pytapeloop.tables(some, names=names, **settings)
+    record = pytapeloop.run(inputs=some, output=tmp_path / "out", **settings)
     assert record["state"] == "finished"
     for name in names:
         written = pyarrow.parquet.read_table(tmp_path / "out" / name)
@@ -43,7 +43,7 @@ def test_tables_have_what_the_program_writes(some, tmp_path):
 
 
 def test_other_libraries_take_tables_and_batches(samples):
-    table = tapeloop.features(samples / "1a8o.pdb", "sasa", backend="cpu")
+    table = pytapeloop.features(samples / "1a8o.pdb", "sasa", backend="cpu")
     assert len(table) == table.num_rows > 50
     arrow = pyarrow.table(table)
     frame = polars.DataFrame(table)
@@ -53,7 +53,7 @@ def test_other_libraries_take_tables_and_batches(samples):
         assert sasa == pytest.approx(arrow["sasa"].to_numpy().sum(dtype=float), rel=1e-5)
     field = arrow.schema.field("sasa")
     assert field.metadata[b"unit"] == b"A^2"
-    (batch,) = tapeloop.stream(samples / "1a8o.pdb", "sasa", backend="cpu")
+    (batch,) = pytapeloop.stream(samples / "1a8o.pdb", "sasa", backend="cpu")
     assert pyarrow.record_batch(batch).equals(arrow.to_batches()[0])
     # The columns outlive the table.
     column = arrow["sasa"]
@@ -63,7 +63,7 @@ def test_other_libraries_take_tables_and_batches(samples):
 
 def test_structures_in_memory_have_the_features_of_their_files(samples):
     path = samples / "1a8o.pdb"
-    engine = tapeloop.Features(FEATURES, backend="cpu")
+    engine = pytapeloop.Features(FEATURES, backend="cpu")
     of_file = rows(engine.table(path))
     text = path.read_bytes()
     of_bytes = engine.table({"1a8o.pdb": text})
@@ -79,7 +79,7 @@ def test_structures_in_memory_have_the_features_of_their_files(samples):
     assert rows(engine.table(atoms)).select(values).equals(of_file)
     structure = gemmi.read_structure(str(path))
     assert rows(engine.table([("1a8o", structure)])).select(values).equals(of_file)
-    arrays = tapeloop.Atoms(
+    arrays = pytapeloop.Atoms(
         coordinates=atoms.coord,
         names=list(atoms.atom_name),
         residues=list(atoms.res_name),
@@ -89,12 +89,12 @@ def test_structures_in_memory_have_the_features_of_their_files(samples):
     )
     assert rows(engine.table(("1a8o", arrays))).select(values).equals(of_file)
 
-    (row,) = engine_rows("b_factor", tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1]))
+    (row,) = engine_rows("b_factor", pytapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1]))
     assert row["b_ca"] is None, "no B factor was given"
 
 
 def engine_rows(features, structure):
-    return tapeloop.features(structure, features, backend="cpu").to_arrow().to_pylist()
+    return pytapeloop.features(structure, features, backend="cpu").to_arrow().to_pylist()
 
 
 def test_an_iterable_of_structures_is_read_bit_by_bit(samples):
@@ -107,69 +107,70 @@ def test_an_iterable_of_structures_is_read_bit_by_bit(samples):
             taken += 1
             yield text
 
-    batches = tapeloop.stream(structures(), "torsions", backend="cpu")
+    batches = pytapeloop.stream(structures(), "torsions", backend="cpu")
     first = next(batches)
     assert first.num_rows > 0 and taken < 3000
     total = first.num_rows + sum(batch.num_rows for batch in batches)
-    assert taken == 3000 and total == 3000 * len(tapeloop.features([text], backend="cpu"))
+    assert taken == 3000 and total == 3000 * len(pytapeloop.features([text], backend="cpu"))
 
 
 def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
     inputs = {"good": (samples / "1a8o.pdb").read_bytes(), "bad.pdb": b"ATOM"}
-    with pytest.warns(tapeloop.RejectedWarning, match="1 input was rejected.*bad.pdb") as caught:
-        tables = tapeloop.tables(inputs, "sasa", backend="cpu")
+    with pytest.warns(pytapeloop.RejectedWarning, match="1 input was rejected.*bad.pdb") as caught:
+        tables = pytapeloop.tables(inputs, "sasa", backend="cpu")
     assert caught[0].filename == __file__
     (row,) = pyarrow.table(tables["rejected"]).to_pylist()
     assert (row["source"], row["ordinal"], row["kind"]) == ("bad.pdb", 1, "input")
-    with pytest.raises(tapeloop.TapeloopError, match="bad.pdb"):
-        tapeloop.features(inputs, "sasa", backend="cpu", on_reject="raise")
-    assert len(tapeloop.features([], "sasa", backend="cpu")) == 0
-    assert set(tapeloop.tables([], "sasa", names="chains", backend="cpu")) == {"chains", "rejected"}
+    with pytest.raises(pytapeloop.TapeloopError, match="bad.pdb"):
+        pytapeloop.features(inputs, "sasa", backend="cpu", on_reject="raise")
+    assert len(pytapeloop.features([], "sasa", backend="cpu")) == 0
+    tables = pytapeloop.tables([], "sasa", names="chains", backend="cpu")
+    assert set(tables) == {"chains", "rejected"}
 
 
 def test_mistakes_are_errors_that_name_them(samples, tmp_path):
-    with pytest.raises(tapeloop.ConfigError, match="unknown name `phi`.*torsions"):
-        tapeloop.features(samples, "phi")
-    with pytest.raises(tapeloop.ConfigError, match="unknown key `sasa.pionts`"):
-        tapeloop.Features(sasa={"pionts": 3})
-    with pytest.raises(tapeloop.ConfigError, match="settings: .*not JSON compliant"):
-        tapeloop.Features(sasa={"points": float("nan")})
-    with pytest.raises(tapeloop.ConfigError, match="`input` is no setting"):
-        tapeloop.Features(input=["1a8o.pdb"])
-    with pytest.raises(tapeloop.ConfigError, match="there is no table \"residue\""):
-        tapeloop.features(samples, table="residue", backend="cpu")
-    with pytest.raises(tapeloop.ConfigError, match="contacts.atom"):
-        tapeloop.features(samples, table="contacts", backend="cpu")
-    with pytest.raises(tapeloop.TapeloopError, match="missing.pdb: no such file"):
-        tapeloop.features(tmp_path / "missing.pdb", backend="cpu")
-    with pytest.raises(tapeloop.TapeloopError, match="missing.pdb: no such file"):
-        tapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "out")
+    with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`.*torsions"):
+        pytapeloop.features(samples, "phi")
+    with pytest.raises(pytapeloop.ConfigError, match="unknown key `sasa.pionts`"):
+        pytapeloop.Features(sasa={"pionts": 3})
+    with pytest.raises(pytapeloop.ConfigError, match="settings: .*not JSON compliant"):
+        pytapeloop.Features(sasa={"points": float("nan")})
+    with pytest.raises(pytapeloop.ConfigError, match="`input` is no setting"):
+        pytapeloop.Features(input=["1a8o.pdb"])
+    with pytest.raises(pytapeloop.ConfigError, match="there is no table \"residue\""):
+        pytapeloop.features(samples, table="residue", backend="cpu")
+    with pytest.raises(pytapeloop.ConfigError, match="contacts.atom"):
+        pytapeloop.features(samples, table="contacts", backend="cpu")
+    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file"):
+        pytapeloop.features(tmp_path / "missing.pdb", backend="cpu")
+    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file"):
+        pytapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "out")
     with pytest.raises(TypeError, match="int is no structure"):
-        tapeloop.features([7], backend="cpu")
+        pytapeloop.features([7], backend="cpu")
     with pytest.raises(TypeError, match="name of a structure is 1"):
-        tapeloop.features({1: b"ATOM"}, backend="cpu")
+        pytapeloop.features({1: b"ATOM"}, backend="cpu")
     with pytest.raises(TypeError, match="either paths or structures"):
-        tapeloop.features(["1a8o.pdb", b"ATOM"], backend="cpu")
-    one = tapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
+        pytapeloop.features(["1a8o.pdb", b"ATOM"], backend="cpu")
+    one = pytapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
     with pytest.raises(ValueError, match="numbers has 2 entries, and there are 1 atoms"):
-        tapeloop.features(one, backend="cpu")
+        pytapeloop.features(one, backend="cpu")
 
 
 def test_interfaces_are_a_table(samples):
     settings = {"interfaces": True, "backend": "cpu"}
     table = pyarrow.table(
-        tapeloop.features(samples / "1hvr.pdb.gz", "interfaces", table="interfaces", **settings)
+        pytapeloop.features(samples / "1hvr.pdb.gz", "interfaces", table="interfaces", **settings)
     )
     (row,) = table.to_pylist()
     assert (row["auth_asym_id_i"], row["auth_asym_id_j"]) == ("A", "B")
     assert row["contacts"] >= row["residues_i"] > 0 and row["buried_area"] > 1000
-    with pytest.raises(tapeloop.ConfigError, match="interfaces if `interfaces` is true"):
-        tapeloop.features(samples / "1hvr.pdb.gz", table="interfaces", backend="cpu")
+    with pytest.raises(pytapeloop.ConfigError, match="interfaces if `interfaces` is true"):
+        pytapeloop.features(samples / "1hvr.pdb.gz", table="interfaces", backend="cpu")
 
 
 def test_contacts_of_several_batches_have_the_names_of_their_structures(some, samples):
     settings = {"contacts": {"atom": "ca"}, "backend": "cpu", "tables": {"rows_per_group": 100}}
-    table = tapeloop.features(some, "contacts", table="contacts", **settings)
+    table = pytapeloop.features(some, "contacts", table="contacts", **settings)
     arrow = pyarrow.table(table)
     names = arrow["structure"].to_pylist()
     assert len(arrow.to_batches()) > 4 and set(names) == {"1a8o", "1as5", "1ejg", "1a1p"}
@@ -177,6 +178,6 @@ def test_contacts_of_several_batches_have_the_names_of_their_structures(some, sa
     assert list(table.to_pandas()["structure"]) == names
     rows = duckdb.sql("select structure from arrow").fetchall()
     assert [name for (name,) in rows] == names
-    (alone,) = tapeloop.stream(some / "1ejg.pdb.gz", "contacts", table="contacts",
+    (alone,) = pytapeloop.stream(some / "1ejg.pdb.gz", "contacts", table="contacts",
                                contacts={"atom": "ca"}, backend="cpu")
     assert names.count("1ejg") == alone.num_rows

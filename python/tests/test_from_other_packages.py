@@ -8,11 +8,11 @@ import biotite.structure as struc
 import biotite.structure.io.pdb as biotite_pdb
 import numpy
 import pytest
-import tapeloop
+import pytapeloop
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/guides/from-other-packages.md").read_text()
-LINES = re.findall(r"^\| .* \| `(tapeloop\..*)` \| .* \|$", GUIDE, re.MULTILINE)
+LINES = re.findall(r"^\| .* \| `(pytapeloop\..*)` \| .* \|$", GUIDE, re.MULTILINE)
 
 
 def test_every_row_of_the_guide_has_a_line():
@@ -28,7 +28,7 @@ def test_the_lines_of_the_guide_run(line, samples, tmp_path, monkeypatch):
     for path in ("1ubi.pdb", "structures/1ubi.pdb"):
         (tmp_path / path).write_bytes(text)
     structure = biotite_pdb.PDBFile.read(str(samples / "1ubi.pdb")).get_structure(model=1)
-    atoms = tapeloop.Atoms(
+    atoms = pytapeloop.Atoms(
         coordinates=structure.coord,
         names=structure.atom_name,
         residues=structure.res_name,
@@ -40,7 +40,7 @@ def test_the_lines_of_the_guide_run(line, samples, tmp_path, monkeypatch):
     xtc = ROOT / "tests/data/trajectories/1ubi.xtc"
     (tmp_path / "1ubi.xtc").symlink_to(xtc)
     monkeypatch.chdir(tmp_path)
-    found = eval(line, {"tapeloop": tapeloop, "atoms": atoms})
+    found = eval(line, {"pytapeloop": pytapeloop, "atoms": atoms})
     tables = found.values() if isinstance(found, dict) else [found]
     tables = [list(it) if not hasattr(it, "num_rows") else [it] for it in tables]
     assert sum(table.num_rows for group in tables for table in group) > 0
@@ -52,7 +52,7 @@ def test_values_of_biotite_agree_as_the_guide_says(samples):
     array = array[struc.filter_amino_acids(array) & (array.element != "H")]
     names = ["torsions", "sasa", "contact_number"]
     settings = {"backend": "cpu", "sasa": {"points": 1000}}
-    table = tapeloop.features(path, names, **settings).to_pandas()
+    table = pytapeloop.features(path, names, **settings).to_pandas()
     radians = struc.dihedral_backbone(array)
     for name, angles in zip(["phi", "psi", "omega"], radians):
         turned = numpy.degrees(angles) - table[name].to_numpy(float)

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from tapeloop import _native
-from tapeloop._program import program
+from pytapeloop import _native
+from pytapeloop._program import program
 
 NVCC, TARGETS, BINARY = _native.kernels()
 # Set where the wheel has to hold kernels: then their lack fails.
@@ -70,9 +70,9 @@ def test_a_module_without_kernels_says_that_nvrtc_compiles_them():
 def test_a_gpu_computes_without_nvrtc_and_without_its_cache(samples, tmp_path):
     """In a process of its own, as the libraries are looked for once."""
     script = """
-import sys, tapeloop
+import sys, pytapeloop
 for backend in ("cuda", "cpu"):
-    table = tapeloop.features(sys.argv[1], ["sasa", "torsions"], backend=backend)
+    table = pytapeloop.features(sys.argv[1], ["sasa", "torsions"], backend=backend)
     print(table.to_arrow().to_pylist())
 """
     environment = {**NO_NVRTC, "TAPELOOP_CACHE_DIR": str(tmp_path)}

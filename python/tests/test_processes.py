@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-import tapeloop
+import pytapeloop
 
 
 def python(program, *arguments, **options):
@@ -28,12 +28,12 @@ def ended(process, code=0):
 
 
 def test_threads_iterate_at_once_and_an_engine_serves_one(some):
-    engine = tapeloop.Features("sasa", backend="cpu")
+    engine = pytapeloop.Features("sasa", backend="cpu")
     expected = len(engine.table(some))
     found = []
 
     def read():
-        batches = tapeloop.stream(some, "sasa", backend="cpu", threads=1)
+        batches = pytapeloop.stream(some, "sasa", backend="cpu", threads=1)
         found.append(sum(batch.num_rows for batch in batches))
 
     threads = [threading.Thread(target=read) for _ in range(2)]
@@ -45,21 +45,21 @@ def test_threads_iterate_at_once_and_an_engine_serves_one(some):
 
     open_stream = engine.stream(some)
     next(open_stream)
-    with pytest.raises(tapeloop.TapeloopError, match="another stream of this engine is open"):
+    with pytest.raises(pytapeloop.TapeloopError, match="another stream of this engine is open"):
         engine.table(some)
     open_stream.close()
     assert len(engine.table(some)) == expected
 
 
 def test_a_stream_that_is_left_ends_its_run(some):
-    engine = tapeloop.Features("torsions", backend="cpu", tables={"rows_per_group": 1})
+    engine = pytapeloop.Features("torsions", backend="cpu", tables={"rows_per_group": 1})
     for _ in range(20):
         next(engine.stream(some))
     assert len(engine.table(some)) > 0
 
 
 def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
-    engine = tapeloop.Features("sasa", backend="cpu")
+    engine = pytapeloop.Features("sasa", backend="cpu")
     left_open = engine.stream(some, progress=True)
     next(left_open)
     child = os.fork()
@@ -67,13 +67,13 @@ def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
         code = 1
         try:
             engine.table(some)
-        except tapeloop.TapeloopError as error:
+        except pytapeloop.TapeloopError as error:
             code = 0 if "before this process was forked" in str(error) else 2
         try:
             del engine
             left_open.close()
             # An engine of its own works.
-            code += 0 if len(tapeloop.features(some, "sasa", backend="cpu")) else 4
+            code += 0 if len(pytapeloop.features(some, "sasa", backend="cpu")) else 4
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
@@ -81,7 +81,7 @@ def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
 
 
 def count(path):
-    return len(tapeloop.features(path, "sasa", backend="cpu"))
+    return len(pytapeloop.features(path, "sasa", backend="cpu"))
 
 
 def test_a_spawned_process_has_an_engine_of_its_own(samples):
@@ -92,8 +92,8 @@ def test_a_spawned_process_has_an_engine_of_its_own(samples):
 
 def test_the_interpreter_ends_with_batches_in_flight(some):
     program = """
-        import sys, tapeloop
-        engine = tapeloop.Features(backend="cpu", tables={"rows_per_group": 1})
+        import sys, pytapeloop
+        engine = pytapeloop.Features(backend="cpu", tables={"rows_per_group": 1})
         stream = engine.stream([sys.argv[1]] * 50)
         next(stream)
     """
@@ -102,9 +102,9 @@ def test_the_interpreter_ends_with_batches_in_flight(some):
 
 def test_ctrl_c_ends_a_stream(samples, tmp_path):
     program = """
-        import sys, tapeloop
+        import sys, pytapeloop
         print("ready", flush=True)
-        tapeloop.features("@" + sys.argv[1], "sasa", backend="cpu")
+        pytapeloop.features("@" + sys.argv[1], "sasa", backend="cpu")
     """
     # A list whose writer is idle: the run waits for it.
     waiting = tmp_path / "list"
@@ -120,8 +120,8 @@ def test_ctrl_c_ends_a_stream(samples, tmp_path):
 
 def test_a_worker_process_is_found_in_the_package(samples):
     path = samples / "1a8o.pdb"
-    alone = tapeloop.features(path, "sasa", backend="cpu").to_arrow()
-    supervised = tapeloop.features(path, "sasa", backend="cpu", supervise=True).to_arrow()
+    alone = pytapeloop.features(path, "sasa", backend="cpu").to_arrow()
+    supervised = pytapeloop.features(path, "sasa", backend="cpu", supervise=True).to_arrow()
     assert supervised["sasa"].equals(alone["sasa"])
 
 
@@ -141,14 +141,14 @@ def held():
 def test_ten_thousand_calls_leave_nothing_behind():
     """Those that fit in ten seconds, and 10,000 with ``TAPELOOP_CALLS=10000``."""
     residue = [("N", 0.0, 0.0), ("CA", 1.46, 0.0), ("C", 2.0, 1.42), ("O", 1.3, 2.4)]
-    atoms = tapeloop.Atoms(
+    atoms = pytapeloop.Atoms(
         coordinates=[[x, y, 0.0] for _, x, y in residue],
         names=[name for name, _, _ in residue],
         residues=["GLY"] * len(residue),
         chains=["A"] * len(residue),
         numbers=[1] * len(residue),
     )
-    engine = tapeloop.Features("torsions", backend="cpu", threads=1)
+    engine = pytapeloop.Features("torsions", backend="cpu", threads=1)
 
     def calls(count):
         for _ in range(count // 2):
@@ -170,8 +170,8 @@ def test_ten_thousand_calls_leave_nothing_behind():
 def test_engines_leave_nothing_behind(some):
     def calls(count):
         for _ in range(count):
-            assert len(tapeloop.features(some, "torsions", backend="cpu", threads=2)) > 0
-            batches = tapeloop.stream(some, "torsions", backend="cpu", threads=2)
+            assert len(pytapeloop.features(some, "torsions", backend="cpu", threads=2)) > 0
+            batches = pytapeloop.stream(some, "torsions", backend="cpu", threads=2)
             assert sum(rows.num_rows for rows in batches) > 0
 
     calls(15)
@@ -183,7 +183,7 @@ def test_engines_leave_nothing_behind(some):
 
 
 def test_the_program_is_in_the_package():
-    from tapeloop._program import program
+    from pytapeloop._program import program
 
     printed = subprocess.run([program(), "--version"], capture_output=True, text=True, check=True)
-    assert printed.stdout.split() == ["tapeloop", tapeloop.__version__]
+    assert printed.stdout.split() == ["tapeloop", pytapeloop.__version__]

@@ -8,8 +8,8 @@ import threading
 import types
 
 import pytest
-import tapeloop
-from tapeloop import _progress
+import pytapeloop
+from pytapeloop import _progress
 
 
 class Screen(io.StringIO):
@@ -91,7 +91,7 @@ LINE = r"\d+ s: 0 inputs, 0 structures/s, 0 residues/s"
 def test_it_is_shown_while_a_table_is_computed(samples, tmp_path, screen):
     paths = listed_after(screen, tmp_path, samples)
     progress = None if screen.is_terminal else True
-    assert len(tapeloop.features(paths, "torsions", backend="cpu", progress=progress)) > 0
+    assert len(pytapeloop.features(paths, "torsions", backend="cpu", progress=progress)) > 0
     text = screen.getvalue()
     if screen.is_terminal:
         assert re.match(rf"\r{LINE}\x1b\[K", text) and text.endswith("\r\x1b[K")
@@ -104,12 +104,12 @@ def test_it_is_shown_while_the_program_runs(samples, tmp_path, screen):
     paths = listed_after(screen, tmp_path, samples)
     progress = None if screen.is_terminal else True
     settings = {"features": "torsions", "backend": "cpu"}
-    record = tapeloop.run(inputs=paths, output=tmp_path / "out", progress=progress, **settings)
+    record = pytapeloop.run(inputs=paths, output=tmp_path / "out", progress=progress, **settings)
     assert record["written"]["structures"] == 1
     text = screen.getvalue()
     assert re.match(rf"\r?{LINE}", text) and "{" not in text, "no JSON"
-    with pytest.raises(tapeloop.TapeloopError, match="missing.pdb: no such file") as caught:
-        tapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "other", progress=True)
+    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file") as caught:
+        pytapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "other", progress=True)
     assert "{" not in str(caught.value)
 
 
@@ -117,20 +117,20 @@ def test_nothing_is_shown_elsewhere_nor_if_it_is_off(samples, tmp_path, screen):
     progress = False if screen.is_terminal else None
     path = samples / "1a8o.pdb"
     settings = {"features": "torsions", "backend": "cpu", "progress": progress}
-    assert len(tapeloop.features(path, **settings)) > 0
-    assert sum(batch.num_rows for batch in tapeloop.stream(path, **settings)) > 0
-    tapeloop.tables(path, **settings)
-    tapeloop.run(inputs=path, output=tmp_path / "out", **settings)
+    assert len(pytapeloop.features(path, **settings)) > 0
+    assert sum(batch.num_rows for batch in pytapeloop.stream(path, **settings)) > 0
+    pytapeloop.tables(path, **settings)
+    pytapeloop.run(inputs=path, output=tmp_path / "out", **settings)
     assert screen.getvalue() == ""
     with pytest.raises(ValueError, match="progress is 'bar'; take True, False or None"):
-        tapeloop.features(path, "torsions", backend="cpu", progress="bar")
+        pytapeloop.features(path, "torsions", backend="cpu", progress="bar")
 
 
 def test_a_line_of_a_terminal_is_gone_when_the_caller_has_rows(some, screen):
     settings = {"backend": "cpu", "tables": {"rows_per_group": 1}}
     structures = {path.name: path.read_bytes() for path in sorted(some.iterdir())}
     shown = 0
-    for _ in tapeloop.stream(structures, "torsions", progress=True, **settings):
+    for _ in pytapeloop.stream(structures, "torsions", progress=True, **settings):
         text = screen.getvalue()
         shown += "of 4 inputs" in text
         assert text.endswith("\r\x1b[K" if screen.is_terminal else "\n")
@@ -138,7 +138,7 @@ def test_a_line_of_a_terminal_is_gone_when_the_caller_has_rows(some, screen):
 
 
 def test_inputs_of_paths_are_counted_meanwhile(some):
-    engine = tapeloop.Features("torsions", backend="cpu", tables={"rows_per_group": 1})
+    engine = pytapeloop.Features("torsions", backend="cpu", tables={"rows_per_group": 1})
     totals = set()
     # The count of a run that ends first is given up.
     for _ in range(200):
@@ -155,12 +155,12 @@ def test_a_notebook_has_one_output_that_keeps_the_last_counts(some, monkeypatch)
     notebook = Notebook(monkeypatch)
     monkeypatch.setattr(_progress, "AFTER", 0.0)
     structures = [path.read_bytes() for path in sorted(some.iterdir())]
-    table = tapeloop.features(structures, "torsions", backend="cpu")
+    table = pytapeloop.features(structures, "torsions", backend="cpu")
     (texts,) = notebook.outputs
     residues = len(table)
     assert texts[-1].startswith("0 s: 4 of 4 inputs, ") and "ETA" not in texts[-1]
     assert residues > 0
-    tapeloop.features(structures, "torsions", backend="cpu", progress=False)
+    pytapeloop.features(structures, "torsions", backend="cpu", progress=False)
     assert len(notebook.outputs) == 1
 
 

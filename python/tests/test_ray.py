@@ -13,7 +13,7 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 import pytest
-import tapeloop
+import pytapeloop
 
 SETTINGS = {"features": ["contact_number", "torsions"], "backend": "cpu"}
 SMALL = ("1a8o.cif.gz", "1as5.cif.gz", "1ejg.pdb.gz", "1ubi.pdb", "1yjp.cif", "5pti.cif.gz")
@@ -66,17 +66,17 @@ def rejected(table):
 def of_files(paths):
     """The table that one call computes."""
     existing = [path for path in paths if os.path.exists(path)]
-    table = tapeloop.features(existing, on_reject="ignore", **SETTINGS).to_arrow()
+    table = pytapeloop.features(existing, on_reject="ignore", **SETTINGS).to_arrow()
     return ordered(table)
 
 
 def test_the_package_does_not_import_ray():
-    program = "import sys, tapeloop; tapeloop.ray.Features; sys.exit('ray' in sys.modules)"
+    program = "import sys, pytapeloop; pytapeloop.ray.Features; sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd="/").returncode == 0
 
 
 def test_batches_of_each_format_have_the_same_rows(many):
-    engine = tapeloop.ray.Features(**SETTINGS)
+    engine = pytapeloop.ray.Features(**SETTINGS)
     paths, expected = many[:12], of_files(many[:12])
     batch = pyarrow.table({"path": paths})
     numpy_batch = {"path": batch["path"].to_numpy()}
@@ -85,12 +85,12 @@ def test_batches_of_each_format_have_the_same_rows(many):
     files = pyarrow.table({"path": paths, "bytes": [Path(path).read_bytes() for path in paths]})
     for form in (files, files.to_pandas()):
         assert ordered(engine(form), expected).equals(expected)
-    named = tapeloop.ray.Features(path_column="name", bytes_column="file", **SETTINGS)
+    named = pytapeloop.ray.Features(path_column="name", bytes_column="file", **SETTINGS)
     assert ordered(named(files.rename_columns(["name", "file"])), expected).equals(expected)
 
 
 def test_inputs_without_rows_are_rows_of_their_own(samples, many):
-    engine = tapeloop.ray.Features(**SETTINGS)
+    engine = pytapeloop.ray.Features(**SETTINGS)
     found = engine({"path": many})
     reasons = rejected(found)
     (broken, missing) = sorted(reasons)
@@ -103,17 +103,17 @@ def test_inputs_without_rows_are_rows_of_their_own(samples, many):
     assert engine({"path": []}).schema.equals(found.schema, check_metadata=True)
     assert found.schema.field("phi").metadata[b"unit"] == b"degrees"
     # Columns of texts that are dictionaries.
-    contacts = tapeloop.ray.Features(table="contacts", contacts={"atom": "ca"}, backend="cpu")
+    contacts = pytapeloop.ray.Features(table="contacts", contacts={"atom": "ca"}, backend="cpu")
     pairs = contacts({"path": [str(samples / "1ubi.pdb"), broken]})
     assert rejected(pairs) == {broken: reasons[broken]} and pairs.num_rows > 300
 
 
 def test_mistakes_are_errors_that_name_them(many):
-    with pytest.raises(tapeloop.ConfigError, match="unknown name `phi`"):
-        tapeloop.ray.Features("phi")
-    with pytest.raises(tapeloop.ConfigError, match='there is no table "residue"'):
-        tapeloop.ray.Features(table="residue", backend="cpu")
-    engine = tapeloop.ray.Features(**SETTINGS)
+    with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`"):
+        pytapeloop.ray.Features("phi")
+    with pytest.raises(pytapeloop.ConfigError, match='there is no table "residue"'):
+        pytapeloop.ray.Features(table="residue", backend="cpu")
+    engine = pytapeloop.ray.Features(**SETTINGS)
     with pytest.raises(KeyError, match="no column 'path'.*path_column"):
         engine({"paths": many})
     with pytest.raises(TypeError, match="the path None is no text"):
@@ -126,7 +126,7 @@ def test_actors_that_are_killed_in_mid_run_lose_nothing(cluster, many, tmp_path)
     """The test kills two actors, each when it has computed a batch and not returned it."""
     victims = {many[10], many[25]}
 
-    class Waits(tapeloop.ray.Features):
+    class Waits(pytapeloop.ray.Features):
         def __init__(self, **settings):
             super().__init__(**settings)
             (tmp_path / f"made-{os.getpid()}").touch()
@@ -178,7 +178,7 @@ def test_actors_that_are_killed_in_mid_run_lose_nothing(cluster, many, tmp_path)
     [({}, 1), ({"num_cpus": 2}, 2), ({"num_gpus": 1}, 3), ({"num_gpus": 0.4}, 1)],
 )
 def test_an_actor_has_threads_for_its_share_of_the_machine(cluster, samples, resources, threads):
-    class Counts(tapeloop.ray.Features):
+    class Counts(pytapeloop.ray.Features):
         def __call__(self, batch):
             names = (Path(f"/proc/self/task/{it}/comm") for it in os.listdir("/proc/self/task"))
             pool = (name for name in names if name.read_text().startswith("tapeloop-pool"))
@@ -200,7 +200,7 @@ def test_files_that_ray_reads_are_written_as_parquet(cluster, samples, tmp_path)
         [str(samples / name) for name in SMALL], include_paths=True
     )
     rows = files.map_batches(
-        tapeloop.ray.Features,
+        pytapeloop.ray.Features,
         fn_constructor_kwargs=SETTINGS,
         compute=of_size(cluster, 1),
         batch_size=2,
@@ -219,15 +219,15 @@ def test_the_guide_runs_as_it_stands(cluster, samples, tmp_path, monkeypatch):
     exec(code, {})
     found = pyarrow.parquet.read_table("rows")
     paths = sorted(map(str, samples.glob("*.pdb*")))
-    expected = ordered(tapeloop.features(paths, ["sasa", "dssp"], backend="cpu").to_arrow())
+    expected = ordered(pytapeloop.features(paths, ["sasa", "dssp"], backend="cpu").to_arrow())
     assert ordered(found, expected).equals(expected)
 
 
 def test_a_wrong_setting_ends_the_job_and_is_named(cluster, many):
     files = cluster.data.from_items([{"path": many[0]}])
     wrong = {"features": "phi", "backend": "cpu"}
-    rows = files.map_batches(tapeloop.ray.Features, fn_constructor_kwargs=wrong, concurrency=1)
+    rows = files.map_batches(pytapeloop.ray.Features, fn_constructor_kwargs=wrong, concurrency=1)
     with pytest.raises(Exception, match="unknown name `phi`"):
         rows.take_all()
     # The driver is no actor.
-    assert len(tapeloop.ray.Features(**SETTINGS)({"path": many[:1]})) > 0
+    assert len(pytapeloop.ray.Features(**SETTINGS)({"path": many[:1]})) > 0

@@ -10,8 +10,8 @@ import threading
 
 import numpy as np
 import pytest
-import tapeloop
-from tapeloop import Constant, Input, Launch, Output, Replay, Scratch
+import pytapeloop
+from pytapeloop import Constant, Input, Launch, Output, Replay, Scratch
 
 SOURCE = """
 extern "C" __global__ void scale(const float* x, float* mid, float a, unsigned n)
@@ -166,8 +166,8 @@ def test_what_cannot_be_recorded_is_refused():
         with pytest.raises(error, match=match):
             Replay(SOURCE, launches, {**buffers(), **(changes or {})}, **options)
 
-    refused(tapeloop.TapeloopError, "no kernel named square", [Launch("square", ["x"])], twins={})
-    refused(tapeloop.TapeloopError, "kernel scale has no twin, and there is no GPU", twins={})
+    refused(pytapeloop.TapeloopError, "no kernel named square", [Launch("square", ["x"])], twins={})
+    refused(pytapeloop.TapeloopError, "kernel scale has no twin, and there is no GPU", twins={})
     refused(ValueError, "not launched: square", twins={**TWINS, "square": scale})
     refused(ValueError, "takes 4 arguments, and got 1", [Launch("scale", ["x"])], twins={"scale": scale})
     only = {"twins": {"scale": scale}}
@@ -175,7 +175,7 @@ def test_what_cannot_be_recorded_is_refused():
     refused(TypeError, "name of a buffer", [Launch("scale", [1, "mid", 2.0, N])], **only)
     refused(TypeError, "parameter n", [Launch("scale", ["x", "mid", 2.0, -1])], **only)
     refused(ValueError, 'buffer "w" is constant', [Launch("scale", ["x", "w", 2.0, N])], **only)
-    refused(tapeloop.TapeloopError, "read before anything wrote", LAUNCHES[1:], twins={"add": add})
+    refused(pytapeloop.TapeloopError, "read before anything wrote", LAUNCHES[1:], twins={"add": add})
     refused(ValueError, "has no elements", changes={"mid": Scratch(0)})
     refused(TypeError, "take Input", changes={"mid": np.zeros(3)})
     refused(TypeError, "complex64", changes={"mid": Scratch(N, "complex64")})
@@ -198,7 +198,7 @@ def test_an_error_of_a_twin_is_that_of_its_batch(capfd):
         jobs = [replay.submit(**arrays(number)) for number in range(6)]
         for number, job in enumerate(jobs):
             if number == 3:
-                with pytest.raises(tapeloop.TapeloopError, match="ArithmeticError: three, as told"):
+                with pytest.raises(pytapeloop.TapeloopError, match="ArithmeticError: three, as told"):
                     job.result()
             else:
                 np.testing.assert_array_equal(job.result()["out"], expected(number))
@@ -239,7 +239,7 @@ def test_a_closed_replay_says_so():
     del dropped
     assert job.done()
     np.testing.assert_array_equal(job.result()["out"], expected(1))
-    with pytest.raises(tapeloop.TapeloopError, match="closed"):
+    with pytest.raises(pytapeloop.TapeloopError, match="closed"):
         replay.submit(**arrays(1))
 
 
@@ -251,7 +251,7 @@ def test_a_fork_is_refused():
     if child == 0:
         try:
             replay.submit(**arrays(1))
-        except tapeloop.TapeloopError as error:
+        except pytapeloop.TapeloopError as error:
             os.write(writer, str(error).encode())
         os._exit(0)
     os.close(writer)
@@ -312,7 +312,7 @@ def test_a_twin_cannot_use_a_replay(n):
         for use in (lambda: replay.submit(x=x), lambda: job.done(), replay.close):
             try:
                 use()
-            except tapeloop.TapeloopError as error:
+            except pytapeloop.TapeloopError as error:
                 caught.append(str(error))
         scale(x, y, a, n)
 
@@ -372,7 +372,7 @@ def test_every_taker_of_a_job_gets_the_same():
 
     job = one(failing, 8).submit(x=np.ones(8, np.float32))
     for _ in range(2):
-        with pytest.raises(tapeloop.TapeloopError, match="as told"):
+        with pytest.raises(pytapeloop.TapeloopError, match="as told"):
             job.result()
     assert job.done()
     with pytest.raises(TypeError, match="neither copied nor pickled"):

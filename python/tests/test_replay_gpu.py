@@ -5,15 +5,15 @@ import gc
 
 import numpy as np
 import pytest
-import tapeloop
-from tapeloop import Constant, Input, Launch, Output, Replay, Scratch
+import pytapeloop
+from pytapeloop import Constant, Input, Launch, Output, Replay, Scratch
 from test_replay import arrays, expected, made
 
 
 def has_gpu():
     try:
         made(device=0).close()
-    except tapeloop.TapeloopError:
+    except pytapeloop.TapeloopError:
         return False
     return True
 
@@ -199,7 +199,7 @@ def test_resident_mode_refuses_arrays_that_change():
 
 
 def test_a_kernel_that_does_not_compile_names_the_line():
-    with pytest.raises(tapeloop.TapeloopError, match=r"replay.cu\(3\)"):
+    with pytest.raises(pytapeloop.TapeloopError, match=r"replay.cu\(3\)"):
         Replay(
             'extern "C" __global__ void broken(float* y)\n{\n    y[0] = nothing;\n}\n',
             [Launch("broken", ["y"])],

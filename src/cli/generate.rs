@@ -8,12 +8,19 @@ use super::terminal::say;
 use crate::error::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use std::env;
+use std::ffi::OsStr;
 use std::path::Path;
 
-/// Prints the completions of a shell, and returns the exit code.
+/// Prints the completions of a shell, and returns the exit code. They are for the name by which the
+/// program was called, as the Python package installs it under another one.
 pub(super) fn completions(shell: Shell) -> Result<u8> {
+    let called = env::args_os().next().unwrap_or_default();
+    let name = Path::new(&called).file_name().and_then(OsStr::to_str);
+    let name = name.unwrap_or("tapeloop");
+    let name = name.strip_suffix(env::consts::EXE_SUFFIX).unwrap_or(name);
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "tapeloop", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), name, &mut script);
     say(&String::from_utf8_lossy(&script));
     Ok(GOOD)
 }

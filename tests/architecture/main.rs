@@ -2,6 +2,7 @@
 //! `docs/ARCHITECTURE.md`, and no others.
 
 mod imports;
+mod install_lines;
 mod public_api;
 mod root_examples;
 mod unsafe_files;

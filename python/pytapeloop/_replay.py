@@ -181,10 +181,14 @@ class Replay:
     ...     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     ...     if (i < n) out[i] = a * x[i] + y[i];
     ... }'''
-    >>> replay = tapeloop.Replay(
+    >>> replay = pytapeloop.Replay(
     ...     source,
-    ...     [tapeloop.Launch("saxpy", ["x", "y", "out", 2.0, 1000], grid=8)],
-    ...     {"x": tapeloop.Input(1000), "y": tapeloop.Input(1000), "out": tapeloop.Output(1000)},
+    ...     [pytapeloop.Launch("saxpy", ["x", "y", "out", 2.0, 1000], grid=8)],
+    ...     {
+    ...         "x": pytapeloop.Input(1000),
+    ...         "y": pytapeloop.Input(1000),
+    ...         "out": pytapeloop.Output(1000),
+    ...     },
     ... )
     >>> job = replay.submit(x=x, y=y)
     >>> job.result()["out"]  # or await job
@@ -427,7 +431,7 @@ def _numpy() -> Any:
     try:
         import numpy
     except ImportError:
-        raise ImportError("tapeloop.Replay needs NumPy: pip install numpy") from None
+        raise ImportError("pytapeloop.Replay needs NumPy: pip install numpy") from None
     return numpy
 
 

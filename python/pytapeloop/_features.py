@@ -69,7 +69,7 @@ class Features:
 
         Args:
             inputs: Paths of files, folders, globs, archives and lists (``@list.txt``); or
-                structures in memory: bytes of PDB, mmCIF or BinaryCIF files, ``tapeloop.Atoms``,
+                structures in memory: bytes of PDB, mmCIF or BinaryCIF files, ``pytapeloop.Atoms``,
                 Biotite's ``AtomArray`` or gemmi's ``Structure``, as an iterable, with names as a
                 mapping or as pairs. An iterable of structures is read bit by bit.
             table: ``residues``, ``chains``, ``structures``, ``contacts`` (with the setting
@@ -92,7 +92,7 @@ class Features:
                 is open, the engine was made before a fork, or an input was rejected and
                 ``on_reject`` is ``"raise"``.
             TypeError: An input is no structure, or paths and structures are mixed.
-            ValueError: ``tapeloop.Atoms`` has columns of other lengths, coordinates that are not
+            ValueError: ``pytapeloop.Atoms`` has columns of other lengths, coordinates that are not
                 finite, or a name that is not printable; or ``progress`` is no truth value.
         """
         rejected: list[_native.RecordBatch] = []
@@ -221,7 +221,7 @@ def features(
 ) -> _native.Table:
     """Computes features of structures, and returns a table.
 
-    >>> tapeloop.features("1ubi.pdb", ["sasa", "torsions"], backend="cpu").to_pandas()
+    >>> pytapeloop.features("1ubi.pdb", ["sasa", "torsions"], backend="cpu").to_pandas()
 
     Args:
         inputs: Paths of files, folders, globs, archives and lists, or structures in memory, as

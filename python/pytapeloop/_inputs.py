@@ -130,8 +130,8 @@ def _file(number: int, item: Any) -> tuple[str, bytes]:
     if isinstance(structure, (str, os.PathLike)):
         raise TypeError("a path among structures; give either paths or structures")
     raise TypeError(
-        f"{type(structure).__name__} is no structure; give paths, bytes of files, tapeloop.Atoms, "
-        "Biotite's AtomArray or gemmi's Structure"
+        f"{type(structure).__name__} is no structure; give paths, bytes of files, "
+        "pytapeloop.Atoms, Biotite's AtomArray or gemmi's Structure"
     )
 
 

@@ -1,7 +1,7 @@
 """Per-residue features of protein structures, on a GPU or on the CPU, as Arrow tables.
 
->>> import tapeloop
->>> table = tapeloop.features("structures/", features=["sasa", "torsions"])
+>>> import pytapeloop
+>>> table = pytapeloop.features("structures/", features=["sasa", "torsions"])
 >>> table.to_polars()  # or to_pandas(), to_arrow(), or any library that takes Arrow tables
 
 ``features`` returns one table, ``tables`` several, ``stream`` an iterator of record batches, and
@@ -12,6 +12,8 @@ units and defaults.
 
 ``Replay`` runs CUDA kernels of your own: recorded once as a graph, and replayed for each batch of
 arrays.
+
+The package ``tapeloop`` on PyPI is another project.
 """
 
 from . import ray

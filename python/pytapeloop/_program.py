@@ -34,9 +34,9 @@ def program() -> str:
 
 
 def main() -> NoReturn:
-    """Becomes the program."""
+    """Becomes the program, whose usage names the command that was typed."""
     path = program()
-    os.execv(path, ["tapeloop", *sys.argv[1:]])
+    os.execv(path, ["pytapeloop", *sys.argv[1:]])
 
 
 def run(

@@ -1,9 +1,9 @@
-"""Features in Ray Data: ``dataset.map_batches(tapeloop.ray.Features, ...)``.
+"""Features in Ray Data: ``dataset.map_batches(pytapeloop.ray.Features, ...)``.
 
->>> import ray, tapeloop
+>>> import ray, pytapeloop
 >>> files = ray.data.from_items([{"path": path} for path in paths])
 >>> rows = files.map_batches(
-...     tapeloop.ray.Features,
+...     pytapeloop.ray.Features,
 ...     fn_constructor_kwargs={"features": ["sasa"]},
 ...     num_gpus=1,
 ...     concurrency=8,
@@ -35,13 +35,13 @@ class Features:
     started again, and computes its batch again: no input is lost, and none has its rows twice.
 
     Args:
-        features: Names of features and presets, as ``tapeloop.Features`` takes them.
-        table: The name of the table, as ``tapeloop.Features.stream`` takes it. A data set has rows of
-            one table.
+        features: Names of features and presets, as ``pytapeloop.Features`` takes them.
+        table: The name of the table, as ``pytapeloop.Features.stream`` takes it. A data set has rows
+            of one table.
         path_column: The column of the batches with the paths.
         bytes_column: The column with the contents of the files, as ``ray.data.read_binary_files``
             makes it. In batches without it the files are read from their paths.
-        settings: Keys of the config file, as ``tapeloop.Features`` takes them. ``threads`` is by
+        settings: Keys of the config file, as ``pytapeloop.Features`` takes them. ``threads`` is by
             default the number of CPUs that Ray gives the actor (``num_cpus``). An actor with a GPU and
             at most one CPU takes its share of the machine: a quarter of the CPUs with one GPU of four.
 
@@ -78,10 +78,10 @@ class Features:
                 on the machine of the actor; with contents it only names the file.
 
         Returns:
-            The rows of ``tapeloop.features`` with a column ``rejected`` more, which is null. After
-            them come the inputs without rows: ``source``, ``model`` (null if the whole input was
-            rejected) and in ``rejected`` the reason, with all other columns null. A path that does
-            not exist is such an input.
+            The rows of ``pytapeloop.features`` with a column ``rejected`` more, which is null.
+            After them come the inputs without rows: ``source``, ``model`` (null if the whole input
+            was rejected) and in ``rejected`` the reason, with all other columns null. A path that
+            does not exist is such an input.
 
         Raises:
             KeyError: The batch has no column of paths.

@@ -1,0 +1,5 @@
+"""``python -m pytapeloop`` is the command ``pytapeloop``."""
+
+from ._program import main
+
+main()

@@ -1,0 +1,198 @@
+//! No file installs this project by its name from a package registry, which lacks it or has another
+//! project of that name, or names a file of a release, as there is none to fetch.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The program, the Python package and their crates.
+const NAMES: &[&str] = &["tapeloop", "pytapeloop", "tapeloop-python"];
+
+/// What installs or fetches the packages that are named after it.
+const INSTALLERS: &[&str] = &[
+    "apt install",
+    "apt-get install",
+    "brew install",
+    "cargo add",
+    "cargo binstall",
+    "cargo install",
+    "conda install",
+    "mamba install",
+    "micromamba install",
+    "pip download",
+    "pip install",
+    "pip3 install",
+    "pipx install",
+    "pipx run",
+    "pixi add",
+    "poetry add",
+    "uv add",
+    "uv tool install",
+    "uvx",
+];
+
+/// The endings of a release's files.
+const RELEASE_FILES: &[&str] = &[".deb", ".tar.gz", ".whl"];
+
+/// Returns the words of a line, without quotes and the commas between them, so that the arguments in
+/// `["pip", "install", "x"]` are those in `pip install x`.
+fn words(line: &str) -> Vec<&str> {
+    let is_between = |c: char| c.is_whitespace() || "\"',".contains(c);
+    let words = line.split(is_between);
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// Whether the word is a name alone, or with extras or a version.
+fn is_bare_name(word: &str) -> bool {
+    let word = word.trim_end_matches(['.', ':']);
+    NAMES.iter().any(|name| {
+        let rest = word.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c| "[=<>~!@\\".contains(c)))
+    })
+}
+
+/// Whether a command in the text installs this project by its name.
+fn installs_by_name(text: &str) -> bool {
+    let ends = |c: char| "`&|#;)".contains(c);
+    text.split(ends).any(|command| {
+        let words = words(command);
+        let has_source = words.iter().any(|word| ["--path", "--git"].contains(word));
+        let installs = |at: usize| {
+            INSTALLERS.iter().any(|installer| {
+                let parts: Vec<&str> = installer.split(' ').collect();
+                words[..at].ends_with(&parts)
+            })
+        };
+        let arguments = (1..words.len())
+            .find(|&at| installs(at))
+            .unwrap_or(words.len());
+        !has_source && words[arguments..].iter().any(|word| is_bare_name(word))
+    })
+}
+
+/// Whether the line names the package with an extra, as only a registry's is named.
+fn names_extra(line: &str) -> bool {
+    let mut rests = line.split("tapeloop[").skip(1);
+    rests.any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Whether the line is a dependency of Cargo that would be fetched by its name.
+fn depends_by_name(line: &str) -> bool {
+    let Some((name, value)) = line.split_once(" = ") else {
+        return false;
+    };
+    let is_version = value.starts_with(['"', '{']) && value.contains(|c: char| c.is_ascii_digit());
+    name.trim() == "tapeloop" && is_version && !value.contains("path =") && !value.contains("git =")
+}
+
+/// Whether the line names a file of a release, with its version.
+fn names_release_file(line: &str) -> bool {
+    let is_between = |c: char| !c.is_alphanumeric() && !"-_.".contains(c);
+    line.split(is_between).any(|word| {
+        let rest = NAMES.iter().find_map(|name| word.strip_prefix(name));
+        let has_version = rest.is_some_and(|rest| {
+            let version = rest.strip_prefix(['-', '_']);
+            version.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        let word = word.trim_end_matches('.');
+        has_version && RELEASE_FILES.iter().any(|ending| word.ends_with(ending))
+    })
+}
+
+/// Returns the numbers of the lines that are wrong.
+fn wrong_lines(text: &str) -> Vec<usize> {
+    let mut wrong = Vec::new();
+    let mut command = String::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        // A command may go on in the next line.
+        if let Some(start) = line.strip_suffix('\\') {
+            command += start;
+            continue;
+        }
+        command += line;
+        let checks = [
+            installs_by_name,
+            names_extra,
+            depends_by_name,
+            names_release_file,
+        ];
+        if command.contains("tapeloop") && checks.iter().any(|is_wrong| is_wrong(&command)) {
+            wrong.push(number);
+        }
+        command.clear();
+    }
+    wrong
+}
+
+#[test]
+fn nothing_is_installed_by_a_name_that_is_not_published() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output();
+    let Ok(listed) = listed else {
+        return println!("skipped: there is no git");
+    };
+    let names = String::from_utf8(listed.stdout).unwrap();
+    if !names.contains("Cargo.toml") {
+        return println!("skipped: this is no repository");
+    }
+    let mut wrong = Vec::new();
+    for name in names.split_terminator('\0') {
+        // Other files are binary, or deleted.
+        let Ok(text) = fs::read_to_string(root.join(name)) else {
+            continue;
+        };
+        let lines = wrong_lines(&text);
+        wrong.extend(lines.iter().map(|line| format!("{name}:{line}")));
+    }
+    assert!(
+        wrong.is_empty(),
+        "these lines install what is not published, or name a file of a release:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn the_scan_finds_lines_that_install_by_name() {
+    // NAME and PY stand for the names, so that the scan finds nothing in this file.
+    let text = |line: &str| line.replace("PY", "pytapeloop").replace("NAME", "tapeloop");
+    for wrong in [
+        "pip install PY",
+        "pip install -U NAME",
+        "It needs `pip install NAME pandas` and no GPU.",
+        "python3 -m pip install --quiet 'PY[ray]'",
+        "pip install numpy \\\n  PY==0.1.0",
+        "subprocess.run([\"pip\", \"install\", \"PY\"])",
+        "    \"pip install PY\\n\",",
+        "uv pip install PY.",
+        "uvx PY --help",
+        "The extra `PY[ray]` installs Ray.",
+        "conda install -c conda-forge NAME",
+        "cargo install NAME",
+        "cargo install --locked NAME@0.1.0 && NAME run",
+        "`cargo add NAME --no-default-features`",
+        "NAME = \"0.1\"",
+        "NAME = { version = \"0.1\", features = [\"cuda\"] }",
+        "tar -xzf NAME-0.1.0-x86_64-linux.tar.gz",
+        "apt install ./NAME_0.1.0_amd64.deb",
+        "pip install PY-0.1.0-cp310-abi3-manylinux_2_28_x86_64.whl.",
+    ] {
+        assert_eq!(wrong_lines(&text(wrong)).len(), 1, "{wrong}");
+    }
+    for right in [
+        "pip install wheels/PY-*.whl 'ray[data]'",
+        "pip install \"$wheel[ray]\"    # PY",
+        "pip uninstall NAME",
+        "pip install pandas && NAME run samples",
+        "pip install nvidia-cuda-nvrtc) or build NAME with nvcc",
+        "`cargo install --path .` installs NAME",
+        "cargo add NAME --path ../NAME",
+        "NAME = { path = \"../NAME\", features = [\"cuda-12040\"] }",
+        "tar -xzf release/NAME-*-linux.tar.gz",
+        "the package NAME on PyPI",
+    ] {
+        assert!(wrong_lines(&text(right)).is_empty(), "{right}");
+    }
+}
