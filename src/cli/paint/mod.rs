@@ -10,7 +10,7 @@ mod text;
 mod values;
 
 use super::args::PaintArgs;
-use super::config::{Config, Wanted, did_you_mean, feature_of_column};
+use super::config::{Config, Wanted, column_hint, feature_of_column};
 use super::files::FileId;
 use super::inputs::{Archives, Shard, Source, Sources, structure_name};
 use super::oversized;
@@ -144,7 +144,7 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
         }
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = did_you_mean(name, &known);
+        let hint = column_hint(name, &known);
         let error = Error::usage(format!("no feature has a residue column `{name}`{hint}"));
         return Err(error.fix("`tapeloop features` lists the columns of residues"));
     };
