@@ -13,7 +13,7 @@ PAIRS = {
     "hydrogen_bonds": ("res_index_donor", "res_index_acceptor"),
 }
 HEADER = (
-    f"{'column':22} {'oracle':22} {'rule':>16} {'compared':>9} {'null':>7} {'excluded':>9}"
+    f"{'column':23} {'oracle':22} {'rule':>16} {'compared':>9} {'null':>7} {'excluded':>9}"
     f" {'wrong':>7} {'agree %':>9} {'worst':>9}"
 )
 
@@ -73,7 +73,7 @@ class Agreement:
         verdict = verdict if self.compared else "nothing to compare"
         agree = 100 * (1 - self.wrong / self.compared) if self.compared else 100
         yield (
-            f"{self.column:22} {self.oracle:22} {self.rule!s:>16} {self.compared:>9}"
+            f"{self.column:23} {self.oracle:22} {self.rule!s:>16} {self.compared:>9}"
             f" {self.null:>7} {sum(self.excluded.values()):>9} {self.wrong:>7} {agree:>9.4f}"
             f" {self.worst:>9.1e} {verdict}"
         )

@@ -70,7 +70,7 @@ def interface_contacts(model, _settings):
 
 
 @oracle(
-    table="interfaces", package="scipy", golden=False, rules={"hydrogen_bonds": EXACT}
+    table="interfaces", package="scipy", golden=False, rules={"backbone_hydrogen_bonds": EXACT}
 )
 def interface_bonds(model, _settings):
     """Pairs of N-H and O of two chains whose energy rounds to less than -0.5; cKDTree."""
@@ -83,7 +83,7 @@ def interface_bonds(model, _settings):
         counts.append((own < threshold).sum())
         unsure.append((np.abs(own - threshold) < SAME_ENERGY).any())
     excluded = {"an energy that rounding decides": np.array(unsure, dtype=bool)}
-    return rows(model, {"hydrogen_bonds": counts}, excluded)
+    return rows(model, {"backbone_hydrogen_bonds": counts}, excluded)
 
 
 def golden_spiral(count):

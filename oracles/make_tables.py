@@ -20,6 +20,7 @@ from the defaults; of the others, references are of the defaults alone.
 """
 
 import argparse
+import fnmatch
 import importlib
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from agreement import check
 from golden import write_golden
-from reference import References
+from reference import ORACLES, References
 from tables import Run, config_of
 
 # In the order of the feature set. Of oracles with one column the first is golden.
@@ -70,6 +71,20 @@ def take_settings(settings, config):
             print(f"the run has {key} = {config[key]}, and references are of {value}")
 
 
+# Columns that had another name, each with the one that it has now.
+RENAMED = {"hydrogen_bonds": "backbone_hydrogen_bonds"}
+
+
+def check_patterns(parser, patterns):
+    """End the program if a pattern matches no column of any oracle."""
+    columns = [column for oracle in ORACLES for column in oracle.rules]
+    for pattern in patterns:
+        if not fnmatch.filter(columns, pattern):
+            new = RENAMED.get(pattern)
+            hint = f"; the table interfaces names it {new} now" if new else ""
+            parser.error(f"--only {pattern}: no oracle has such a column{hint}")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -98,6 +113,7 @@ def main():
     parser.add_argument("--examples", type=int, default=5, help="rows named where it fails")
     parser.add_argument("--times", action="store_true", help="print the seconds of each oracle")
     settings = parser.parse_args()
+    check_patterns(parser, settings.only or [])
     take_settings(settings, config_of(settings.check) if settings.check else {})
 
     references = References(settings)

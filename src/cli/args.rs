@@ -284,20 +284,17 @@ pub(super) struct PaintArgs {
     /// Also draw the features along the sequence, into this file or folder.
     #[arg(long, value_name = "PATH")]
     pub(super) svg: Option<PathBuf>,
-    /// Print no line about each file that is written; errors are printed.
+    /// Print neither a line about each file that is written nor what colours it in viewers; errors
+    /// are printed.
     #[arg(short, long)]
     pub(super) quiet: bool,
-    /// Print that line where standard error is no terminal too.
+    /// Print those lines where standard error is no terminal too.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
-    /// B factor of atoms without a value.
-    #[arg(
-        long,
-        value_name = "VALUE",
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
-    pub(super) null: f64,
+    /// B factor of atoms without a value [default: of each column its own, as -1 for counts and 13
+    /// for distances that end at 12 A].
+    #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
+    pub(super) null: Option<f64>,
     /// Replace existing files.
     #[arg(long)]
     pub(super) overwrite: bool,

@@ -55,7 +55,9 @@ impl Feature for BFactor {
                 "B factor of the C-alpha less the chain's mean, over the chain's population \
                  standard deviation.",
                 "",
-            ),
+            )
+            // The mean: values have no bounds.
+            .null_number(0.0),
         ]
     }
 

@@ -107,6 +107,9 @@ pub struct ColumnDecl {
     pub unit: &'static str,
     /// A description of one sentence.
     pub about: String,
+    /// The number that stands for null where a file needs a number. No value equals it if the values
+    /// have a known bound, else it is 0.
+    pub null_number: f64,
     /// The publication that defines it; empty if there is none.
     pub source: &'static str,
     /// When it is normal that all values of a run are null or equal: `no predicted model was read`.
@@ -133,6 +136,13 @@ impl ColumnDecl {
             kind,
             unit,
             about: about.into(),
+            null_number: match unit {
+                // Angles are at most 180, energies of hydrogen bonds below 0, and nearly all other
+                // values not negative.
+                "degrees" => 360.0,
+                "kcal/mol" => 0.0,
+                _ => f64::from(NULL_COUNT),
+            },
             source: "",
             idle_when: "",
             // The absolute part is for values near zero.
@@ -158,6 +168,18 @@ impl ColumnDecl {
     pub(super) fn rotation(mut self, tolerance: Tolerance) -> Self {
         self.rotation = tolerance;
         self
+    }
+
+    /// The same column with another number for null.
+    pub(super) fn null_number(mut self, number: f64) -> Self {
+        self.null_number = number;
+        self
+    }
+
+    /// The same column of distances, which are null from `reach` on, in 0.001 A. The number for null
+    /// is 1 A more.
+    pub(super) fn null_from(self, reach: u32) -> Self {
+        self.null_number(f64::from(reach) / 1000.0 + 1.0)
     }
 
     /// The same column with a reason why all values of a run may be null or equal.

@@ -80,6 +80,7 @@ impl Feature for Interface {
                      model.";
         let columns = [
             ColumnDecl::residue("iface_dmin", ColumnKind::Real, "A", distance)
+                .null_from(CHAIN_REACH)
                 .rotation(Tolerance::absolute(0.002).but_for(5)),
             ColumnDecl::residue("iface", ColumnKind::Flag, "", near),
             ColumnDecl::residue("iface_chain", ColumnKind::Chain, "", chain),

@@ -85,6 +85,7 @@ impl Feature for Ligands {
         );
         let distance = |name: &str, about: &str| {
             ColumnDecl::residue(name, ColumnKind::Real, "A", about.to_owned())
+                .null_from(LIGAND_REACH)
                 .rotation(Tolerance::absolute(0.002).but_for(5))
         };
         let columns = [
@@ -105,7 +106,9 @@ impl Feature for Ligands {
                 ColumnKind::LigandNumber,
                 "",
                 "The author's residue number of the nearest ligand.",
-            ),
+            )
+            // The least number that a PDB file can hold.
+            .null_number(-999.0),
             distance(
                 "metal_dmin",
                 "Distance from the residue to the nearest metal, null from 12 A on.",

@@ -88,13 +88,14 @@ impl Feature for Smooth {
             let about = format!(
                 "{mean} of {channel} over the other C-alphas of the {of} within {radius} A."
             );
-            let (unit, idle_when) = match channel.as_str() {
-                B_CA => ("A^2", "no structure with B factors was read"),
-                PLDDT => ("", "no predicted model was read"),
-                _ => ("", "no structure with the annotation was read"),
+            let (unit, idle_when, null) = match channel.as_str() {
+                B_CA => ("A^2", "no structure with B factors was read", -1.0),
+                PLDDT => ("", "no predicted model was read", -1.0),
+                _ => ("", "no structure with the annotation was read", 0.0),
             };
             ColumnDecl::residue(format!("smooth_{channel}"), ColumnKind::Real, unit, about)
                 .idle_when(idle_when)
+                .null_number(null)
                 .rotation(Tolerance::absolute(0.01).but_for(5))
         };
         self.channels.iter().map(column).collect()

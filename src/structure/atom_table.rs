@@ -463,10 +463,13 @@ pub struct BFactorField {
     pub blanks_before: usize,
 }
 
-/// Where the B factors are in the text of a file: a field for each atom, in file order.
+/// Where the B factors are in the text of a file: a field for each atom that is read, in file order, and
+/// for each that is not.
 #[derive(Default)]
 pub(super) struct FieldsOfAtoms {
     pub atoms: Vec<BFactorField>,
+    /// As [`BFactorFields::unread`](super::BFactorFields::unread).
+    pub unread: Vec<BFactorField>,
     /// As [`BFactorFields::items_missing_at`](super::BFactorFields::items_missing_at).
     pub items_missing_at: Vec<usize>,
 }

@@ -9,11 +9,14 @@ use super::read_options::{Models, ReadOptions};
 use super::residue_runs::{ModelRuns, ResidueRuns};
 use crate::{Error, Result};
 
-/// The B factors in the text of a file, of all residues, polymer or not.
+/// The B factors in the text of a file, of all atoms, polymer or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BFactorFields {
     /// One model after the other; the residues of a model in the order of their first atoms.
     pub residues: Vec<ResidueBFactors>,
+    /// The fields of atoms that the reader does not read, in file order: those after END in a PDB
+    /// file, and those in data blocks after the first one with atoms in an mmCIF file.
+    pub unread: Vec<BFactorField>,
     /// Offsets where an mmCIF file needs the item `_atom_site.B_iso_or_equiv`, because its atoms
     /// have no B factors. Their fields are then at the ends of the rows.
     pub items_missing_at: Vec<usize>,
@@ -65,6 +68,7 @@ impl BFactorFields {
         );
         Ok(BFactorFields {
             residues: by_residue(&mut table, &found.atoms),
+            unread: found.unread,
             items_missing_at: found.items_missing_at,
         })
     }

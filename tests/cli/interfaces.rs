@@ -22,7 +22,7 @@ fn the_table_of_interfaces_has_a_row_a_pair_of_chains() {
     let table = fs::read_to_string(large.join("interfaces/part-00000.csv")).unwrap();
     let mut lines = table.lines();
     let header = "source,structure,model,entry_id,label_asym_id_i,label_asym_id_j,auth_asym_id_i,auth_asym_id_j,\
-                  buried_area,buried_area_i,buried_area_j,residues_i,residues_j,contacts,hydrogen_bonds";
+                  buried_area,buried_area_i,buried_area_j,residues_i,residues_j,contacts,backbone_hydrogen_bonds";
     assert_eq!(lines.next(), Some(header));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     let [row] = &rows[..] else {
@@ -129,4 +129,25 @@ fn interfaces_by_name_without_the_setting_say_what_to_set() {
     let (output, code) = run(&[&input, "-o", str_of(&out), "--set", "interfaces=\"yes\""]);
     let said = text(&output.stderr);
     assert!(code == 2 && said.contains("true or false"), "{said}");
+}
+
+#[test]
+fn the_former_name_of_the_bonds_of_interfaces_is_an_error_with_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (format!("{SAMPLES}/1ubi.pdb"), folder.path().join("out.pdb"));
+    let fails = |args: &[&str], start: &str| {
+        let output = tapeloop(args).output().unwrap();
+        let said = text(&output.stderr);
+        let hint = "(the table `interfaces` names it `backbone_hydrogen_bonds` now)";
+        let is_named = said.contains(&format!("{start} {hint}"));
+        assert!(output.status.code() == Some(2) && is_named, "{said}");
+    };
+    let out = ["-o", str_of(&out)];
+    let condition = [&[&*input, "--where", "hydrogen_bonds > 3"], &out[..]].concat();
+    fails(&condition, "no column `hydrogen_bonds` is computed");
+    let painting = [&["paint", &*input, "hydrogen_bonds"], &out[..]].concat();
+    fails(
+        &painting,
+        "no feature has a residue column `hydrogen_bonds`",
+    );
 }

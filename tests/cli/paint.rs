@@ -1,6 +1,8 @@
 //! Painted files, read again, and drawings.
 
+mod missing;
 mod outputs;
+mod viewers;
 
 use super::*;
 use std::collections::BTreeMap;

@@ -48,7 +48,7 @@ pub(super) use features::{feature_of_column, setting_json};
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
 pub(super) use resolver::range_text;
-pub(super) use suggest::did_you_mean;
+pub(super) use suggest::{column_hint, did_you_mean};
 pub(super) use tables::{
     Compression, OptionalColumns, RowKind, TABLES, TABLES_WITH_ROWS, TableFormat, TableSettings,
     Wanted,

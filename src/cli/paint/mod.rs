@@ -2,15 +2,16 @@
 //! viewers colour, and draws features along the sequence.
 //!
 //! `values` turns a column into numbers and numbers into text, `text` writes them into a file,
-//! `strip` draws, and `target` names the outputs.
+//! `strip` draws, `target` names the outputs, and `viewers` has the commands that colour by them.
 
 mod strip;
 mod target;
 mod text;
 mod values;
+mod viewers;
 
 use super::args::PaintArgs;
-use super::config::{Config, Wanted, did_you_mean, feature_of_column};
+use super::config::{Config, Wanted, column_hint, feature_of_column};
 use super::files::FileId;
 use super::inputs::{Archives, Shard, Source, Sources, structure_name};
 use super::oversized;
@@ -78,6 +79,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         null: args.null,
         says: !args.quiet && (args.verbose || std::io::stderr().is_terminal()),
         open: None,
+        colouring: None,
         painted: 0,
         rejected: 0,
     };
@@ -98,6 +100,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         Ok(())
     })?;
     painter.close();
+    painter.say_how_to_colour();
     if let Some(annotations) = &plan.annotations {
         let matches = counters.matches();
         annotations.log(&matches)?;
@@ -150,7 +153,7 @@ fn choose(features: &mut FeatureConfig, name: &str, keeps_others: bool) -> Resul
         }
         let known: Vec<String> = FeatureName::ALL.iter().flat_map(columns).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        let hint = did_you_mean(name, &known);
+        let hint = column_hint(name, &known);
         let error = Error::usage(format!("no feature has a residue column `{name}`{hint}"));
         return Err(error.fix("`tapeloop features` lists the columns of residues"));
     };
@@ -171,10 +174,13 @@ struct Painter {
     svg: Option<Target>,
     outputs: Outputs,
     limits: ReadLimits,
-    null: f64,
-    /// Whether a line about each written file is printed.
+    /// The B factor of atoms without a value; `None` for the column's own.
+    null: Option<f64>,
+    /// Whether lines about the written files are printed.
     says: bool,
     open: Option<Open>,
+    /// The first painted file, and the range of the values in all of them.
+    colouring: Option<(PathBuf, (f64, f64))>,
     painted: u64,
     rejected: u64,
 }
@@ -223,7 +229,7 @@ impl Painter {
             .and_then(|products| {
                 products
                     .iter()
-                    .try_for_each(|it| it.write(&source, self.says))
+                    .try_for_each(|product| self.write(product, &source))
             });
         match painted {
             Ok(()) => self.painted += 1,
@@ -232,6 +238,34 @@ impl Painter {
                 complain(&format!("error: {}", printable(&line)));
                 self.rejected += 1;
             }
+        }
+    }
+
+    /// Writes an output of the input `source`. Prints a line about it if `says`, or if values were
+    /// clamped.
+    fn write(&mut self, product: &Product, source: &str) -> Result<()> {
+        target::write(&product.path, &product.bytes)?;
+        let start = if product.is_clamped { "warning: " } else { "" };
+        if self.says || product.is_clamped {
+            let (source, path) = (printable(source), shown(&product.path));
+            complain(&format!("{start}{source} -> {path}: {}", product.about));
+        }
+        if let Some(range) = product.range {
+            let colouring = self.colouring.take();
+            let (first, before) = colouring.unwrap_or_else(|| (product.path.clone(), range));
+            self.colouring = Some((first, (before.0.min(range.0), before.1.max(range.1))));
+        }
+        Ok(())
+    }
+
+    /// Prints the commands that colour the first painted file by the values of all.
+    fn say_how_to_colour(&self) {
+        // One value has one colour.
+        if let Some((path, (min, max))) = &self.colouring
+            && self.says
+            && min < max
+        {
+            complain(&viewers::commands(path, (*min, *max)));
         }
     }
 
@@ -262,6 +296,7 @@ impl Painter {
                 path: target.place(&path, &names, &mut self.outputs)?,
                 bytes: strip::draw(&printable(name), structure, &tracks).into_bytes(),
                 about: format!("{} tracks", tracks.len()),
+                range: None,
                 is_clamped: false,
             });
         }
@@ -284,11 +319,15 @@ impl Painter {
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();
             let fields = BFactorFields::find(&text, format, self.limits)?;
-            let painted = text::paint(&text, format, &fields, &models, self.null);
             let (_, column) = &self.columns[at];
+            let null = self.null.unwrap_or(column.null_number);
+            let painted = text::paint(&text, format, &fields, &models, null, self.null.is_some());
+            let all = models.iter().flat_map(|model| model.values.iter().copied());
+            let range = values::range(all);
             products.push(Product {
                 path: to,
-                about: about(&painted, column, &models),
+                about: about(&painted, column, range, null),
+                range,
                 is_clamped: painted.is_clamped,
                 bytes: painted.text,
             });
@@ -302,30 +341,18 @@ struct Product {
     path: PathBuf,
     bytes: Vec<u8>,
     about: String,
+    /// The range of the values in a painted file; `None` if it has none.
+    range: Option<(f64, f64)>,
     /// Whether the file has other values than were computed.
     is_clamped: bool,
 }
 
-impl Product {
-    /// Writes the file. Prints a line about it if `says`, or if values were clamped.
-    fn write(&self, source: &str, says: bool) -> Result<()> {
-        target::write(&self.path, &self.bytes)?;
-        let start = if self.is_clamped { "warning: " } else { "" };
-        if says || self.is_clamped {
-            let (source, path) = (printable(source), shown(&self.path));
-            complain(&format!("{start}{source} -> {path}: {}", self.about));
-        }
-        Ok(())
-    }
-}
-
-fn about(painted: &Painted, column: &ColumnDecl, models: &[Model]) -> String {
-    let all = models.iter().flat_map(|model| model.values.iter().copied());
+fn about(painted: &Painted, column: &ColumnDecl, range: Option<(f64, f64)>, null: f64) -> String {
     let unit = match column.unit {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
-    let range = values::range(all).map_or("null everywhere".to_owned(), |(min, max)| {
+    let range = range.map_or("null everywhere".to_owned(), |(min, max)| {
         format!("{} to {}{unit}", strip::short(min), strip::short(max))
     });
     let words = values::words(column.kind);
@@ -343,9 +370,13 @@ fn about(painted: &Painted, column: &ColumnDecl, models: &[Model]) -> String {
         .note
         .as_ref()
         .map_or(String::new(), |note| format!("; {note}"));
+    let nulls = match painted.null_atoms {
+        0 => "every atom has a value".to_owned(),
+        count => format!("{count} atoms without a value have {null}"),
+    };
     format!(
-        "{} at {} atoms, {range}{words}; {} atoms without a value{note}",
-        column.name, painted.atoms, painted.null_atoms
+        "{} at {} atoms, {range}{words}; {nulls}{note}",
+        column.name, painted.atoms
     )
 }
 
@@ -367,9 +398,10 @@ mod tests {
             svg: Some(svg.unwrap()),
             outputs,
             limits: ReadLimits::default(),
-            null: 0.0,
+            null: None,
             says: false,
             open: None,
+            colouring: None,
             painted: 0,
             rejected: 0,
         };

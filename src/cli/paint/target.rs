@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The name of standard output.
-const STDOUT: &str = "-";
+pub(super) const STDOUT: &str = "-";
 
 /// All files that a run writes.
 pub(super) struct Outputs {

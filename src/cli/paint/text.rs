@@ -25,17 +25,27 @@ pub(super) struct Model {
 }
 
 /// Replaces the B factors of `text` by the values of `models`, which are the first models of the
-/// file. All atoms of a residue get its value, and all other atoms get `null`.
+/// file. All atoms of a residue get its value, and all other atoms get `null`, those too that the
+/// reader does not read. `is_given` is whether the user chose `null`.
 pub(super) fn paint(
     text: &[u8],
     format: Format,
     fields: &BFactorFields,
     models: &[Model],
     null: f64,
+    is_given: bool,
 ) -> Painted {
     let values = models.iter().flat_map(|model| model.values.iter().copied());
-    let range = range(values.chain([Some(null)])).unwrap_or((null, null));
-    let writing = Writing::of(format, range);
+    // The column's number for null has a format of its own, so that it takes no decimals from the
+    // values. A given number has the same format as the values.
+    let (value_range, null_range) = if is_given {
+        let all = range(values.chain([Some(null)])).unwrap_or((null, null));
+        (all, all)
+    } else {
+        (range(values).unwrap_or((null, null)), (null, null))
+    };
+    let writing = Writing::of(format, value_range);
+    let null_writing = Writing::of(format, null_range);
     let mut rows: Vec<RowsByName<'_>> = models.iter().map(rows_by_name).collect();
     let mut edits: Vec<(&BFactorField, Option<f64>)> = Vec::new();
     for residue in &fields.residues {
@@ -45,6 +55,7 @@ pub(super) fn paint(
         });
         edits.extend(residue.atoms.iter().map(|field| (field, value)));
     }
+    edits.extend(fields.unread.iter().map(|field| (field, None)));
     edits.sort_by_key(|(field, _)| field.bytes.start);
     let atoms = edits.iter().filter(|(_, value)| value.is_some()).count();
     let mut out = Output::new(text, edits.len());
@@ -54,14 +65,23 @@ pub(super) fn paint(
             out.insert(at, b"\n_atom_site.B_iso_or_equiv");
             items.next();
         }
-        out.replace(field, &writing.text(value.unwrap_or(null)));
+        let text = match value {
+            Some(value) => writing.text(value),
+            None => null_writing.text(null),
+        };
+        out.replace(field, &text);
     }
+    let clamps_null = null_writing.clamps(null_range);
     Painted {
         text: out.finish(),
         atoms,
         null_atoms: edits.len() - atoms,
-        is_clamped: writing.clamps(range),
-        note: writing.note(range),
+        is_clamped: clamps_null || writing.clamps(value_range),
+        note: if clamps_null {
+            null_writing.note(null_range)
+        } else {
+            writing.note(value_range)
+        },
     }
 }
 

@@ -110,6 +110,7 @@ fn decls(table: TableName) -> Vec<ColumnDecl> {
         kind,
         unit: "A",
         about: "A value.".to_owned(),
+        null_number: -1.0,
         source: "Somebody 1999",
         idle_when: "",
         reference: Tolerance::EXACT,

@@ -51,8 +51,8 @@ impl Feature for Interfaces {
             formula: "a row for chains A, B with a contact: residues of A and of B with heavy atoms \
                       d < iface.cutoff; buried_area = S(A) + S(B) - S(AB), the sides' parts apart, \
                       with S the sasa of the residues of A alone, of B alone, of A and B without \
-                      other chains; hydrogen_bonds: N-H of one chain to O of the other with \
-                      E < -0.5 kcal/mol as in dssp, all of them",
+                      other chains; backbone_hydrogen_bonds: N-H of one chain to O of the other \
+                      with E < -0.5 kcal/mol as in dssp, all of them, and none of side chains",
             source: "Jones and Thornton 1996, Proc Natl Acad Sci USA 93:13; areas of pairs as in \
                      Krissinel and Henrick 2007, J Mol Biol 372:774, whose interface area is half \
                      of buried_area",
@@ -119,7 +119,7 @@ impl Feature for Interfaces {
                 "Pairs of residues of the two chains with heavy atoms within iface.cutoff.",
             ),
             count(
-                "hydrogen_bonds",
+                "backbone_hydrogen_bonds",
                 "Hydrogen bonds between the backbones of the two chains.",
             ),
         ];

@@ -2,7 +2,7 @@
 
 mod parameters;
 
-use super::columns::{ColumnDecl, ColumnKind, TableName};
+use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::layout::{ATOMS, CHAINS, RESIDUES, STRUCTURES};
 use super::recorder::{FeatureRecorder, OwnLaunch};
 use crate::error::{Context, Result};
@@ -173,7 +173,13 @@ impl OwnKernel {
                 true => format!("Computed by the kernel {}.", self.name()),
                 false => about,
             };
-            ColumnDecl::residue(name, kind, interned(&unit), about).of(table)
+            let column = ColumnDecl::residue(name, kind, interned(&unit), about).of(table);
+            let null = if kind.is_real() {
+                0.0
+            } else {
+                f64::from(NULL_COUNT)
+            };
+            column.null_number(null)
         })
     }
 

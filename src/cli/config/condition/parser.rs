@@ -9,7 +9,7 @@
 //! ```
 
 use super::super::features::{ColumnPlace, feature_of_column};
-use super::super::suggest::did_you_mean;
+use super::super::suggest::column_hint;
 use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
 use crate::error::{Error, Result, excerpt};
 use half::f16;
@@ -314,7 +314,7 @@ impl<'a> Parser<'a> {
             let place = feature_of_column(name).filter(ColumnPlace::is_of_residues);
             let hint = match place {
                 Some(_) => String::new(),
-                None => did_you_mean(word, &known),
+                None => column_hint(word, &known),
             };
             let message = format!("no column `{}` is computed{hint}", excerpt(word));
             let is_of_frames = FRAME_KEYS.iter().any(|(known, _)| *known == name);

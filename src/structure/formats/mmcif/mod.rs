@@ -99,10 +99,13 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     }
 }
 
-/// Finds the B factors of the atoms that [`read`] reads from all models.
+/// Finds the B factors of the atoms that [`read`] reads from all models, and of those in later data
+/// blocks.
 pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     let mut lexer = Lexer::new(text);
     let mut fields = FieldsOfAtoms::default();
+    // Those of the current data block.
+    let mut atoms = Vec::new();
     let mut edges = Vec::new();
     // Of an atom_site without a loop: the end of its last value, and its B factor.
     let mut single: Option<(usize, Option<Range<usize>>)> = None;
@@ -114,8 +117,23 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     loop {
         let (span, token) = lexer.next()?;
         match token {
-            Token::End => break,
-            Token::Data(_) if !fields.atoms.is_empty() || single.is_some() => break,
+            Token::Data(_) | Token::End => {
+                if let Some((end, b_factor)) = single.take() {
+                    if b_factor.is_none() {
+                        fields.items_missing_at.push(end);
+                    }
+                    atoms.push(field(b_factor.unwrap_or(end..end)));
+                }
+                // The first block with atoms is the one that is read.
+                if fields.atoms.is_empty() {
+                    fields.atoms.append(&mut atoms);
+                } else {
+                    fields.unread.append(&mut atoms);
+                }
+                if let Token::End = token {
+                    return Ok(fields);
+                }
+            }
             Token::Tag(tag) => {
                 let (value, _) = lexer.next()?;
                 if atom_rows::is_item(tag) {
@@ -135,7 +153,7 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
                 while rows.next()? {
                     if is_atoms {
                         let end = rows.end();
-                        fields.atoms.push(field(match column {
+                        atoms.push(field(match column {
                             Some(column) => rows.value(column),
                             None => end..end,
                         }));
@@ -143,16 +161,9 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
                 }
                 lexer.seek(rows.pos());
             }
-            Token::Data(_) | Token::Other | Token::Value(_) => {}
+            Token::Other | Token::Value(_) => {}
         }
     }
-    if let Some((end, b_factor)) = single {
-        if b_factor.is_none() {
-            fields.items_missing_at.push(end);
-        }
-        fields.atoms.push(field(b_factor.unwrap_or(end..end)));
-    }
-    Ok(fields)
 }
 
 /// `value`, or nothing for the nulls `?` and `.`.

@@ -3,20 +3,23 @@
 use std::ops::Range;
 
 use super::columns::{is_atom, is_word, line_end};
-use super::shifted_line;
+use super::{is_atom_line, shifted_line};
 use crate::Result;
 use crate::structure::atom_table::{BFactorField, FieldsOfAtoms};
 use crate::structure::text::at_line;
 
-/// Finds the B factors of the atoms that [`read`](super::read) reads from all models.
+/// Finds the B factors of the atoms that [`read`](super::read) reads from all models, and of those
+/// after END.
 pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
+    let mut has_end = false;
     let mut at = 0;
     while at < text.len() {
         let end = line_end(text, at);
         let line = &text[at..end];
-        if is_atom(line) {
+        // After END, where nothing checks the lines, text may start with the word ATOM.
+        if is_atom(line) && (!has_end || is_atom_line(line)) {
             let len = line.len() - usize::from(line.last() == Some(&b'\r'));
             let Some(shift) = shifted_line::shift(&line[..len]) else {
                 let message = "tabs separate the fields, so that B factors have no columns";
@@ -24,13 +27,17 @@ pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<Fiel
                 return Err(at_line(text, at, message).fix(fix));
             };
             let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
-            fields.atoms.push(BFactorField {
+            let found = if has_end {
+                &mut fields.unread
+            } else {
+                &mut fields.atoms
+            };
+            found.push(BFactorField {
                 bytes: at + start.min(len)..at + end.min(len),
                 blanks_before: start.saturating_sub(len),
             });
-        } else if is_word(line, b"END") {
-            break;
         }
+        has_end |= is_word(line, b"END");
         at = end + 1;
     }
     Ok(fields)
