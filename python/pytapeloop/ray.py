@@ -44,6 +44,7 @@ class Features:
         settings: Keys of the config file, as ``pytapeloop.Features`` takes them. ``threads`` is by
             default the number of CPUs that Ray gives the actor (``num_cpus``). An actor with a GPU and
             at most one CPU takes its share of the machine: a quarter of the CPUs with one GPU of four.
+            ``annotations_unmatched`` is by default ``"allow"``, since a batch is a part of the inputs.
 
     Raises:
         ConfigError: A setting is wrong, there is no such table, or the settings leave it without rows.
@@ -62,6 +63,7 @@ class Features:
         threads = _threads_of_actor()
         if threads is not None:
             settings.setdefault("threads", threads)
+        settings.setdefault("annotations_unmatched", "allow")
         self._table = table
         self._path_column = path_column
         self._bytes_column = bytes_column

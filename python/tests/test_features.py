@@ -42,6 +42,24 @@ def test_tables_have_what_the_program_writes(some, tmp_path):
             ), (name, column)
 
 
+def test_annotations_of_which_no_row_matches_are_an_error(samples, tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("structure,chain,residue,x\n1UBI,A,5,2\n")
+    path, settings = samples / "1ubi.pdb", {"backend": "cpu", "annotations": str(table)}
+    for compute in (pytapeloop.features, pytapeloop.stream):
+        with pytest.raises(pytapeloop.TapeloopError, match="no row.*annotations have 1UBI"):
+            list(compute(path, "contact_number", **settings))
+    settings["annotations_unmatched"] = "allow"
+    found = pyarrow.table(pytapeloop.features(path, "contact_number", **settings))
+    assert found.num_rows == 76 and found["x"].null_count == 76
+
+
+def test_a_file_that_is_named_again_is_read_once(samples):
+    path = samples / "1ubi.pdb"
+    table = pytapeloop.features([path, path, str(path)], "rg", table="structures", backend="cpu")
+    assert table.num_rows == 1
+
+
 def test_other_libraries_take_tables_and_batches(samples):
     table = pytapeloop.features(samples / "1a8o.pdb", "sasa", backend="cpu")
     assert len(table) == table.num_rows > 50

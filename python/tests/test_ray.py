@@ -108,6 +108,15 @@ def test_inputs_without_rows_are_rows_of_their_own(samples, many):
     assert rejected(pairs) == {broken: reasons[broken]} and pairs.num_rows > 300
 
 
+def test_a_batch_may_have_no_row_of_the_annotations(samples, tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("structure,chain,residue,x\n1ubi,A,5,2\n")
+    engine = pytapeloop.ray.Features(annotations=str(table), **SETTINGS)
+    for name, values in (("1ubi.pdb", 1), ("1yjp.cif", 0)):
+        column = engine({"path": [str(samples / name)]})["x"]
+        assert len(column) - column.null_count == values
+
+
 def test_mistakes_are_errors_that_name_them(many):
     with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`"):
         pytapeloop.ray.Features("phi")
