@@ -38,6 +38,7 @@ class Environment:
     """A new virtual environment."""
 
     def __init__(self, folder):
+        self.folder = folder
         self.programs = folder / "bin"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
 
@@ -48,9 +49,15 @@ class Environment:
     def install(self, *arguments):
         self.pip("install", "--no-index", *arguments)
 
-    def printed(self, name, *arguments):
+    def run(self, name, *arguments):
+        """Runs a program in a folder without the sources, which Python would import."""
         command = [self.programs / name, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+
+    def printed(self, name, *arguments):
+        ran = self.run(name, *arguments)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.strip()
 
     def check_ours(self):
         """Checks that the module and the command are those of this project."""
@@ -69,8 +76,7 @@ class Environment:
 
     def check_missing(self, name):
         assert not (self.programs / name).exists()
-        tried = subprocess.run([self.programs / "python", "-c", f"import {name}"], capture_output=True)
-        assert b"ModuleNotFoundError" in tried.stderr
+        assert "ModuleNotFoundError" in self.run("python", "-c", f"import {name}").stderr
 
 
 @pytest.fixture
