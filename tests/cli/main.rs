@@ -98,6 +98,18 @@ fn str_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// Makes `count` links to a sample in `folder`, each of which is an input of its own: a path that is
+/// named again is read once.
+#[cfg(unix)]
+fn links_to(sample: &str, folder: &Path, count: usize) -> Vec<PathBuf> {
+    let links = (0..count).map(|number| folder.join(format!("{number}-{sample}")));
+    let links: Vec<PathBuf> = links.collect();
+    for link in &links {
+        std::os::unix::fs::symlink(Path::new(SAMPLES).join(sample), link).unwrap();
+    }
+    links
+}
+
 /// All parts of all tables, by path within the folder.
 fn parts(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut parts = Vec::new();

@@ -469,11 +469,15 @@ fn scaled_plddt_and_rounded_atoms_are_logged_once_and_counted() {
 }
 
 #[test]
+#[cfg(unix)]
 fn memory_does_not_grow_with_the_number_of_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("list.txt");
+    let links = links_to("1ubi.pdb", folder.path(), 3000);
     let peak = |inputs: usize| {
-        fs::write(&list, format!("{SAMPLES}/1ubi.pdb\n").repeat(inputs)).unwrap();
+        let lines = links[..inputs].iter();
+        let lines: String = lines.map(|link| format!("{}\n", link.display())).collect();
+        fs::write(&list, lines).unwrap();
         let out = folder.path().join("out");
         let item = format!("@{}", list.display());
         let group = ["--set", "tables.rows_per_group=4096", "--features", "rg"];

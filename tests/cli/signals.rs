@@ -20,8 +20,10 @@ fn start(out: &Path) -> (Child, ChildStdin) {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    for _ in 0..LINES {
-        writeln!(stdin, "{SAMPLES}/1yjp.cif").unwrap();
+    let inputs = out.join("inputs");
+    fs::create_dir_all(&inputs).unwrap();
+    for link in links_to("1yjp.cif", &inputs, LINES) {
+        writeln!(stdin, "{}", link.display()).unwrap();
     }
     (child, stdin)
 }
@@ -123,10 +125,11 @@ fn a_second_signal_ends_the_program_at_once() {
     // Long lines of a large file: once the pipe, the buffer of the list and the sources ahead
     // of the run have taken all they hold (16, 3 and 64 lines), the rest is being read, and the
     // run has seconds to go.
-    let line = format!("{SAMPLES}{}/6wg6.cif.gz", "/.".repeat(1950));
     let mut stdin = child.stdin.take().unwrap();
-    for _ in 0..90 {
-        writeln!(stdin, "{line}").unwrap();
+    for link in links_to("6wg6.cif.gz", folder.path(), 90) {
+        let name = link.file_name().unwrap().to_str().unwrap();
+        let long = folder.path().display().to_string() + &"/.".repeat(1950);
+        writeln!(stdin, "{long}/{name}").unwrap();
     }
     send("-INT", &child);
     wait_until_heard(&mut child);
