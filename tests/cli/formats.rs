@@ -113,6 +113,8 @@ fn results_of_another_format_are_results_and_are_replaced_whole() {
     let out = tempfile::tempdir().unwrap();
     let out = out.path();
     let sample = format!("{SAMPLES}/1ubi.pdb");
+    let copies = tempfile::tempdir().unwrap();
+    let copy = copy_of("1ubi.pdb", copies.path());
     let two = ["--features", "rg", "--set", "tables.inputs_per_part=1"];
     let one = ["--features", "rg"];
     let of = |format: &str, count: usize| {
@@ -124,7 +126,7 @@ fn results_of_another_format_are_results_and_are_replaced_whole() {
         parts.sort();
         parts
     };
-    assert_eq!(run_as("arrow", &[&sample, &sample], out, &two).1, 0);
+    assert_eq!(run_as("arrow", &[&sample, str_of(&copy)], out, &two).1, 0);
     assert_eq!(names(out), of("arrow", 2));
     for (format, before) in [("csv", of("arrow", 2)), ("parquet", of("csv", 1))] {
         let (output, code) = run_as(format, &[&sample], out, &one);

@@ -98,8 +98,16 @@ fn str_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Makes `count` links to a sample in `folder`, each of which is an input of its own: a path that is
-/// named again is read once.
+/// A copy of a sample in `folder`, which is an input of its own: a path that is named again is read
+/// once.
+fn copy_of(sample: &str, folder: &Path) -> PathBuf {
+    let copy = folder.join(sample);
+    fs::create_dir_all(folder).unwrap();
+    fs::copy(Path::new(SAMPLES).join(sample), &copy).unwrap();
+    copy
+}
+
+/// Makes `count` links to a sample in `folder`, each of which is an input of its own.
 #[cfg(unix)]
 fn links_to(sample: &str, folder: &Path, count: usize) -> Vec<PathBuf> {
     let links = (0..count).map(|number| folder.join(format!("{number}-{sample}")));

@@ -137,7 +137,10 @@ fn columns_and_version_are_listed() {
 fn results_are_replaced_only_with_overwrite_and_other_files_never() {
     let folder = tempfile::tempdir().unwrap();
     let input = format!("{SAMPLES}/1ubi.pdb");
-    let args = ["-i", &input, "-i", &input, "-o", str_of(folder.path())];
+    let copies = tempfile::tempdir().unwrap();
+    let copy = copy_of("1ubi.pdb", copies.path());
+    let (copy, out) = (str_of(&copy), str_of(folder.path()));
+    let args = ["-i", &input, "-i", copy, "-o", out];
     run_well(&[&args[..], &["--set", "tables.inputs_per_part=1"]].concat());
     assert_eq!(parts(folder.path()).len(), 2 * TABLES.len());
 

@@ -27,12 +27,16 @@ fn structures_that_ran_alone_are_counted_between_others() {
         first.map(|line| format!("{line}\n")).collect::<String>(),
     )
     .unwrap();
+    let copies = folder.path().join("copies");
+    let large_copy = copy_of("1ubi.pdb", &copies);
+    let small_copy = copies.join("small.pdb");
+    fs::copy(&small, &small_copy).unwrap();
     let inputs = [
         str_of(&small),
         &ubiquitin,
         str_of(&junk),
-        str_of(&small),
-        &ubiquitin,
+        str_of(&small_copy),
+        str_of(&large_copy),
     ];
     let args = [
         &inputs[..],

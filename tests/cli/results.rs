@@ -428,6 +428,8 @@ fn scaled_plddt_and_rounded_atoms_are_logged_once_and_counted() {
         shares.fold(title.to_owned(), |text, line| text + &line),
     )
     .unwrap();
+    let again = folder.path().join("again.pdb");
+    fs::copy(&predicted, &again).unwrap();
     let decimals = format!("{SAMPLES}/boltz2-p28335.cif.gz");
     let out = folder.path().join("out");
     let run = |more: &[&str]| {
@@ -435,7 +437,7 @@ fn scaled_plddt_and_rounded_atoms_are_logged_once_and_counted() {
             "-i",
             str_of(&predicted),
             "-i",
-            str_of(&predicted),
+            str_of(&again),
             "-i",
             &decimals,
         ];

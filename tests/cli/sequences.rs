@@ -164,8 +164,12 @@ fn residues_that_were_not_observed_have_rows_at_their_places() {
 fn rows_of_residues_that_were_not_observed_change_no_other_row() {
     let folder = tempfile::tempdir().unwrap();
     let annotations = folder.path().join("numbers.csv");
-    let text = "structure,chain,residue,number\n4cup,A,1856,7\n4cup,A,1972,8\n";
-    fs::write(&annotations, text).unwrap();
+    let rows = "4cup,A,1856,7\n4cup,A,1972,8\n1bd2,A,1,9\n3jqh,A,1,9\n1ubi,A,1,9\n";
+    fs::write(
+        &annotations,
+        format!("structure,chain,residue,number\n{rows}"),
+    )
+    .unwrap();
     let annotations = format!("annotations={:?}", str_of(&annotations));
     for name in ["4cup.cif.gz", "1bd2.pdb.gz", "3jqh.cif.gz", "1ubi.pdb"] {
         let input = format!("{SAMPLES}/{name}");

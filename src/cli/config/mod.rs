@@ -4,6 +4,7 @@
 //! A [`Resolver`] reads the values. `Config::resolve` and `BenchConfig::resolve` ask for every
 //! key by name, which makes those names the known keys. `docs/CONFIG.md` explains them.
 
+mod annotations;
 mod bench;
 mod condition;
 mod coordinates;
@@ -28,6 +29,7 @@ use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Tran
 use crate::structure::{
     Assembly, BFactorKind, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
 };
+use annotations::{resolve_annotations, resolve_unmatched};
 use coordinates::resolve_coordinates;
 use devices::resolve_devices;
 use features::resolve_features;
@@ -39,6 +41,7 @@ use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
 use toml_text::to_toml;
 
+pub(super) use annotations::UnmatchedTables;
 pub(super) use bench::BenchConfig;
 pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
 #[cfg(test)]
@@ -386,39 +389,6 @@ fn resolve_code_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> 
     });
     keys.record(key, json!(path.as_deref().map(text_of)));
     path
-}
-
-fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
-    let set = keys.texts("annotations");
-    let paths: Vec<PathBuf> = set.map_or(Vec::new(), |(items, origin)| {
-        let resolve = |item| resolve_dots(origin.join(item));
-        items.iter().map(resolve).collect()
-    });
-    let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
-    keys.record("annotations", json!(texts));
-    paths
-}
-
-/// What follows if no row of a table of annotations matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnmatchedTables {
-    /// An error, as the table is probably of other structures.
-    Error,
-    /// A warning: the rows may be of structures in other shards.
-    Warn,
-    Allow,
-}
-
-fn resolve_unmatched(keys: &mut Resolver, is_shard: bool) -> UnmatchedTables {
-    let choices = [
-        ("error", UnmatchedTables::Error),
-        ("allow", UnmatchedTables::Allow),
-    ];
-    let chosen = keys.choice("annotations_unmatched", &choices);
-    if chosen == UnmatchedTables::Error && is_shard {
-        return UnmatchedTables::Warn;
-    }
-    chosen
 }
 
 /// A path that starts from the config file's folder.

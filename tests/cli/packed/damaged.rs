@@ -12,7 +12,9 @@ use std::sync::Arc;
 pub(super) fn set(folder: &Path) -> (PathBuf, Vec<u8>) {
     let set = folder.join("set");
     let sample = format!("{SAMPLES}/1ubi.pdb");
-    pack(&[&sample, &sample, &sample, "-o", str_of(&set)], 0);
+    let copies = ["a", "b"].map(|name| copy_of("1ubi.pdb", &folder.join("copies").join(name)));
+    let [first, second] = copies.each_ref().map(|copy| str_of(copy));
+    pack(&[&sample, first, second, "-o", str_of(&set)], 0);
     let file = set.join("structures-00000.arrow");
     let bytes = fs::read(&file).unwrap();
     (file, bytes)

@@ -50,15 +50,11 @@ fn several_files_go_into_a_folder_and_a_bad_file_stops_no_other() {
         env!("CARGO_MANIFEST_DIR"),
         "/tests/data/broken/truncated.cif.gz"
     );
-    let files = [
-        "1yjp.cif",
-        "1a8o.pdb",
-        "1a8o.cif.gz",
-        "1ubi.pdb",
-        "1ubi.pdb",
-    ];
+    let files = ["1yjp.cif", "1a8o.pdb", "1a8o.cif.gz", "1ubi.pdb"];
     let files = files.map(|name| format!("{SAMPLES}/{name}\n")).concat();
-    fs::write(&list, format!("{broken}\n{files}")).unwrap();
+    let copy = copy_of("1ubi.pdb", &folder.path().join("copies"));
+    let copy = copy.display();
+    fs::write(&list, format!("{broken}\n{files}{copy}\n")).unwrap();
     let out = folder.path().join("painted");
     let input = format!("@{}", list.display());
     let svg = folder.path().join("drawn");
@@ -74,7 +70,7 @@ fn several_files_go_into_a_folder_and_a_bad_file_stops_no_other() {
     ];
     let ubi = format!("{SAMPLES}/1ubi.pdb");
     let clash = format!(
-        "the painted file of {ubi} would replace the painted file of {ubi}, {}/1ubi.pdb",
+        "the painted file of {copy} would replace the painted file of {ubi}, {}/1ubi.pdb",
         out.display()
     );
     paint_badly(&args, 3, &["cut short", &clash]);

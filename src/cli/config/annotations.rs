@@ -1,0 +1,40 @@
+//! The keys of annotations.
+
+use super::resolve_dots;
+use super::resolver::Resolver;
+use crate::cli::path_text::text_of;
+use serde_json::json;
+use std::path::PathBuf;
+
+pub(super) fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
+    let set = keys.texts("annotations");
+    let paths: Vec<PathBuf> = set.map_or(Vec::new(), |(items, origin)| {
+        let resolve = |item| resolve_dots(origin.join(item));
+        items.iter().map(resolve).collect()
+    });
+    let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
+    keys.record("annotations", json!(texts));
+    paths
+}
+
+/// What follows if no row of a table of annotations matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum UnmatchedTables {
+    /// An error, as the table is probably of other structures.
+    Error,
+    /// A warning: the rows may be of structures in other shards.
+    Warn,
+    Allow,
+}
+
+pub(super) fn resolve_unmatched(keys: &mut Resolver, is_shard: bool) -> UnmatchedTables {
+    let choices = [
+        ("error", UnmatchedTables::Error),
+        ("allow", UnmatchedTables::Allow),
+    ];
+    let chosen = keys.choice("annotations_unmatched", &choices);
+    if chosen == UnmatchedTables::Error && is_shard {
+        return UnmatchedTables::Warn;
+    }
+    chosen
+}
