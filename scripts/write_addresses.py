@@ -19,6 +19,9 @@ NO_ADDRESS = """
 [addresses.toml](addresses.toml) yet.
 """
 
+# Of the web, or of git over SSH; without characters that mean something to a shell or to Markdown.
+ADDRESS = re.compile(r"(https?://|ssh://|git@)[\w.:/@~%+-]+")
+
 # The lines between these two are written by this script.
 START = "From addresses.toml, by scripts/write_addresses.py:"
 END = "End of the addresses."
@@ -29,10 +32,13 @@ SECTION = re.compile(
 
 def read_addresses() -> dict[str, str]:
     """The addresses that are filled in."""
-    text = (ROOT / "addresses.toml").read_text()
+    text = (ROOT / "addresses.toml").read_text(encoding="utf-8")
     found = dict(re.findall(r'^(\w+) = "([^"\\\s]*)"$', text, re.MULTILINE))
     if sorted(found) != sorted(KEYS):
-        raise SystemExit(f"addresses.toml: it needs a line for each of {', '.join(KEYS)}")
+        raise SystemExit(f"addresses.toml: it needs a line for each of {', '.join(KEYS)}, and no other")
+    for key, value in found.items():
+        if value and not ADDRESS.fullmatch(value):
+            raise SystemExit(f"addresses.toml: {key} is no address: {value}")
     return {key: value for key, value in found.items() if value}
 
 
@@ -83,7 +89,7 @@ def main(arguments: list[str]) -> int:
     code = 0
     for name, section in FILES.items():
         path = ROOT / name
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         if len(SECTION.findall(text)) != 1:
             raise SystemExit(f"{name}: it needs one section from {START!r} to {END!r}")
         new = SECTION.sub(lambda found: found[1] + section(addresses) + found[2], text)
@@ -93,7 +99,7 @@ def main(arguments: list[str]) -> int:
             print(f"{name}: other addresses than addresses.toml; run scripts/write_addresses.py")
             code = 1
         else:
-            path.write_text(new)
+            path.write_text(new, encoding="utf-8")
     return code
 
 

@@ -1,5 +1,6 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
+use super::annotations::check_matched;
 use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
 use super::inputs::{Content, InputDigests, Source};
 use super::interrupt::Interrupt;
@@ -401,7 +402,9 @@ fn compute(
     let counts = counters.counts();
     match annotations {
         Some(annotations) if counts.structures > 0 => {
-            annotations.check_matched(&counters.matches(), plan.config.unmatched)
+            let matches = counters.matches();
+            let tables = annotations.by_table(&matches)?;
+            check_matched(&tables, &matches, counts.rejected, plan.config.unmatched)
         }
         _ => Ok(()),
     }

@@ -17,8 +17,12 @@ use std::path::Path;
 pub(super) fn completions(shell: Shell) -> Result<u8> {
     let called = env::args_os().next().unwrap_or_default();
     let name = Path::new(&called).file_name().and_then(OsStr::to_str);
+    let name = name.map(|name| name.strip_suffix(env::consts::EXE_SUFFIX).unwrap_or(name));
+    // Scripts cannot hold every file name.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name = name.filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let name = name.filter(|name| name.chars().all(is_plain));
     let name = name.unwrap_or("tapeloop");
-    let name = name.strip_suffix(env::consts::EXE_SUFFIX).unwrap_or(name);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), name, &mut script);
     say(&String::from_utf8_lossy(&script));

@@ -1,5 +1,6 @@
 //! `tapeloop pack`: reads structures as a run does, and writes them into a packed set.
 
+use super::annotations::check_matched;
 use super::args::PackArgs;
 use super::config::{Config, Wanted};
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
@@ -15,7 +16,7 @@ use super::run_counters::RunCounters;
 use super::source_thread::SourceThread;
 use super::terminal::complain;
 use crate::bench::format;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::features::Input;
 use crate::structure::ReadBudget;
 use std::io::IsTerminal;
@@ -98,6 +99,16 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     if !models.is_empty() {
         add(&mut set, &mut models, &mut counts)?;
     }
+    // Before the set is finished: otherwise a run with a corrected table would append to it.
+    if let Some(annotations) = &annotations {
+        let matches = counters.matches();
+        annotations.log(&matches)?;
+        if counts.structures > 0 {
+            let tables = annotations.by_table(&matches)?;
+            let checked = check_matched(&tables, &matches, counts.rejected, config.unmatched);
+            checked.within(|| "the set is as it was")?;
+        }
+    }
     set.finish()?;
     if !quiet && std::io::stderr().is_terminal() {
         let structures = format::counted(counts.structures, "structure");
@@ -105,13 +116,6 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
             "packed {structures} into {}",
             shown(&config.output)
         ));
-    }
-    if let Some(annotations) = &annotations {
-        let matches = counters.matches();
-        annotations.log(&matches)?;
-        if counts.structures > 0 {
-            annotations.check_matched(&matches, config.unmatched)?;
-        }
     }
     let Counts {
         structures,

@@ -1,6 +1,6 @@
 //! `tapeloop run`.
 
-use super::annotations::Level;
+use super::annotations::{Level, Matches, TableMatches, check_matched};
 use super::args::{RunArgs, Target};
 use super::bottleneck::Cores;
 use super::config::Config;
@@ -291,6 +291,9 @@ pub(super) fn compute(
     let elapsed = clock.elapsed();
     let cores = core_time(Threads::All).zip(cores_before);
     let counts = counters.counts();
+    let matches = counters.matches();
+    let tables = annotations.map(|annotations| annotations.by_table(&matches));
+    let tables = tables.transpose()?.unwrap_or_default();
     let mut outcome = Outcome {
         elapsed,
         cores: Cores {
@@ -302,7 +305,9 @@ pub(super) fn compute(
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
         },
         counts,
-        matches: counters.matches(),
+        notes: notes(plan, &counters, &tables, &matches),
+        matches,
+        tables,
         written: finished.written,
         counters: engine.counters(),
         statistics: engine.statistics(),
@@ -318,7 +323,6 @@ pub(super) fn compute(
             .as_ref()
             .map(|folder| folder.path().to_owned()),
         keeps_earlier: false,
-        notes: notes(plan, &counters),
         truncated: counters.first_truncated(),
         findings: counters.findings(),
         record: Json::Null,
@@ -331,7 +335,8 @@ pub(super) fn compute(
     if let Some(annotations) = annotations {
         annotations.log(&outcome.matches)?;
         if outcome.state() == FINISHED && !is_closed && outcome.counts.structures > 0 {
-            let checked = annotations.check_matched(&outcome.matches, plan.config.unmatched);
+            let (rejected, unmatched) = (outcome.counts.rejected, plan.config.unmatched);
+            let checked = check_matched(&outcome.tables, &outcome.matches, rejected, unmatched);
             outcome.error = checked.err();
         }
     }
@@ -394,7 +399,12 @@ where
 }
 
 /// What the summary says about unusual inputs, a line each.
-fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
+fn notes(
+    plan: &Plan,
+    counters: &RunCounters,
+    tables: &[TableMatches],
+    matches: &Matches,
+) -> Vec<String> {
     let counts = counters.counts();
     let mut notes = Vec::new();
     let others = counters.first_others_skipped();
@@ -453,16 +463,8 @@ fn notes(plan: &Plan, counters: &RunCounters) -> Vec<String> {
             "",
         ));
     }
-    if let Some(annotations) = &plan.annotations {
-        let matches = counters.matches();
-        let tables = annotations.by_table(&matches).unwrap_or_default();
-        notes.extend(
-            tables
-                .iter()
-                .map(|table| format!("annotations {}", table.line())),
-        );
-        notes.extend(matches.without_rows());
-    }
+    notes.extend(TableMatches::lines(tables));
+    notes.extend(matches.without_rows());
     let findings = counters.findings();
     let checks = Check::ALL.iter().filter(|check| !is_warning(**check));
     let found = checks.filter_map(|&check| finding_line(check, &findings));

@@ -77,7 +77,7 @@ impl RunHeader {
                 "rows_repeated": matches.rows_repeated,
                 "residues": matches.residues,
                 "structures_without": matches.structures_without,
-                "tables": annotations.by_table(matches).unwrap_or_default(),
+                "tables": outcome.tables,
             })
         });
         let ended = json!({

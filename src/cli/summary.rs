@@ -1,6 +1,6 @@
 //! How a run went: its exit code, and the summary that it prints.
 
-use super::annotations::Matches;
+use super::annotations::{Matches, TableMatches};
 use super::bottleneck::Cores;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use super::path_text::shown;
@@ -32,6 +32,8 @@ pub(super) struct Outcome {
     pub(super) counts: RunCounts,
     /// What the annotations matched.
     pub(super) matches: Matches,
+    /// What each table of the annotations matched.
+    pub(super) tables: Vec<TableMatches>,
     pub(super) written: WrittenParts,
     /// The engine's counters.
     pub(super) counters: Counters,

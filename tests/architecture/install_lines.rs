@@ -20,8 +20,9 @@ const INSTALLERS: &[&str] = &[
     "mamba install",
     "micromamba install",
     "pip download",
+    "dnf install",
+    "pdm add",
     "pip install",
-    "pip3 install",
     "pipx install",
     "pipx run",
     "pixi add",
@@ -34,10 +35,10 @@ const INSTALLERS: &[&str] = &[
 /// The endings of a release's files.
 const RELEASE_FILES: &[&str] = &[".deb", ".tar.gz", ".whl"];
 
-/// Returns the words of a line, without quotes and the commas between them, so that the arguments in
-/// `["pip", "install", "x"]` are those in `pip install x`.
+/// Returns the words of a line, without quotes, commas and other marks between them, so that the
+/// arguments in `["pip", "install", "x"]` and `!pip install x` are those in `pip install x`.
 fn words(line: &str) -> Vec<&str> {
-    let is_between = |c: char| c.is_whitespace() || "\"',".contains(c);
+    let is_between = |c: char| c.is_whitespace() || "\"',!%(*".contains(c);
     let words = line.split(is_between);
     words.filter(|word| !word.is_empty()).collect()
 }
@@ -51,18 +52,30 @@ fn is_bare_name(word: &str) -> bool {
     })
 }
 
+/// Whether these words end with a command that installs what follows.
+fn installs(words: &[&str]) -> bool {
+    INSTALLERS.iter().any(|installer| {
+        let parts: Vec<&str> = installer.split(' ').collect();
+        let Some(start) = words.len().checked_sub(parts.len()) else {
+            return false;
+        };
+        // `pip3.11` is `pip`, and `>pip` starts a quote.
+        let is_part = |(word, part): (&&str, &&str)| {
+            let word = word.trim_start_matches('>');
+            let rest = word.strip_prefix(part);
+            rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+        };
+        words[start..].iter().zip(&parts).all(is_part)
+    })
+}
+
 /// Whether a command in the text installs this project by its name.
 fn installs_by_name(text: &str) -> bool {
     let ends = |c: char| "`&|#;)".contains(c);
     text.split(ends).any(|command| {
         let words = words(command);
         let has_source = words.iter().any(|word| ["--path", "--git"].contains(word));
-        let installs = |at: usize| {
-            INSTALLERS.iter().any(|installer| {
-                let parts: Vec<&str> = installer.split(' ').collect();
-                words[..at].ends_with(&parts)
-            })
-        };
+        let installs = |at: usize| installs(&words[..at]);
         let arguments = (1..words.len())
             .find(|&at| installs(at))
             .unwrap_or(words.len());
@@ -78,11 +91,14 @@ fn names_extra(line: &str) -> bool {
 
 /// Whether the line is a dependency of Cargo that would be fetched by its name.
 fn depends_by_name(line: &str) -> bool {
-    let Some((name, value)) = line.split_once(" = ") else {
+    let Some((name, value)) = line.split_once('=') else {
         return false;
     };
-    let is_version = value.starts_with(['"', '{']) && value.contains(|c: char| c.is_ascii_digit());
-    name.trim() == "tapeloop" && is_version && !value.contains("path =") && !value.contains("git =")
+    let value = value.trim();
+    let is_version = |c: char| c.is_ascii_digit() || c == '*';
+    let is_version = value.starts_with(['"', '{']) && value.contains(is_version);
+    let is_named = ["tapeloop", "pytapeloop"].contains(&name.trim());
+    is_named && is_version && !value.contains("path =") && !value.contains("git =")
 }
 
 /// Whether the line names a file of a release, with its version.
@@ -103,13 +119,15 @@ fn names_release_file(line: &str) -> bool {
 fn wrong_lines(text: &str) -> Vec<usize> {
     let mut wrong = Vec::new();
     let mut command = String::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    let mut lines = (1..).zip(text.lines()).peekable();
+    while let Some((number, line)) = lines.next() {
+        command += line.strip_suffix('\\').unwrap_or(line);
         // A command may go on in the next line.
-        if let Some(start) = line.strip_suffix('\\') {
-            command += start;
+        let goes_on = line.ends_with('\\') || installs(&words(&line.replace('`', " ")));
+        if goes_on && lines.peek().is_some() {
+            command.push(' ');
             continue;
         }
-        command += line;
         let checks = [
             installs_by_name,
             names_extra,
@@ -167,6 +185,13 @@ fn the_scan_finds_lines_that_install_by_name() {
         "subprocess.run([\"pip\", \"install\", \"PY\"])",
         "    \"pip install PY\\n\",",
         "uv pip install PY.",
+        "!pip install PY",
+        ">pip3.11 install PY",
+        "(pip install PY)",
+        "It needs `pip install\nPY`.",
+        "pip install PY \\",
+        "PY = \"*\"",
+        "NAME=\"0.1\"",
         "uvx PY --help",
         "The extra `PY[ray]` installs Ray.",
         "conda install -c conda-forge NAME",

@@ -8,6 +8,7 @@ use super::columns::{Level, RowKey};
 use super::joined::{Joined, JoinedValues, JoinedVariants, VariantKey};
 use super::loaded::Loaded;
 use super::matches::Matches;
+use super::row_store::Found;
 use super::rows::{Builder, Row, Runs, visit_rows};
 use super::values::{Cell, Type};
 use crate::cli::path_text::shown;
@@ -24,13 +25,21 @@ const VARIANTS_AT_ONCE: usize = 4096;
 /// # Errors
 /// The rows cannot be read.
 pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Result<Matches> {
-    let runs = all.store.find(name)?;
+    let Found {
+        runs,
+        in_other_case,
+    } = all.store.find(name)?;
     let mut matches = Matches::default();
     if runs.is_empty() {
         matches.structures_without = 1;
         matches.first_without = Some(name.to_owned());
-        let known = all.store.in_other_case(name)?;
-        matches.other_case = known.map(|known| (known, name.to_owned()));
+    }
+    for (known, row) in in_other_case {
+        let names = (known, name.to_owned());
+        matches
+            .in_other_case
+            .entry(all.table_of(row))
+            .or_insert(names);
     }
     let width = all.channels.len();
     let named = NamedChains::find(all, &runs, models)?;
@@ -113,7 +122,7 @@ pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Jo
     let (slots, kinds) = slots(all, &[Level::Structures, Level::Residues]);
     let runs = match kinds.iter().all(Vec::is_empty) {
         true => Vec::new(),
-        false => all.store.find(name)?,
+        false => all.store.find(name)?.runs,
     };
     if runs.is_empty() {
         return Ok(Joined::default());
@@ -173,7 +182,7 @@ pub(super) fn variants(
     structure: &Structure,
     mut take: impl FnMut(JoinedVariants) -> Result<()>,
 ) -> Result<()> {
-    let runs = all.store.find(name)?;
+    let runs = all.store.find(name)?.runs;
     let (slots, kinds) = slots(all, &[Level::Variants]);
     let kinds = &kinds[0];
     let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
@@ -431,38 +440,40 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Describes the row of this index among all rows.
+/// Describes the rows of these indices among all rows, which ascend.
 ///
 /// # Errors
 /// The rows cannot be read.
-pub(super) fn describe_row(all: &Loaded, index: u32) -> Result<String> {
-    let mut found = String::new();
-    if let Some((structure, rows, first_row)) = all.store.run_of(index)? {
+pub(super) fn describe_rows(all: &Loaded, indices: &[u32]) -> Result<Vec<String>> {
+    let mut described = Vec::new();
+    let runs = all.store.runs_of(indices)?;
+    for ((structure, rows, first_row), index) in runs.into_iter().zip(indices) {
         visit_rows(all, &[(rows, first_row)], |row| {
-            if row.index == index {
-                found = describe(all, &structure, row);
+            if row.index == *index {
+                described.push(describe(all, &structure, row));
             }
             Ok(())
         })?;
     }
-    Ok(found)
+    Ok(described)
 }
 
-/// `conservation.tsv:57: 1abc, chain A, residue 52A`.
+/// `conservation.tsv:57: 1abc, model 2, chain A, residue 52A`.
 fn describe(all: &Loaded, structure: &str, row: &Row<'_, '_>) -> String {
     let file = all.files.get(row.file as usize);
     let file = file.map_or_else(String::new, |file| shown(file));
     let RowKey {
+        model,
         chain,
         number,
         ins_code,
-        ..
     } = row.key;
+    let model = model.map_or(String::new(), |model| format!(", model {model}"));
     let (structure, chain) = (excerpt(structure), excerpt(chain));
     let residue = match (row.level(), ins_code) {
         (Level::Structures, _) => String::new(),
         (_, 0) => format!(", chain {chain}, residue {number}"),
         (_, code) => format!(", chain {chain}, residue {number}{}", char::from(code)),
     };
-    format!("{file}:{}: {structure}{residue}", row.line)
+    format!("{file}:{}: {structure}{model}{residue}", row.line)
 }

@@ -14,8 +14,8 @@ pub(super) struct Loaded {
     /// The columns that go to the tables.
     pub(super) columns: Vec<AnnotationColumn>,
     pub(super) files: Vec<PathBuf>,
-    /// The indices of the rows of each file.
-    pub(super) file_rows: Vec<Range<u32>>,
+    /// The files and folders that `annotations` names, each with the indices of its rows.
+    pub(super) tables: Vec<(PathBuf, Range<u32>)>,
     /// The layout of the rows of each file.
     pub(super) layouts: Vec<Layout>,
     pub(super) store: RowStore,
@@ -26,7 +26,12 @@ pub(super) struct Loaded {
 impl Loaded {
     /// Number of rows.
     pub(super) fn rows(&self) -> u32 {
-        self.file_rows.last().map_or(0, |rows| rows.end)
+        self.tables.last().map_or(0, |(_, rows)| rows.end)
+    }
+
+    /// The number of the table, as `annotations` names them, that has this row.
+    pub(super) fn table_of(&self, row: u32) -> usize {
+        self.tables.partition_point(|(_, rows)| rows.end <= row)
     }
 }
 

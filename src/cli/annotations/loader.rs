@@ -14,7 +14,6 @@ use crate::cli::path_text::shown;
 use crate::cli::quiet_panics::quietly;
 use crate::error::{Context, Error, Result, excerpt};
 use std::collections::HashSet;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -25,8 +24,7 @@ pub(super) struct Loader<'a> {
     /// The columns so far, each with its type.
     columns: Vec<(Level, String, TypeFinder)>,
     files: Vec<PathBuf>,
-    file_rows: Vec<Range<u32>>,
-    /// The files without links.
+    /// The same without links.
     read: HashSet<PathBuf>,
     layouts: Vec<Layout>,
     store: StoreWriter,
@@ -65,7 +63,6 @@ pub(super) fn load(
         wanted,
         columns: Vec::new(),
         files: Vec::new(),
-        file_rows: Vec::new(),
         read: HashSet::new(),
         layouts: Vec::new(),
         store: StoreWriter::new(StoreLimits::new(bytes_max)),
@@ -73,14 +70,15 @@ pub(super) fn load(
         digest: Digest::default(),
         names: Vec::new(),
     };
+    let mut tables = Vec::new();
     for path in paths {
+        let first_row = loader.rows;
         for file in files_of(path).within(|| shown(path))? {
             loader.check_once(&file).within(|| shown(&file))?;
-            let first_row = loader.rows;
             loader.read(&file).within(|| shown(&file))?;
             loader.files.push(file);
-            loader.file_rows.push(first_row..loader.rows);
         }
+        tables.push((path.to_owned(), first_row..loader.rows));
     }
     let place = || {
         let all: Vec<String> = paths.iter().map(|path| shown(path)).collect();
@@ -91,7 +89,6 @@ pub(super) fn load(
         channels,
         columns,
         files,
-        file_rows,
         layouts,
         store,
         rows,
@@ -115,7 +112,7 @@ pub(super) fn load(
         channels,
         columns,
         files,
-        file_rows,
+        tables,
         layouts,
         store,
         digest: digest.0,

@@ -1,15 +1,18 @@
 //! Which rows have matched, and what the user should know of the others.
 
 use super::Annotations;
-use super::join::describe_row;
+use super::join::describe_rows;
 use super::row_set::RowSet;
 use crate::cli::config::UnmatchedTables;
 use crate::cli::path_text::shown;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
 
-/// The most tables that an error names.
-const TABLES_NAMED_MAX: usize = 3;
+/// The most tables that a message or the summary names.
+const TABLES_NAMED_MAX: usize = 10;
 
 /// What the rows of the annotations have matched in some inputs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,9 +29,9 @@ pub(in crate::cli) struct Matches {
     /// Structures without any row.
     pub(in crate::cli) structures_without: u64,
     pub(super) first_without: Option<String>,
-    /// The first structure without rows whose name differs in case alone from one that has rows:
-    /// the name in the annotations, and the structure's.
-    pub(super) other_case: Option<(String, String)>,
+    /// For each table its first structure whose name differs in case alone from that of a structure
+    /// that was read: the name in the table, and the other.
+    pub(super) in_other_case: BTreeMap<usize, (String, String)>,
 }
 
 impl Matches {
@@ -42,7 +45,9 @@ impl Matches {
         let keep_first = |first: &mut Option<String>, later| *first = first.take().or(later);
         keep_first(&mut self.first_repeated, later.first_repeated);
         keep_first(&mut self.first_without, later.first_without);
-        self.other_case = self.other_case.take().or(later.other_case);
+        for (table, names) in later.in_other_case {
+            self.in_other_case.entry(table).or_insert(names);
+        }
     }
 
     /// A line about the structures without rows; `None` if there are none.
@@ -59,34 +64,44 @@ impl Matches {
             excerpt(first)
         ))
     }
-
-    /// Which names differ in case, as the end of a message.
-    fn case_hint(&self) -> String {
-        let hint = |(row, structure): &(String, String)| {
-            let (row, structure) = (excerpt(row), excerpt(structure));
-            format!("; case counts: the annotations have {row}, and the structure is {structure}")
-        };
-        self.other_case.as_ref().map_or(String::new(), hint)
-    }
 }
 
-/// What the rows of a table have matched in a run.
+/// What the rows of a table have matched in a run: of a file or a folder that `annotations` names.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::cli) struct TableMatches {
     #[serde(rename = "path")]
-    pub(super) table: String,
-    pub(super) rows: u32,
+    table: String,
+    rows: u32,
     /// Rows whose structure and model were read.
-    pub(super) rows_read: u32,
-    pub(super) rows_matched: u32,
+    rows_read: u32,
+    rows_matched: u32,
     rows_unmatched: u32,
     /// The place and the contents of the first row that matched nothing.
-    pub(super) first_unmatched: Option<String>,
+    first_unmatched: Option<String>,
+    /// The name of a structure in the table, and one that was read and differs from it in case alone.
+    #[serde(skip)]
+    in_other_case: Option<(String, String)>,
 }
 
 impl TableMatches {
-    /// A line about the table.
-    pub(in crate::cli) fn line(&self) -> String {
+    /// Lines about the first tables that have rows.
+    pub(in crate::cli) fn lines(tables: &[TableMatches]) -> Vec<String> {
+        let mut with_rows = tables.iter().filter(|table| table.rows > 0);
+        let mut lines: Vec<String> = with_rows
+            .by_ref()
+            .take(TABLES_NAMED_MAX)
+            .map(TableMatches::line)
+            .collect();
+        match with_rows.count() {
+            0 => {}
+            more => lines.push(format!(
+                "annotations: {more} more tables, which run.json lists"
+            )),
+        }
+        lines
+    }
+
+    fn line(&self) -> String {
         let TableMatches {
             table,
             rows,
@@ -97,7 +112,74 @@ impl TableMatches {
         let first = first.map_or(String::new(), |first| {
             format!("; the first other row is {first}")
         });
-        format!("{table}: {rows_matched} of {rows} rows match{first}")
+        format!("annotations {table}: {rows_matched} of {rows} rows match{first}")
+    }
+
+    /// Whether the table has rows of which none matched.
+    fn is_unmatched(&self) -> bool {
+        self.rows > 0 && self.rows_matched == 0
+    }
+}
+
+/// Checks that each table with rows has one that matched, once all inputs have been read. `rejected` is
+/// the number of rejected inputs.
+///
+/// # Errors
+/// [`ErrorKind::Input`] names the tables of which no row did, unless `unmatched` lets them pass.
+pub(in crate::cli) fn check_matched(
+    tables: &[TableMatches],
+    matches: &Matches,
+    rejected: u64,
+    unmatched: UnmatchedTables,
+) -> Result<()> {
+    let mut failed = tables.iter().filter(|table| table.is_unmatched());
+    let Some(first) = failed.next() else {
+        return Ok(());
+    };
+    let mut message = "no row of the annotations names ".to_owned();
+    let fix = if first.rows_read == 0 {
+        message += "a structure and model that were read";
+        if let Some((row, structure)) = &first.in_other_case {
+            let (row, structure) = (excerpt(row), excerpt(structure));
+            message += &format!(
+                "; case counts: the annotations have {row}, and the structure is {structure}"
+            );
+        } else if let Some(name) = &matches.first_without {
+            message += &format!("; the first structure without rows is {}", excerpt(name));
+        }
+        "name structures as the column `structure` of the results does, and models that are read \
+         (`models`)"
+    } else {
+        message += "a residue of its structure";
+        "give the author's chains and residue numbers, `auth_asym_id` and `auth_seq_id`, of chains \
+         that are read"
+    };
+    let first_row = first.first_unmatched.as_deref().unwrap_or_default();
+    message += &format!("; the first row is {first_row}");
+    if rejected > 0 {
+        message += &format!("; rejected inputs, which may have matched: {rejected}");
+    }
+    let others: Vec<&str> = failed.map(|table| &*table.table).collect();
+    if !others.is_empty() {
+        let named = others.iter().take(TABLES_NAMED_MAX).copied();
+        let named: Vec<&str> = named.collect();
+        let more = if others.len() > named.len() {
+            ", ..."
+        } else {
+            ""
+        };
+        message += &format!("; no row matches of {}{more} either", named.join(", "));
+    }
+    let error = Error::new(ErrorKind::Input, message);
+    let error = error.fix(format!("{fix}, or set annotations_unmatched = \"allow\""));
+    let error = error.within(first.table.clone());
+    match unmatched {
+        UnmatchedTables::Error => Err(error),
+        UnmatchedTables::Warn => {
+            tracing::warn!("{error}");
+            Ok(())
+        }
+        UnmatchedTables::Allow => Ok(()),
     }
 }
 
@@ -117,22 +199,27 @@ impl Annotations {
     /// # Errors
     /// The temporary file of the rows cannot be read.
     pub(in crate::cli) fn by_table(&self, matches: &Matches) -> Result<Vec<TableMatches>> {
-        let tables = self.loaded.files.iter().zip(&self.loaded.file_rows);
-        let tables = tables.map(|(file, rows)| {
-            let matched = matches.matched.count_in(rows);
-            let first = matches.matched.first_missing(rows);
-            Ok(TableMatches {
-                table: shown(file),
-                rows: rows.end - rows.start,
-                rows_read: matches.read.count_in(rows),
-                rows_matched: matched,
-                rows_unmatched: rows.end - rows.start - matched,
-                first_unmatched: first
-                    .map(|row| describe_row(&self.loaded, row))
-                    .transpose()?,
-            })
-        });
-        tables.collect()
+        let tables = &self.loaded.tables;
+        let missing = |(_, rows): &(_, _)| matches.matched.first_missing(rows);
+        let first: Vec<Option<u32>> = tables.iter().map(missing).collect();
+        let indices: Vec<u32> = first.iter().copied().flatten().collect();
+        let mut described = describe_rows(&self.loaded, &indices)?.into_iter();
+        let tables = tables.iter().zip(first).enumerate();
+        let of_table =
+            |(number, (table, first)): (usize, (&(PathBuf, Range<u32>), Option<u32>))| {
+                let (path, rows) = table;
+                let matched = matches.matched.count_in(rows);
+                TableMatches {
+                    table: shown(path),
+                    rows: rows.end - rows.start,
+                    rows_read: matches.read.count_in(rows),
+                    rows_matched: matched,
+                    rows_unmatched: rows.end - rows.start - matched,
+                    first_unmatched: first.and_then(|_| described.next()),
+                    in_other_case: matches.in_other_case.get(&number).cloned(),
+                }
+            };
+        Ok(tables.map(of_table).collect())
     }
 
     /// Logs a warning about each probable mistake.
@@ -142,7 +229,7 @@ impl Annotations {
     pub(in crate::cli) fn log(&self, matches: &Matches) -> Result<()> {
         if let Some(row) = matches.read.first_without(&matches.matched) {
             let rows = self.rows_read(matches) - self.rows_matched(matches);
-            let first = describe_row(&self.loaded, row)?;
+            let first = describe_rows(&self.loaded, &[row])?.pop();
             tracing::warn!(
                 rows,
                 first,
@@ -158,69 +245,5 @@ impl Annotations {
             );
         }
         Ok(())
-    }
-
-    /// Checks that each table with rows has one that matched, once all inputs have been read.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Input`] names the tables of which no row did, unless `unmatched` lets them pass,
-    /// and [`ErrorKind::Io`] if the temporary file of the rows cannot be read.
-    pub(in crate::cli) fn check_matched(
-        &self,
-        matches: &Matches,
-        unmatched: UnmatchedTables,
-    ) -> Result<()> {
-        match (self.all_tables_match(matches), unmatched) {
-            (Err(error), UnmatchedTables::Warn) if error.kind() == ErrorKind::Input => {
-                tracing::warn!("{error}");
-                Ok(())
-            }
-            (Err(error), UnmatchedTables::Allow) if error.kind() == ErrorKind::Input => Ok(()),
-            (checked, _) => checked,
-        }
-    }
-
-    fn all_tables_match(&self, matches: &Matches) -> Result<()> {
-        let mut tables = self.by_table(matches)?;
-        tables.retain(|table| table.rows > 0 && table.rows_matched == 0);
-        let Some(first) = tables.first() else {
-            return Ok(());
-        };
-        let names = tables
-            .iter()
-            .take(TABLES_NAMED_MAX)
-            .map(|table| &*table.table);
-        let names: Vec<&str> = names.collect();
-        let more = if tables.len() > TABLES_NAMED_MAX {
-            ", ..."
-        } else {
-            ""
-        };
-        let first_row = first.first_unmatched.as_deref().unwrap_or_default();
-        let (what, fix) = if first.rows_read == 0 {
-            let without = matches.first_without.as_ref();
-            let without = without.map_or(String::new(), |name| {
-                format!("; the first structure without rows is {}", excerpt(name))
-            });
-            let what = format!(
-                "a structure and model that were read{without}{}",
-                matches.case_hint()
-            );
-            (
-                what,
-                "name structures as the column `structure` of the results does",
-            )
-        } else {
-            let what = "a residue of its structure".to_owned();
-            (
-                what,
-                "give the author's chains and residue numbers, `auth_asym_id` and `auth_seq_id`",
-            )
-        };
-        let message =
-            format!("no row of the annotations names {what}; the first row is {first_row}");
-        let error = Error::new(ErrorKind::Input, message);
-        let error = error.fix(format!("{fix}, or set annotations_unmatched = \"allow\""));
-        Err(error.within(format!("{}{more}", names.join(", "))))
     }
 }

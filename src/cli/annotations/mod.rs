@@ -28,7 +28,7 @@ pub(super) use columns::Level;
 pub(super) use joined::{Joined, JoinedValues, JoinedVariants, VariantKey, text_bytes_max};
 pub(super) use loaded::AnnotationColumn;
 use loaded::Loaded;
-pub(super) use matches::Matches;
+pub(super) use matches::{Matches, TableMatches, check_matched};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 pub(super) use values::Type;

@@ -7,11 +7,12 @@ use std::ops::Range;
 /// Rows per word.
 const WORD: u32 = 64;
 
-/// Hexadecimal digits per word.
-const DIGITS: usize = 16;
+/// Words for all rows that 32 bits can count.
+const WORDS_MAX: u32 = u32::MAX / WORD + 1;
 
-/// A set of rows, each by its index among the rows of all tables. As text it is a bit for each row
-/// up to the last one in the set, in hexadecimal words of 64 rows.
+/// A set of rows, each by its index among the rows of all tables. As text it is a list of words of 64
+/// rows in hexadecimal digits, the first row in the lowest bit; `0x5` stands for five words without a
+/// row, and `1x5` for five words with all rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(super) struct RowSet {
@@ -74,10 +75,24 @@ fn first_row(index: u32, word: u64) -> Option<u32> {
 
 impl From<RowSet> for String {
     fn from(set: RowSet) -> String {
-        let count = set.words.keys().next_back().map_or(0, |last| last + 1);
-        (0..count)
-            .map(|index| format!("{:016x}", set.word(index)))
-            .collect()
+        let mut text = String::new();
+        let mut words = set.words.into_iter().peekable();
+        let mut next = 0;
+        while let Some((index, word)) = words.next() {
+            if index > next {
+                text += &format!("0x{} ", index - next);
+            }
+            next = index + 1;
+            if word != u64::MAX {
+                text += &format!("{word:016x} ");
+                continue;
+            }
+            while words.next_if_eq(&(next, u64::MAX)).is_some() {
+                next += 1;
+            }
+            text += &format!("1x{} ", next - index);
+        }
+        text
     }
 }
 
@@ -85,17 +100,22 @@ impl TryFrom<String> for RowSet {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, &'static str> {
-        let wrong = "rows are hexadecimal words of 16 digits";
+        const WRONG: &str = "this is no set of rows";
         let mut words = BTreeMap::new();
-        for (index, digits) in (0..).zip(text.as_bytes().chunks(DIGITS)) {
-            // Without this `from_str_radix` takes a sign.
-            let are_digits = digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
-            let digits = str::from_utf8(digits).ok().filter(|_| are_digits);
-            let word = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-            let word = word.ok_or(wrong)?;
+        let mut next: u32 = 0;
+        for part in text.split_terminator(' ') {
+            let (word, count) = match part.split_once('x') {
+                Some(("0", count)) => (0, count.parse().map_err(|_| WRONG)?),
+                Some(("1", count)) => (u64::MAX, count.parse().map_err(|_| WRONG)?),
+                Some(_) => return Err(WRONG),
+                None => (u64::from_str_radix(part, 16).map_err(|_| WRONG)?, 1),
+            };
+            let end = next.checked_add(count).filter(|end| *end <= WORDS_MAX);
+            let end = end.ok_or(WRONG)?;
             if word != 0 {
-                words.insert(index, word);
+                words.extend((next..end).map(|index| (index, word)));
             }
+            next = end;
         }
         Ok(RowSet { words })
     }
@@ -132,11 +152,19 @@ mod tests {
 
     #[test]
     fn a_set_is_the_same_after_it_was_text() {
-        for rows in [set(&[]), set(&[0]), set(&[3, 64, 1000])] {
+        let most: Vec<u32> = (100..500).chain([u32::MAX]).collect();
+        for rows in [set(&[]), set(&[0]), set(&[3, 64, 1000]), set(&most)] {
             let text = String::from(rows.clone());
+            assert!(text.len() < 120, "{text}");
             assert_eq!(RowSet::try_from(text), Ok(rows));
         }
-        for wrong in ["0", "000000000000000g", "+000000000000001"] {
+        for wrong in [
+            "000000000000000g",
+            "2x1",
+            "1x",
+            "1x67108865",
+            "0x4294967295 1x1",
+        ] {
             assert!(RowSet::try_from(wrong.to_owned()).is_err(), "{wrong}");
         }
     }

@@ -67,6 +67,16 @@ pub(super) struct RowStore {
     runs: Vec<Run>,
 }
 
+/// The rows of a structure in a [`RowStore`].
+#[derive(Default)]
+pub(super) struct Found<'a> {
+    /// Runs in the order of the tables: the bytes of the rows, and the index of the first one among
+    /// all rows.
+    pub(super) runs: Vec<(Cow<'a, [u8]>, u32)>,
+    /// Runs of structures whose names differ in case alone: the name, and the index of the first row.
+    pub(super) in_other_case: Vec<(String, u32)>,
+}
+
 #[derive(Debug)]
 enum Place {
     Memory(Vec<u8>),
@@ -225,48 +235,49 @@ impl StoreLimits {
 }
 
 impl RowStore {
-    /// The rows of a structure, as runs in the order of the tables: the bytes of the rows, and
-    /// the index of the first one among all rows.
+    /// The rows of a structure.
     ///
     /// # Errors
     /// The temporary file cannot be read.
-    pub(super) fn find(&self, structure: &str) -> Result<Vec<(Cow<'_, [u8]>, u32)>> {
-        let mut found = Vec::new();
+    pub(super) fn find(&self, structure: &str) -> Result<Found<'_>> {
+        let mut found = Found::default();
         for run in self.runs_like(structure) {
             let (name, rows) = self.named_rows(run)?;
             if name == structure {
-                found.push((rows, run.first_row));
+                found.runs.push((rows, run.first_row));
+            } else if name.to_lowercase() == structure.to_lowercase() {
+                found.in_other_case.push((name, run.first_row));
             }
         }
         Ok(found)
     }
 
-    /// The first structure with rows whose name differs from this one in case alone.
+    /// For each of these rows, which ascend, the run that has it: the structure, the bytes of the
+    /// run's rows, and the index of the first one. Looks at every run once.
     ///
     /// # Errors
     /// The temporary file cannot be read.
-    pub(super) fn in_other_case(&self, structure: &str) -> Result<Option<String>> {
-        for run in self.runs_like(structure) {
-            let (name, _) = self.named_rows(run)?;
-            if name != structure && name.to_lowercase() == structure.to_lowercase() {
-                return Ok(Some(name));
+    pub(super) fn runs_of(&self, rows: &[u32]) -> Result<Vec<(String, Cow<'_, [u8]>, u32)>> {
+        // For each row the last run that starts behind the row before it and not behind this one.
+        let mut last: Vec<Option<&Run>> = vec![None; rows.len()];
+        for run in &self.runs {
+            let next = rows.partition_point(|row| *row < run.first_row);
+            if let Some(last) = last.get_mut(next)
+                && last.is_none_or(|last| last.first_row < run.first_row)
+            {
+                *last = Some(run);
             }
         }
-        Ok(None)
-    }
-
-    /// The run that has the row of this index: the structure, the bytes of its rows, and the
-    /// index of the first one. `None` if there is no such row.
-    ///
-    /// # Errors
-    /// The temporary file cannot be read.
-    pub(super) fn run_of(&self, row: u32) -> Result<Option<(String, Cow<'_, [u8]>, u32)>> {
-        let before = self.runs.iter().filter(|run| run.first_row <= row);
-        let Some(run) = before.max_by_key(|run| run.first_row) else {
-            return Ok(None);
-        };
-        let (name, rows) = self.named_rows(run)?;
-        Ok(Some((name, rows, run.first_row)))
+        let mut before = None;
+        let runs = last.into_iter().filter_map(|run| {
+            before = run.or(before);
+            before
+        });
+        let described = runs.map(|run| {
+            let (name, rows) = self.named_rows(run)?;
+            Ok((name, rows, run.first_row))
+        });
+        described.collect()
     }
 
     /// Upper bound of the bytes of a structure's rows.
@@ -380,7 +391,7 @@ mod tests {
 
     fn rows_of(store: &RowStore, structure: &str) -> Vec<String> {
         let mut rows = Vec::new();
-        for (bytes, _) in store.find(structure).unwrap() {
+        for (bytes, _) in store.find(structure).unwrap().runs {
             let mut rest = &*bytes;
             while !rest.is_empty() {
                 rows.push(take_text(&mut rest).unwrap().to_owned());

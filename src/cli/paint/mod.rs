@@ -10,6 +10,7 @@ mod text;
 mod values;
 mod viewers;
 
+use super::annotations::check_matched;
 use super::args::PaintArgs;
 use super::config::{Config, Wanted, column_hint, feature_of_column};
 use super::files::FileId;
@@ -40,6 +41,10 @@ use text::{Model, Painted};
 /// # Errors
 /// The config or an output is wrong, or an error ends the engine.
 pub(super) fn paint(args: PaintArgs) -> Result<u8> {
+    if let Some(null) = args.null.filter(|null| !null.is_finite()) {
+        let error = Error::usage(format!("--null {null} is no number that a file can hold"));
+        return Err(error.fix("give a number, such as -1"));
+    }
     let mut raw = args.overrides.raw_config(args.config.as_deref())?;
     raw.set_list("INPUT", "input", vec![args.input.clone()]);
     // Viewers show all models.
@@ -105,7 +110,9 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         let matches = counters.matches();
         annotations.log(&matches)?;
         if painter.painted > 0 {
-            annotations.check_matched(&matches, plan.config.unmatched)?;
+            let tables = annotations.by_table(&matches)?;
+            let unmatched = plan.config.unmatched;
+            check_matched(&tables, &matches, painter.rejected, unmatched)?;
         }
     }
     Ok(exit_codes::of_inputs(painter.painted, painter.rejected))

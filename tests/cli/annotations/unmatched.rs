@@ -88,7 +88,10 @@ fn each_table_has_its_own_count_and_its_first_row_without_a_match() {
     write("c.csv", "structure,chain,residue,z\n");
     let samples = ["1ubi.pdb", "1yjp.cif"].map(|name| format!("{SAMPLES}/{name}"));
     let more = [&*samples[1], "-v"];
-    let (said, code) = run_with(&samples[0], &at("tables"), &at("out"), &more);
+    let names = ["a.csv", "b.csv", "c.csv"].map(|name| at("tables").join(name));
+    let tables = format!("annotations={names:?}");
+    let each = [&more[..], &["--set", &tables]].concat();
+    let (said, code) = run_with(&samples[0], &at("tables"), &at("out"), &each);
     assert_eq!(code, 0, "{said}");
     says(
         &said,
@@ -117,15 +120,52 @@ fn each_table_has_its_own_count_and_its_first_row_without_a_match() {
     assert!(first.ends_with("a.csv:3: 1abc"), "{first}");
     assert!(tables[1]["first_unmatched"].is_null());
 
-    // One table of several without a match is an error, and names that one.
-    write("d.csv", "structure,w\n3abc,1\n");
+    // One table of several without a match is an error, and names that one. A folder is one table.
+    fs::create_dir(at("others")).unwrap();
+    for name in ["d.csv", "e.csv"] {
+        fs::write(at("others").join(name), "structure,w\n3abc,1\n1YJP,2\n").unwrap();
+    }
+    let others = format!("annotations=[{:?}, {:?}]", at("tables"), at("others"));
+    let more = [&more[..], &["--set", &others]].concat();
     let (said, code) = run_with(&samples[0], &at("tables"), &at("more"), &more);
+    assert_eq!(code, 1, "{said}");
+    let folder = str_of(&at("others")).to_owned();
+    says(
+        &said,
+        &[
+            &format!("error: {folder}: no row of the annotations"),
+            "d.csv:2: 3abc",
+            "the annotations have 1YJP, and the structure is 1yjp",
+        ],
+    );
+    assert!(!said.contains("either"), "{said}");
+}
+
+#[test]
+fn a_message_names_all_tables_that_failed_and_counts_rejected_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("bad.pdb"), "junk").unwrap();
+    fs::write(
+        at("x.csv"),
+        "structure,chain,residue,model,x\nbad,A,5,2,1\n",
+    )
+    .unwrap();
+    fs::write(at("y.csv"), "structure,y\n1abc,1\n").unwrap();
+    let both = format!("annotations=[{:?}, {:?}]", at("x.csv"), at("y.csv"));
+    let bad = at("bad.pdb");
+    let more = [str_of(&bad), "--set", &both];
+    let input = format!("{SAMPLES}/1ubi.pdb");
+    let (said, code) = run_with(&input, &at("x.csv"), &at("out"), &more);
     assert_eq!(code, 1, "{said}");
     says(
         &said,
-        &["d.csv: no row of the annotations", "d.csv:2: 3abc"],
+        &[
+            "x.csv:2: bad, model 2, chain A, residue 5",
+            "rejected inputs, which may have matched: 1",
+            "y.csv either",
+        ],
     );
-    assert!(!said.contains("b.csv: no row"), "{said}");
 }
 
 #[test]
@@ -194,5 +234,11 @@ fn packing_and_painting_fail_too() {
             &["the annotations have 1UBI, and the structure is 1ubi"],
         );
     }
-    assert!(packed.exists() && painted.exists());
+    assert!(painted.exists());
+    let files = fs::read_dir(&packed).unwrap();
+    let files = files.map(|entry| entry.unwrap().file_name());
+    let files: Vec<_> = files
+        .filter(|name| name.to_str().unwrap().ends_with("arrow"))
+        .collect();
+    assert_eq!(files.len(), 0, "the set is as it was");
 }

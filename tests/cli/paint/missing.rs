@@ -215,6 +215,10 @@ fn atoms_behind_the_end_of_a_pdb_file_are_painted_as_missing() {
     let packed = packed.finish().unwrap();
     let found = painted(folder.path(), "twice.pdb.gz", &packed);
     assert_eq!(found, (known.clone(), count));
+    // Nothing reads it, so it may be damaged.
+    let damaged = format!("{once}ATOM\t1\tN\tMET\n");
+    let found = painted(folder.path(), "damaged.pdb", damaged.as_bytes());
+    assert_eq!(found, (known.clone(), 0));
     // ENDMDL ends no file.
     let models = format!("MODEL 1\n{atoms}ENDMDL\nMODEL 2\n{atoms}ENDMDL\nEND\n");
     let (both, missing) = painted(folder.path(), "models.pdb", models.as_bytes());
@@ -248,6 +252,12 @@ fn atoms_of_later_data_blocks_are_painted_as_missing() {
         known.iter().all(|line| line.contains(" 2.00 ")),
         "{known:?}"
     );
+    // Nothing reads the second block, so it may be damaged, and is left as it is.
+    let damaged = block("first", true) + &block("second", false) + "_a 'no end\n";
+    let found = painted(folder.path(), "damaged.cif", damaged.as_bytes());
+    assert_eq!(found, (known.clone(), 0));
+    let text = fs::read_to_string(folder.path().join("out-damaged.cif")).unwrap();
+    assert!(text.ends_with(&(block("second", false) + "_a 'no end\n")));
     let text = fs::read_to_string(folder.path().join("out-three.cif")).unwrap();
     assert!(!text.contains("50.00"), "{text}");
     assert_eq!(

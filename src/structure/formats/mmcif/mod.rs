@@ -100,12 +100,23 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
 }
 
 /// Finds the B factors of the atoms that [`read`] reads from all models, and of those in later data
-/// blocks.
+/// blocks, up to the first one that is damaged.
 pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
-    let mut lexer = Lexer::new(text);
     let mut fields = FieldsOfAtoms::default();
+    let found = add_b_factor_fields(text, &mut fields);
+    // The block that is read comes first, and nothing reads the others.
+    match fields.atoms.is_empty() {
+        true => found.map(|()| fields),
+        false => Ok(fields),
+    }
+}
+
+/// Adds the fields of a data block at its end.
+fn add_b_factor_fields(text: &[u8], fields: &mut FieldsOfAtoms) -> Result<()> {
+    let mut lexer = Lexer::new(text);
     // Those of the current data block.
     let mut atoms = Vec::new();
+    let mut items_missing_at = Vec::new();
     let mut edges = Vec::new();
     // Of an atom_site without a loop: the end of its last value, and its B factor.
     let mut single: Option<(usize, Option<Range<usize>>)> = None;
@@ -120,10 +131,11 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
             Token::Data(_) | Token::End => {
                 if let Some((end, b_factor)) = single.take() {
                     if b_factor.is_none() {
-                        fields.items_missing_at.push(end);
+                        items_missing_at.push(end);
                     }
                     atoms.push(field(b_factor.unwrap_or(end..end)));
                 }
+                fields.items_missing_at.append(&mut items_missing_at);
                 // The first block with atoms is the one that is read.
                 if fields.atoms.is_empty() {
                     fields.atoms.append(&mut atoms);
@@ -131,7 +143,7 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
                     fields.unread.append(&mut atoms);
                 }
                 if let Token::End = token {
-                    return Ok(fields);
+                    return Ok(());
                 }
             }
             Token::Tag(tag) => {
@@ -148,7 +160,7 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
                 let is_atoms = atom_rows::is_item(tags[0]);
                 let column = tags.iter().position(|tag| atom_rows::is_b_factor(tag));
                 if is_atoms && column.is_none() {
-                    fields.items_missing_at.push(lexer.pos());
+                    items_missing_at.push(lexer.pos());
                 }
                 while rows.next()? {
                     if is_atoms {

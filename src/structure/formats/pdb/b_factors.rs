@@ -22,6 +22,11 @@ pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<Fiel
         if is_atom(line) && (!has_end || is_atom_line(line)) {
             let len = line.len() - usize::from(line.last() == Some(&b'\r'));
             let Some(shift) = shifted_line::shift(&line[..len]) else {
+                // No run reads it.
+                if has_end {
+                    at = end + 1;
+                    continue;
+                }
                 let message = "tabs separate the fields, so that B factors have no columns";
                 let fix = "write the fields into the columns of the format";
                 return Err(at_line(text, at, message).fix(fix));
