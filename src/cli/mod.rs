@@ -48,6 +48,7 @@ mod result_writer;
 mod run;
 mod run_counters;
 mod run_json;
+mod run_notes;
 mod selection;
 mod source_thread;
 mod summary;

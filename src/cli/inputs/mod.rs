@@ -13,6 +13,7 @@ mod globs;
 mod list;
 mod open_folder;
 mod recent_set;
+mod repeated;
 mod shard;
 mod trajectory;
 mod unreadable;
@@ -33,6 +34,7 @@ use folder::{Entry, EntryKind, list_of_folder};
 use globs::{Glob, Segment};
 use list::{Item, List};
 use recent_set::RecentSet;
+use repeated::files_to_remember;
 pub(super) use shard::Shard;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -48,9 +50,6 @@ pub(super) const STDIN: &str = "-";
 
 /// Names of members of archives that are remembered, to count those that occur again.
 const MEMBERS_KEPT: usize = 1 << 17;
-
-/// Files that are remembered, to read none of them twice. Twice as many take up to 300 MB.
-const FILES_KEPT: usize = 1 << 22;
 
 /// The name of the structure on standard input.
 const STDIN_STRUCTURE: &str = "stdin";
@@ -128,9 +127,8 @@ impl Sources {
     /// Lists the inputs of `items` that are in `shard`: files, directories, globs, `@` list files
     /// and archives.
     pub(super) fn new(items: Vec<String>, archives: Archives, shard: Shard) -> Self {
-        // A folder, a glob or an archive alone has no file twice.
-        let may_repeat = items.len() > 1 || items.iter().any(|item| item.starts_with('@'));
         Sources {
+            files: files_to_remember(&items),
             items: items.into_iter(),
             archives,
             trajectories: Trajectories::Unknown,
@@ -143,7 +141,6 @@ impl Sources {
             has_members: false,
             members: RecentSet::new(MEMBERS_KEPT),
             names_repeated: 0,
-            files: may_repeat.then(|| RecentSet::new(FILES_KEPT)),
             digester: None,
             chain: None,
             reads: true,
@@ -171,11 +168,6 @@ impl Sources {
     /// Whether an archive or a trajectory was found so far.
     pub(super) fn has_members(&self) -> bool {
         self.has_members
-    }
-
-    /// Inputs so far, of all shards, with those that were skipped because they were named again.
-    fn named(&self) -> u64 {
-        self.found + self.skipped.repeated
     }
 
     /// Whether the next input is in the shard.
@@ -212,21 +204,6 @@ impl Sources {
             content,
             chain: self.chain.clone(),
         }
-    }
-
-    /// Whether the file was an input before, with the same chain. Links are not followed: a link and
-    /// its target are two files.
-    fn is_repeated(&mut self, path: &Path) -> bool {
-        let Some(files) = &mut self.files else {
-            return false;
-        };
-        let file = std::path::absolute(path);
-        let file = file.as_deref().unwrap_or(path);
-        let is_new = files.insert((file.as_os_str().as_encoded_bytes(), &self.chain));
-        if !is_new {
-            self.skipped.add_repeated(path);
-        }
-        !is_new
     }
 
     /// Opens a file, which may be an archive or a trajectory. One that was an input before is
