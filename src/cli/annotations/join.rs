@@ -447,10 +447,10 @@ impl<'a> Chunk<'a> {
 pub(super) fn describe_rows(all: &Loaded, indices: &[u32]) -> Result<Vec<String>> {
     let mut described = Vec::new();
     let runs = all.store.runs_of(indices)?;
-    for ((structure, rows, first_row), index) in runs.into_iter().zip(indices) {
-        visit_rows(all, &[(rows, first_row)], |row| {
+    for (run, index) in runs.into_iter().zip(indices) {
+        visit_rows(all, &[run.rows], |row| {
             if row.index == *index {
-                described.push(describe(all, &structure, row));
+                described.push(describe(all, &run.structure, row));
             }
             Ok(())
         })?;

@@ -8,8 +8,6 @@ use crate::cli::path_text::shown;
 use crate::error::{Error, ErrorKind, Result, excerpt};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::path::PathBuf;
 
 /// The most tables that a message or the summary names.
 const TABLES_NAMED_MAX: usize = 10;
@@ -204,22 +202,20 @@ impl Annotations {
         let first: Vec<Option<u32>> = tables.iter().map(missing).collect();
         let indices: Vec<u32> = first.iter().copied().flatten().collect();
         let mut described = describe_rows(&self.loaded, &indices)?.into_iter();
-        let tables = tables.iter().zip(first).enumerate();
-        let of_table =
-            |(number, (table, first)): (usize, (&(PathBuf, Range<u32>), Option<u32>))| {
-                let (path, rows) = table;
-                let matched = matches.matched.count_in(rows);
-                TableMatches {
-                    table: shown(path),
-                    rows: rows.end - rows.start,
-                    rows_read: matches.read.count_in(rows),
-                    rows_matched: matched,
-                    rows_unmatched: rows.end - rows.start - matched,
-                    first_unmatched: first.and_then(|_| described.next()),
-                    in_other_case: matches.in_other_case.get(&number).cloned(),
-                }
-            };
-        Ok(tables.map(of_table).collect())
+        let mut found = Vec::with_capacity(tables.len());
+        for (number, (path, rows)) in tables.iter().enumerate() {
+            let matched = matches.matched.count_in(rows);
+            found.push(TableMatches {
+                table: shown(path),
+                rows: rows.end - rows.start,
+                rows_read: matches.read.count_in(rows),
+                rows_matched: matched,
+                rows_unmatched: rows.end - rows.start - matched,
+                first_unmatched: first[number].and_then(|_| described.next()),
+                in_other_case: matches.in_other_case.get(&number).cloned(),
+            });
+        }
+        Ok(found)
     }
 
     /// Logs a warning about each probable mistake.

@@ -67,6 +67,13 @@ pub(super) struct RowStore {
     runs: Vec<Run>,
 }
 
+/// A run of rows in a [`RowStore`].
+pub(super) struct NamedRun<'a> {
+    pub(super) structure: String,
+    /// The bytes of the rows, and the index of the first one among all rows.
+    pub(super) rows: (Cow<'a, [u8]>, u32),
+}
+
 /// The rows of a structure in a [`RowStore`].
 #[derive(Default)]
 pub(super) struct Found<'a> {
@@ -252,12 +259,11 @@ impl RowStore {
         Ok(found)
     }
 
-    /// For each of these rows, which ascend, the run that has it: the structure, the bytes of the
-    /// run's rows, and the index of the first one. Looks at every run once.
+    /// For each of these rows, which ascend, the run that has it. Looks at every run once.
     ///
     /// # Errors
     /// The temporary file cannot be read.
-    pub(super) fn runs_of(&self, rows: &[u32]) -> Result<Vec<(String, Cow<'_, [u8]>, u32)>> {
+    pub(super) fn runs_of(&self, rows: &[u32]) -> Result<Vec<NamedRun<'_>>> {
         // For each row the last run that starts behind the row before it and not behind this one.
         let mut last: Vec<Option<&Run>> = vec![None; rows.len()];
         for run in &self.runs {
@@ -274,8 +280,11 @@ impl RowStore {
             before
         });
         let described = runs.map(|run| {
-            let (name, rows) = self.named_rows(run)?;
-            Ok((name, rows, run.first_row))
+            let (structure, bytes) = self.named_rows(run)?;
+            Ok(NamedRun {
+                structure,
+                rows: (bytes, run.first_row),
+            })
         });
         described.collect()
     }

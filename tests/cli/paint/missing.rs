@@ -254,8 +254,8 @@ fn atoms_of_later_data_blocks_are_painted_as_missing() {
     );
     // Nothing reads the second block, so it may be damaged, and is left as it is.
     let damaged = block("first", true) + &block("second", false) + "_a 'no end\n";
-    let found = painted(folder.path(), "damaged.cif", damaged.as_bytes());
-    assert_eq!(found, (known.clone(), 0));
+    let (found, missing) = painted(folder.path(), "damaged.cif", damaged.as_bytes());
+    assert_eq!((&found[..3], missing), (&known[..], 0));
     let text = fs::read_to_string(folder.path().join("out-damaged.cif")).unwrap();
     assert!(text.ends_with(&(block("second", false) + "_a 'no end\n")));
     let text = fs::read_to_string(folder.path().join("out-three.cif")).unwrap();
