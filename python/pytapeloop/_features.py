@@ -88,9 +88,9 @@ class Features:
 
         Raises:
             ConfigError: There is no such table, or the settings leave it without rows.
-            TapeloopError: An input leads to no file, the run failed, another stream of this engine
-                is open, the engine was made before a fork, or an input was rejected and
-                ``on_reject`` is ``"raise"``.
+            TapeloopError: An input leads to no file, no row of a table of ``annotations`` matches
+                the paths, the run failed, another stream of this engine is open, the engine was
+                made before a fork, or an input was rejected and ``on_reject`` is ``"raise"``.
             TypeError: An input is no structure, or paths and structures are mixed.
             ValueError: ``pytapeloop.Atoms`` has columns of other lengths, coordinates that are not
                 finite, or a name that is not printable; or ``progress`` is no truth value.

@@ -54,6 +54,16 @@ def test_annotations_of_which_no_row_matches_are_an_error(samples, tmp_path):
     assert found.num_rows == 76 and found["x"].null_count == 76
 
 
+def test_structures_in_memory_are_parts_of_which_one_may_match_no_row(samples, tmp_path, monkeypatch):
+    monkeypatch.setattr(pytapeloop._inputs, "STRUCTURES_AT_ONCE", 1)
+    table = tmp_path / "x.csv"
+    table.write_text("structure,chain,residue,x\n1ubi,A,5,2\n")
+    files = {name: (samples / f"{name}.pdb").read_bytes() for name in ("1ubi", "1a8o")}
+    settings = {"backend": "cpu", "annotations": str(table)}
+    found = pyarrow.table(pytapeloop.features(files, "contact_number", **settings))
+    assert len(found["x"]) - found["x"].null_count == 1
+
+
 def test_a_file_that_is_named_again_is_read_once(samples):
     path = samples / "1ubi.pdb"
     table = pytapeloop.features([path, path, str(path)], "rg", table="structures", backend="cpu")

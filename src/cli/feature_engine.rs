@@ -1,6 +1,5 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
-use super::annotations::check_matched;
 use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
 use super::inputs::{Content, InputDigests, Source};
 use super::interrupt::Interrupt;
@@ -190,11 +189,16 @@ impl FeatureStream {
             }
             _ => None,
         };
+        // Files in memory may be a part of the inputs, whose other parts have streams of their own.
+        let is_whole = matches!(inputs, Inputs::Paths(_));
         let sources = sources_of(&session.plan, inputs, &interrupt, &counters)?;
         let shared = Arc::clone(&counters);
         let run = move || {
             let Session { plan, engine } = &mut *session;
-            let ended = compute(plan, engine, sources, rows, rejected, &shared);
+            let mut ended = compute(plan, engine, sources, rows, rejected, &shared);
+            if is_whole {
+                ended = ended.and_then(|()| check_annotations(plan, &shared));
+            }
             (ended, session)
         };
         let thread = std::thread::Builder::new()
@@ -398,13 +402,17 @@ fn compute(
         let (completion, _) = oversized::complete(plan, completion);
         results.accept(completion)
     });
-    results.finish(streamed).columns?;
+    results.finish(streamed).columns.map(drop)
+}
+
+/// Checks, after all inputs of a stream have been read, that each table of annotations has a row that
+/// matched.
+fn check_annotations(plan: &Plan, counters: &RunCounters) -> Result<()> {
     let counts = counters.counts();
-    match annotations {
+    match &plan.annotations {
         Some(annotations) if counts.structures > 0 => {
             let matches = counters.matches();
-            let tables = annotations.by_table(&matches)?;
-            check_matched(&tables, &matches, counts.rejected, plan.config.unmatched)
+            annotations.check_matched(&matches, counts.rejected, plan.config.unmatched)
         }
         _ => Ok(()),
     }

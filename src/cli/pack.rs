@@ -1,6 +1,5 @@
 //! `tapeloop pack`: reads structures as a run does, and writes them into a packed set.
 
-use super::annotations::check_matched;
 use super::args::PackArgs;
 use super::config::{Config, Wanted};
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
@@ -104,8 +103,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
         let matches = counters.matches();
         annotations.log(&matches)?;
         if counts.structures > 0 {
-            let tables = annotations.by_table(&matches)?;
-            let checked = check_matched(&tables, &matches, counts.rejected, config.unmatched);
+            let checked = annotations.check_matched(&matches, counts.rejected, config.unmatched);
             checked.within(|| "the set is as it was")?;
         }
     }

@@ -291,8 +291,12 @@ pub(super) fn compute(
     let cores = core_time(Threads::All).zip(cores_before);
     let counts = counters.counts();
     let matches = counters.matches();
-    let tables = annotations.map(|annotations| annotations.by_table(&matches));
-    let tables = tables.transpose()?.unwrap_or_default();
+    let tables = annotations.map_or(Ok(Vec::new()), |all| all.by_table(&matches));
+    // An error here must not leave the run without its record.
+    let (tables, error) = match tables {
+        Ok(tables) => (tables, error),
+        Err(unreadable) => (Vec::new(), error.or(Some(unreadable))),
+    };
     let mut outcome = Outcome {
         elapsed,
         cores: Cores {
@@ -332,7 +336,8 @@ pub(super) fn compute(
         outcome.error = None;
     }
     if let Some(annotations) = annotations {
-        annotations.log(&outcome.matches)?;
+        let logged = annotations.log(&outcome.matches);
+        outcome.error = outcome.error.or(logged.err());
         if outcome.state() == FINISHED && !is_closed && outcome.counts.structures > 0 {
             let (rejected, unmatched) = (outcome.counts.rejected, plan.config.unmatched);
             let checked = check_matched(&outcome.tables, &outcome.matches, rejected, unmatched);

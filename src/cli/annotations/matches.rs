@@ -218,6 +218,19 @@ impl Annotations {
         Ok(found)
     }
 
+    /// Checks, as [`check_matched`] does, that each table with rows has one that matched.
+    ///
+    /// # Errors
+    /// Those of [`check_matched`], and the temporary file of the rows cannot be read.
+    pub(in crate::cli) fn check_matched(
+        &self,
+        matches: &Matches,
+        rejected: u64,
+        unmatched: UnmatchedTables,
+    ) -> Result<()> {
+        check_matched(&self.by_table(matches)?, matches, rejected, unmatched)
+    }
+
     /// Logs a warning about each probable mistake.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ mod text;
 mod values;
 mod viewers;
 
-use super::annotations::check_matched;
 use super::args::PaintArgs;
 use super::config::{Config, Wanted, column_hint, feature_of_column};
 use super::files::FileId;
@@ -110,9 +109,8 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         let matches = counters.matches();
         annotations.log(&matches)?;
         if painter.painted > 0 {
-            let tables = annotations.by_table(&matches)?;
             let unmatched = plan.config.unmatched;
-            check_matched(&tables, &matches, painter.rejected, unmatched)?;
+            annotations.check_matched(&matches, painter.rejected, unmatched)?;
         }
     }
     Ok(exit_codes::of_inputs(painter.painted, painter.rejected))
