@@ -1,37 +1,44 @@
-//! Builds the kernels: joins the files of `kernels/` into one source for NVRTC, compiles it to a
-//! fat binary if nvcc is found, and generates for each kernel a Rust module with its parameters by
-//! name (`src/features/kernels.rs` includes it).
+//! Builds the kernels: compiles each file of `kernels/` to a fat binary if nvcc is found, and
+//! generates for each kernel a Rust module with its parameters by name
+//! (`src/features/kernels.rs` includes it).
 
+#[path = "build/nvcc.rs"]
+mod nvcc;
 #[path = "src/record/signature/mod.rs"]
 #[allow(dead_code, reason = "the crate uses the rest")]
 mod signature;
+#[path = "build/units.rs"]
+mod units;
 
-use sha2::{Digest, Sha256};
+use nvcc::{Nvcc, TARGETS_VARIABLE};
 use signature::struct_layout::vector;
-use signature::{CudaType, Declarations, Number, Parameter, PointerAccess, Signature};
-use std::collections::{BTreeMap, BTreeSet};
+use signature::{CudaType, Number, Parameter, PointerAccess, Signature};
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use units::{Sources, Unit};
 
 const CUDA_VERSIONS: [&str; 6] = ["12040", "12050", "12060", "12080", "12090", "13000"];
 
-/// The fat binary has machine code for these GPUs, Turing to Blackwell, if nvcc supports them.
-const MACHINES: [&str; 7] = [
-    "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120",
-];
-/// The fat binary has PTX for this GPU, which the driver compiles for newer ones.
-const PTX: &str = "compute_75";
-/// The CPU twins do the same arithmetic, so multiplications and additions must not be contracted.
-const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
+/// The fused kernel, which calls all other kernels as functions. NVRTC compiles it where it is used.
+const FUSED: &str = "fused.cu";
+
+/// The kernels of `tapeloop bench`, which belong to no feature.
+const BENCH: &str = "bench.cu";
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=kernels");
-    println!("cargo::rerun-if-changed=src/record/signature");
-    for variable in ["NVCC", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"] {
+    for file in ["build.rs", "build", "kernels", "src/record/signature"] {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    for variable in [
+        "NVCC",
+        TARGETS_VARIABLE,
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "VIRTUAL_ENV",
+    ] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     if let Err(message) = check_cuda_features().and_then(|()| build_kernels()) {
@@ -66,148 +73,73 @@ fn build_kernels() -> Result<(), String> {
         return Ok(());
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let folder = Path::new("kernels");
-    let names = kernel_files(folder)?;
-    let declared = Unity::of_files(folder, names.iter().filter(|name| *name != BENCH))?;
-    let signatures = Declarations::of(&declared.text).kernels();
-    let signatures =
-        signatures.map_err(|e| format!("{}: {}", declared.place(e.line), e.message))?;
-    let generated = out.join("kernels.rs");
-    let modules = rust_of(&signatures)?;
-    fs::write(&generated, modules).map_err(|e| format!("{}: {e}", generated.display()))?;
+    let write = |name: &str, text: String| {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let sources = Sources::read(Path::new("kernels"))?;
+    let files = sources
+        .names()
+        .filter(|name| name.ends_with(".cu") && *name != FUSED);
+    let units: Vec<Unit> = files
+        .map(|file| sources.unit(file))
+        .collect::<Result<_, _>>()?;
+    let of_features = units.iter().filter(|unit| unit.file() != BENCH);
+    let signatures: Vec<Signature> = of_features
+        .map(|unit| sources.signature(unit))
+        .collect::<Result<_, _>>()?;
+    write("kernels.rs", rust_of(&signatures)?)?;
 
-    let mut unity = Unity::of_files(folder, names.iter())?;
-    unity.add_fused(folder, &names, &signatures)?;
-    let source = out.join("kernels.cu");
-    fs::write(&source, &unity.text).map_err(|e| format!("{}: {e}", source.display()))?;
-    let digest = Sha256::digest(&unity.text);
-    let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    println!("cargo::rustc-env=TAPELOOP_KERNELS_HASH={hash}");
-
-    let fatbin = out.join("kernels.fatbin");
-    let built = match feature("CUDA") {
-        true => compile(&source, &fatbin)?,
+    let binaries = out.join("units");
+    let nvcc = match feature("CUDA") {
+        true => Nvcc::find()?,
         false => None,
     };
-    if built.is_none() {
-        fs::write(&fatbin, b"").map_err(|e| format!("{}: {e}", fatbin.display()))?;
-    }
-    let built = built.unwrap_or_default();
-    println!("cargo::rustc-env=TAPELOOP_NVCC={}", built.version);
-    println!("cargo::rustc-env=TAPELOOP_KERNEL_TARGETS={}", built.targets);
+    let nvcc = match nvcc {
+        Some(nvcc) => nvcc.compile(&sources, &units, &binaries)?.then_some(nvcc),
+        None => None,
+    };
+    let binary = |unit: &Unit| match &nvcc {
+        Some(_) => {
+            let path = nvcc::fat_binary(&binaries, unit);
+            format!("Some(include_bytes!({:?}))", path.display().to_string())
+        }
+        None => "None".to_owned(),
+    };
+    write("units.rs", units_rust(&sources, &units, &binary))?;
+    // Of all files, whichever are compiled and run, so that equal tables have equal metadata.
+    let hash = sources.digest(sources.names(), []);
+    println!("cargo::rustc-env=TAPELOOP_KERNELS_HASH={hash}");
+    let (version, targets) = match nvcc {
+        Some(nvcc) => (nvcc.version, nvcc.targets.join(" ")),
+        None => Default::default(),
+    };
+    println!("cargo::rustc-env=TAPELOOP_NVCC={version}");
+    println!("cargo::rustc-env=TAPELOOP_KERNEL_TARGETS={targets}");
     Ok(())
 }
 
-/// The fused kernel, which calls all other kernels as functions.
-const FUSED: &str = "fused.cu";
-
-/// The kernels of `tapeloop bench`, which belong to no feature.
-const BENCH: &str = "bench.cu";
-
-/// The files with kernels, without the fused one, sorted.
-fn kernel_files(folder: &Path) -> Result<Vec<String>, String> {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let names = entries.flatten().map(|entry| entry.file_name());
-    let names = names.filter_map(|name| name.into_string().ok());
-    let mut names: Vec<String> = names
-        .filter(|name| name.ends_with(".cu") && name != FUSED)
+/// Generates the list of all files of `kernels/`, and that of the units.
+fn units_rust(sources: &Sources, units: &[Unit], binary: &dyn Fn(&Unit) -> String) -> String {
+    let files: String = sources
+        .names()
+        .map(|name| {
+            let path = format!("/kernels/{name}");
+            format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {path:?}))), ")
+        })
         .collect();
-    names.sort();
-    Ok(names)
-}
-
-/// Several sources joined to one text. Each header occurs once, and `#line` directives make
-/// compilers cite the original files.
-#[derive(Default)]
-struct Unity {
-    text: String,
-    seen: BTreeSet<String>,
-}
-
-impl Unity {
-    fn of_files<'a>(
-        folder: &Path,
-        names: impl Iterator<Item = &'a String>,
-    ) -> Result<Unity, String> {
-        let mut unity = Unity::default();
-        unity.text.push_str("namespace kernels {\n");
-        for name in names {
-            unity.add(folder, name)?;
-        }
-        unity.text.push_str("}\n");
-        Ok(unity)
-    }
-
-    /// Adds the fused kernel: the sources of all kernels a second time, the list of them, and its
-    /// own source.
-    fn add_fused(
-        &mut self,
-        folder: &Path,
-        names: &[String],
-        steps: &[Signature],
-    ) -> Result<(), String> {
-        self.seen.clear();
-        self.text.push_str("#define FUSED\nnamespace fused {\n");
-        for name in names.iter().filter(|name| *name != BENCH) {
-            self.add(folder, name)?;
-        }
-        let list: String = steps
-            .iter()
-            .map(|step| format!(" STEP({})", step.name))
-            .collect();
-        writeln!(self.text, "#define STEPS(STEP){list}").expect("writing to a string");
-        self.add(folder, FUSED)?;
-        self.text.push_str("}\n");
-        Ok(())
-    }
-
-    /// The file and the line where a line of the text comes from.
-    fn place(&self, line: usize) -> String {
-        let before = self.text.lines().take(line).enumerate();
-        let directives = before.filter_map(|(at, text)| {
-            let (number, file) = text.strip_prefix("#line ")?.split_once(' ')?;
-            Some((at, number.parse::<usize>().ok()?, file.trim_matches('"')))
-        });
-        match directives.last() {
-            Some((at, number, file)) => format!("{file}:{}", number + line - at - 2),
-            None => format!("line {line}"),
-        }
-    }
-
-    fn add(&mut self, folder: &Path, name: &str) -> Result<(), String> {
-        self.seen.insert(name.to_owned());
-        let path = folder.join(name);
-        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let shown = format!("kernels/{name}");
-        self.line(1, &shown);
-        for (index, line) in text.lines().enumerate() {
-            let directive = line.trim_start().strip_prefix('#').map(str::trim_start);
-            let included = directive.and_then(|text| text.strip_prefix("include"));
-            if let Some(included) = included {
-                let header = included
-                    .trim()
-                    .strip_prefix('"')
-                    .and_then(|text| text.split('"').next());
-                let header = header.ok_or_else(|| {
-                    format!("{shown}:{}: kernels include only headers of their folder, as NVRTC has no others", index + 1)
-                })?;
-                if !self.seen.contains(header) {
-                    self.add(folder, header)?;
-                }
-                self.line(index + 2, &shown);
-            } else if directive == Some("pragma once") {
-                self.text.push('\n');
-            } else {
-                self.text.push_str(line);
-                self.text.push('\n');
-            }
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, number: usize, file: &str) {
-        writeln!(self.text, "#line {number} \"{file}\"").expect("writing to a string");
-    }
+    let unit = |unit: &Unit| {
+        let (name, headers, binary) = (&unit.name, &unit.headers, binary(unit));
+        format!("Unit {{ name: {name:?}, headers: &{headers:?}, binary: {binary} }}, ")
+    };
+    let list: String = units.iter().map(unit).collect();
+    let (all, count) = (sources.names().count(), units.len());
+    format!(
+        "/// The files of `kernels/`: name and text, sorted by name.\n\
+         const FILES: [(&str, &str); {all}] = [{files}];\n\
+         /// The units, sorted by name.\n\
+         const UNITS: [Unit; {count}] = [{list}];\n"
+    )
 }
 
 /// Generates a Rust module for each kernel, and a list of all kernels.
@@ -402,135 +334,4 @@ fn rust_type(element: &CudaType) -> String {
             None => name.clone(),
         },
     }
-}
-
-/// The version of nvcc that built a fat binary, and its targets.
-#[derive(Default)]
-struct Built {
-    version: String,
-    targets: String,
-}
-
-/// Compiles with nvcc. Returns `None`, with a warning, if no nvcc works; an error if a kernel does
-/// not compile, or if `NVCC` names an nvcc that does not work.
-fn compile(source: &Path, fatbin: &Path) -> Result<Option<Built>, String> {
-    let without = "kernels are compiled with NVRTC at run time, if it is there";
-    let named = env::var("NVCC").ok();
-    let nvcc = match named.as_deref().map(str::trim) {
-        Some("" | "none") => {
-            println!("cargo::warning=NVCC is none: {without}");
-            return Ok(None);
-        }
-        Some(path) => PathBuf::from(path),
-        None => match find_nvcc() {
-            Some(path) => path,
-            None => {
-                println!("cargo::warning=no nvcc found (set NVCC to its path): {without}");
-                return Ok(None);
-            }
-        },
-    };
-    match run_nvcc(&nvcc, source, fatbin) {
-        Ok(built) => Ok(Some(built)),
-        Err(message) if named.is_some() || cites_a_kernel(&message) => Err(message),
-        Err(message) => {
-            let line = message.lines().next().unwrap_or_default();
-            println!("cargo::warning=nvcc does not work ({line}): {without}");
-            Ok(None)
-        }
-    }
-}
-
-/// Because of the `#line` directives, compiler messages about a kernel begin with its file.
-fn cites_a_kernel(message: &str) -> bool {
-    message.lines().any(|line| line.starts_with("kernels/"))
-}
-
-fn run_nvcc(nvcc: &Path, source: &Path, fatbin: &Path) -> Result<Built, String> {
-    let version = output(nvcc, &["--version"])?;
-    let version = version
-        .split(", V")
-        .nth(1)
-        .and_then(|text| text.split_whitespace().next());
-    let version = version.ok_or_else(|| format!("{} prints no version", nvcc.display()))?;
-    let known = output(nvcc, &["--list-gpu-code"])?;
-    let known: BTreeSet<&str> = known.split_whitespace().collect();
-    let machines = MACHINES.iter().filter(|machine| known.contains(**machine));
-    let mut targets: Vec<&str> = machines.copied().collect();
-    targets.push(PTX);
-
-    let jobs = env::var("NUM_JOBS").unwrap_or_else(|_| "1".to_owned());
-    let mut args = OPTIONS.map(str::to_owned).to_vec();
-    args.extend(["--fatbin".to_owned(), format!("--threads={jobs}")]);
-    for target in &targets {
-        let arch = target.replace("sm_", "compute_");
-        args.push(format!("--generate-code=arch={arch},code={target}"));
-    }
-    args.extend(["-o".to_owned(), fatbin.display().to_string()]);
-    args.push(source.display().to_string());
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    output(nvcc, &args)?;
-    Ok(Built {
-        version: version.to_owned(),
-        targets: targets.join(" "),
-    })
-}
-
-/// Runs a command and returns its standard output. If it fails, the error is the text of both
-/// outputs.
-fn output(program: &Path, args: &[&str]) -> Result<String, String> {
-    let run = Command::new(program).args(args).output();
-    let run = run.map_err(|error| format!("{}: {error}", program.display()))?;
-    let stdout = String::from_utf8_lossy(&run.stdout);
-    if run.status.success() {
-        return Ok(stdout.into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&run.stderr);
-    let text = format!("{stdout}{stderr}");
-    match text.trim() {
-        "" => Err(format!("{}: {}", program.display(), run.status)),
-        text => Err(text.to_owned()),
-    }
-}
-
-/// Finds nvcc: in the toolkit that the environment names, on the path, or in NVIDIA's Python
-/// packages.
-fn find_nvcc() -> Option<PathBuf> {
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
-        .into_iter()
-        .filter_map(env::var_os);
-    let toolkits = toolkits.map(|home| PathBuf::from(home).join("bin"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = toolkits.chain(env::split_paths(&path));
-    let mut candidates = folders.map(|folder| folder.join("nvcc"));
-    candidates
-        .find(|candidate| candidate.is_file())
-        .or_else(|| site_packages().iter().find_map(|folder| pip_nvcc(folder)))
-}
-
-fn site_packages() -> Vec<PathBuf> {
-    let environment = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let libraries = environment.and_then(|home| fs::read_dir(home.join("lib")).ok());
-    let mut folders: Vec<PathBuf> = libraries
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path().join("site-packages"))
-        .collect();
-    let script = "import sysconfig; print(sysconfig.get_paths()['purelib'])";
-    let python = output(Path::new("python3"), &["-c", script]);
-    folders.extend(python.ok().map(|line| PathBuf::from(line.trim())));
-    folders
-}
-
-/// Since CUDA 13 the packages share the folder `nvidia/cu13`; before, each had its own.
-fn pip_nvcc(site_packages: &Path) -> Option<PathBuf> {
-    let folders = fs::read_dir(site_packages.join("nvidia")).ok()?;
-    let mut nvccs: Vec<PathBuf> = folders
-        .flatten()
-        .map(|entry| entry.path().join("bin/nvcc"))
-        .filter(|nvcc| nvcc.is_file())
-        .collect();
-    nvccs.sort();
-    nvccs.pop()
 }

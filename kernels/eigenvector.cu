@@ -148,7 +148,7 @@ struct ChainGraph {
     // sums are in fixed point with 40 bits for the vectors' largest value, so the order does not
     // matter; less than 2^20 contacts fit 63 bits.
     template <typename T, typename Vectors>
-    __device__ inline Two<T> sum_of_crowd(const Vectors& vectors, unsigned own) const
+    __device__ __noinline__ Two<T> sum_of_crowd(const Vectors& vectors, unsigned own) const
     {
         const unsigned residue = members[own];
         const Atom atom = atoms[residue];
@@ -266,7 +266,7 @@ struct EigenShared {
         __syncthreads();
     }
 
-    __device__ inline void set_ritz(double g11, double g12, double g22, double h11, double h12,
+    __device__ __noinline__ void set_ritz(double g11, double g12, double g22, double h11, double h12,
                                     double h22)
     {
         // Gram and Schmidt: u1 = a x1, u2 = b x1 + c x2.
@@ -315,7 +315,7 @@ struct EigenShared {
         __syncthreads();
     }
 
-    __device__ inline void set_filter(double squares, double slope, bool is_first, bool is_last)
+    __device__ __noinline__ void set_filter(double squares, double slope, bool is_first, bool is_last)
     {
         const double largest = values[0];
         residual = sqrt(squares);
@@ -457,11 +457,15 @@ template <bool PACKED> struct Iteration {
 
     __device__ inline void run(unsigned steps)
     {
-        add(1.0);
+        // `add` and `rotate` are large, so each is called in one place.
+        double share = 1.0;
         unsigned taken = 2, degree_max = DEGREE_FIRST;
-        for (rotate(true, taken >= steps); !shared.is_done; rotate(false, taken >= steps)) {
-            const double share = filter(degree_max, taken);
+        for (bool is_first = true;; is_first = false) {
             add(share);
+            rotate(is_first, taken >= steps);
+            if (shared.is_done)
+                break;
+            share = filter(degree_max, taken);
             taken += 2;
             degree_max = min(2 * degree_max, DEGREE_MAX);
         }

@@ -10,7 +10,7 @@ import pytest
 from pytapeloop import _native
 from pytapeloop._program import program
 
-NVCC, TARGETS, BINARY = _native.kernels()
+NVCC, TARGETS, BINARIES = _native.kernels()
 # Set where the wheel has to hold kernels: then their lack fails.
 REQUIRED = os.environ.get("TAPELOOP_KERNELS") == "required"
 NO_NVRTC = {**os.environ, "TAPELOOP_NVRTC": "/nowhere/libnvrtc.so"}
@@ -42,9 +42,11 @@ def findings(environment=NO_NVRTC):
 
 
 @needs_kernels
-def test_the_module_holds_an_image_for_each_target():
+def test_the_module_holds_an_image_of_each_kernel_for_each_target():
     assert NVCC and any(target.startswith("sm_") for target in TARGETS)
-    assert sorted(images(BINARY)) == sorted(TARGETS)
+    assert "sasa" in BINARIES and "fused" not in BINARIES
+    for name, binary in BINARIES.items():
+        assert sorted(images(binary)) == sorted(TARGETS), name
 
 
 @needs_kernels
@@ -57,7 +59,7 @@ def test_the_program_holds_them_and_does_not_need_nvrtc():
 
 @pytest.mark.skipif(bool(TARGETS) or REQUIRED, reason="the kernels are embedded")
 def test_a_module_without_kernels_says_that_nvrtc_compiles_them():
-    assert (NVCC, TARGETS, BINARY) == ("", [], b"")
+    assert (NVCC, TARGETS, BINARIES) == ("", [], {})
     found = findings()
     assert found["kernels"]["status"] == "not_needed"
     assert "NVRTC compiles them" in found["kernels"]["detail"]

@@ -33,7 +33,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn new(status: Status, label: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: Status, label: &str, detail: impl Into<String>) -> Self {
         Finding {
             status,
             label: label.to_owned(),
@@ -48,7 +48,7 @@ impl Finding {
         self
     }
 
-    pub(super) fn of_error(label: &str, error: &Error) -> Self {
+    pub(crate) fn of_error(label: &str, error: &Error) -> Self {
         Finding {
             fix: error.fix_text().map(str::to_owned),
             ..Finding::new(Status::Missing, label, error.message())

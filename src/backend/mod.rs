@@ -7,6 +7,7 @@
 pub(crate) mod allocation;
 mod backoff;
 mod call_counters;
+mod compilation;
 pub mod contract;
 pub mod cpu;
 pub(crate) mod crate_threads;
@@ -38,12 +39,13 @@ pub mod worker;
 
 use crate::error::{Error, ErrorKind, Result};
 pub use crate::record::device_info::DeviceInfo;
-use crate::record::{BufferDecl, Kernel};
+use crate::record::{BufferDecl, Image, Kernel};
 
 pub use allocation::{Allocation, AllocationView, Space};
 pub(crate) use backoff::{Backoff, receive_helping};
 #[cfg(not(loom))]
 pub(crate) use backoff::{help_until, receive_within};
+pub use compilation::Compilation;
 pub(crate) use contract::{
     ALIGN_BYTES, Addresses, AllocationKey, BackendId, Built, Call, CallCounters, DeviceSlot,
     DeviceSlotId, FunctionId, GraphId, GraphSource, HostViews, Layout, Lease, Node, Occupancy, Op,
@@ -147,6 +149,22 @@ pub unsafe trait Backend: Send + Sync {
     /// [`ErrorKind::Kernel`], with the name, for a kernel without code for this device or without
     /// a CPU twin, and for code that cannot be compiled or differs from the declaration.
     fn load(&self, kernel: &Kernel) -> Result<FunctionId>;
+
+    /// Compiles the sources among these images, several at a time, so that [`Backend::load`] finds
+    /// them compiled. The default does nothing.
+    ///
+    /// # Errors
+    /// The first of the images that cannot be compiled, once all others are. `load` reports it too,
+    /// with the kernel's name.
+    fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        let _ = images;
+        Ok(())
+    }
+
+    /// What the backend compiled so far. The default compiles nothing.
+    fn compilation(&self) -> Compilation {
+        Compilation::default()
+    }
 
     /// The block size with which a kernel that was loaded as `function` fills the device best.
     /// The default is the declared block, and one such block for each multiprocessor.

@@ -180,11 +180,12 @@ pub struct Ends {
 fn kernel(name: &str, twin: Twin) -> Kernel {
     let text = include_str!("../../kernels/bench.cu");
     let declared = Kernel::declared_in(text, name).expect("the text has the kernel");
+    let image = image("bench").expect("the build lists it");
     // SAFETY: the image is what the build made of `kernels/bench.cu`. `step` and `advance` touch
     // the first `n` elements of `out`, and of `in` the first `n` times `stride` (1 for `advance`).
     // `Chain::record` and `steps` pass the capacity for `n`, and buffers of that many elements,
     // whatever they hold; no parameter is declared changeable, and the kernels stay in this module.
-    unsafe { declared.block(BLOCK).twin(twin).code(&image()) }
+    unsafe { declared.block(BLOCK).twin(twin).code(&image) }
 }
 
 fn step(launch: &mut TwinLaunch<'_>) {

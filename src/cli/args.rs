@@ -213,6 +213,9 @@ pub(super) struct DoctorArgs {
     device: DeviceArgs,
     #[command(flatten)]
     set: SetArgs,
+    /// Compile all kernels now, for every run to come on this kind of GPU.
+    #[arg(long)]
+    pub(super) warm: bool,
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,

@@ -25,6 +25,8 @@ pub(super) struct Cores {
     pub(super) tables: Duration,
     /// All threads of the process; 0 if the process has no clock.
     pub(super) all: Duration,
+    /// Wall time of compiling kernels, before the first batch.
+    pub(super) compiling: Duration,
 }
 
 impl Cores {
@@ -55,6 +57,9 @@ impl Cores {
 
     /// What bounds the run and what would help, in a sentence.
     pub(super) fn bound(&self, statistics: &Statistics) -> String {
+        if 2 * self.compiling > self.elapsed {
+            return self.compiling_bound();
+        }
         let on_cpu = statistics.on_cpu;
         let busy_share = self.cores(self.all.as_secs_f64()) / self.threads.max(1) as f64;
         if statistics.bound.is_some() && busy_share >= BUSY_SHARE_MIN {
@@ -71,6 +76,16 @@ impl Cores {
             Some(Stage::Output) => "a faster disk, or fewer features",
         };
         format!("{sentence}. What would help: {help}")
+    }
+
+    fn compiling_bound(&self) -> String {
+        let share = self.compiling.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
+        format!(
+            "compile-bound: compiling kernels took {:.0}% of the time. What would help: nothing \
+             needs to be done, as later runs on this kind of GPU take them from the cache; \
+             `tapeloop doctor --warm` compiles them ahead",
+            100.0 * share.min(1.0)
+        )
     }
 
     fn waits_for_files(&self) -> bool {
@@ -118,6 +133,7 @@ mod tests {
             read: Duration::from_secs(read),
             tables: Duration::from_secs(tables),
             all: Duration::from_secs(all),
+            compiling: Duration::ZERO,
         }
     }
 
@@ -183,6 +199,22 @@ mod tests {
         assert!(said.contains("a GPU") && !said.contains("device"), "{said}");
         let none = Statistics::default();
         assert_eq!(idle.bound(&none), none.sentence());
+    }
+
+    #[test]
+    fn a_run_that_compiled_most_of_the_time_names_that() {
+        let statistics = bound(Stage::Output);
+        let with = |seconds| Cores {
+            compiling: Duration::from_secs(seconds),
+            ..cores(2, 1, 4)
+        };
+        let said = with(8).bound(&statistics);
+        assert!(
+            said.starts_with("compile-bound: compiling kernels took 80%"),
+            "{said}"
+        );
+        assert!(said.contains("doctor --warm"), "{said}");
+        assert!(with(4).bound(&statistics).starts_with("output-bound"));
     }
 
     #[test]

@@ -3,25 +3,34 @@
 use super::config::Config;
 use super::exit_codes::{FAILED, GOOD};
 use super::plan::thread_pool;
-use super::selection::cuda_options;
+use super::progress::{Audience, CompilingProgress};
+use super::selection::{cuda_options, select};
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
+use crate::backend::{Backend, Compilation};
 use crate::error::Result;
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};
+use rayon::ThreadPool;
 use serde_json::{Value as Json, json};
+use std::io::IsTerminal;
+use std::sync::Arc;
 
 /// Checks the driver, the devices and NVRTC, prints the findings, as JSON if `as_json`, and returns
-/// the exit code.
+/// the exit code. With `warm` it compiles all kernels that a run with this config may use.
 ///
 /// # Errors
 /// The threads of the config cannot be started.
-pub(super) fn doctor(config: &Config, as_json: bool) -> Result<u8> {
+pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
     let pool = thread_pool(config.threads)?;
     let kernels = KernelBuild {
         nvcc_version: NVCC_VERSION,
         targets: KERNEL_TARGETS,
     };
-    let findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
+    let mut findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
+    if warm {
+        let compiled = compile_ahead(config, &pool);
+        findings.push(compiled.unwrap_or_else(|error| Finding::of_error(WARM, &error)));
+    }
     if as_json {
         let findings: Vec<Json> = findings.iter().map(json_of).collect();
         say(&format!("{:#}\n", Json::from(findings)));
@@ -29,11 +38,32 @@ pub(super) fn doctor(config: &Config, as_json: bool) -> Result<u8> {
         let lines: Vec<String> = findings.iter().map(|it| format!("{it}\n")).collect();
         say(&lines.concat());
     }
-    // The last finding is about `backend = "auto"`.
-    let usable = findings
-        .last()
-        .is_some_and(|auto| auto.status == Status::Good);
+    // The others say what is missing on the way to these.
+    let decide = |finding: &&Finding| ["auto", WARM].contains(&&*finding.label);
+    let usable = findings.iter().filter(decide);
+    let usable = usable.fold(true, |all, one| all && one.status == Status::Good);
     Ok(if usable { GOOD } else { FAILED })
+}
+
+/// The label of what `--warm` did.
+const WARM: &str = "compiled";
+
+/// Compiles what the cache does not have.
+fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>) -> Result<Finding> {
+    let selected = select(config, pool)?.into_iter();
+    let backends: Vec<Arc<dyn Backend>> = selected.map(|one| one.backend).collect();
+    let images = config.features.images();
+    let audience = std::io::stderr().is_terminal().then_some(Audience::Reader);
+    let shown = CompilingProgress::start(audience, &backends);
+    let prepared = backends.iter().try_for_each(|it| it.prepare(&images));
+    drop(shown);
+    prepared?;
+    let Compilation { images, ns, .. } = backends.iter().map(|it| it.compilation()).sum();
+    let detail = match images {
+        0 => "all kernels were compiled before".to_owned(),
+        _ => format!("{images} kernels in {:.2} s", ns as f64 / 1e9),
+    };
+    Ok(Finding::new(Status::Good, WARM, detail))
 }
 
 fn json_of(finding: &Finding) -> Json {

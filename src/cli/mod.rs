@@ -109,8 +109,8 @@ fn command(cli: Cli) -> Result<u8> {
         Command::Bench(args) => bench::bench(&args),
         Command::Graph(args) => graph(*args),
         Command::Doctor(args) => {
-            let as_json = args.json;
-            doctor::doctor(&args.resolve()?, as_json)
+            let (as_json, warm) = (args.json, args.warm);
+            doctor::doctor(&args.resolve()?, as_json, warm)
         }
         Command::Kernel(KernelCommand::New { path }) => new_kernel::new_kernel(&path),
         Command::Devices(args) => devices::devices(args.json),

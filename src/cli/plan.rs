@@ -8,9 +8,10 @@ use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sourc
 use super::own_kernels;
 use super::packed::reader_settings;
 use super::path_text::shown;
+use super::progress::{Audience, CompilingProgress};
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
-use crate::backend::{Backend, Selected, device_names};
+use crate::backend::{Backend, Compilation, Selected, device_names};
 use crate::bench::format;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
@@ -169,9 +170,20 @@ impl Plan {
     /// # Errors
     /// A kernel cannot be loaded, or there is not enough memory.
     pub(super) fn start(&self) -> Result<Engine<Features>> {
+        self.start_shown(None)
+    }
+
+    /// [`Plan::start`] that shows the audience how far the compilation of kernels is.
+    pub(super) fn start_shown(&self, audience: Option<Audience>) -> Result<Engine<Features>> {
+        let _shown = CompilingProgress::start(audience, &self.backends);
         let workload = Features::new(self.config.features.clone())?;
         let pool = Arc::clone(&self.batch_pool);
         Engine::new(workload, &self.backends, pool, &self.engine)
+    }
+
+    /// What the devices have compiled.
+    pub(super) fn compilation(&self) -> Compilation {
+        self.backends.iter().map(|it| it.compilation()).sum()
     }
 
     /// Everything that decides the values of a run besides its input, for the tables' metadata.

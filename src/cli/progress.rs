@@ -3,6 +3,7 @@
 use super::inputs::{Archives, Shard, Sources, Trajectories};
 use super::run_counters::{RunCounters, RunCounts};
 use super::terminal::{complain, short};
+use crate::backend::{Backend, Compilation};
 use crate::bench::format;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,6 +54,70 @@ impl Progress {
         Progress {
             _count: InputCount::start(counters, items, trajectories, shard),
             _display: Stoppable::start("tapeloop-show", show),
+        }
+    }
+}
+
+/// Shows how far backends are with compiling, until it is dropped. Most compile nothing, and then
+/// nothing is shown.
+pub(super) struct CompilingProgress {
+    _display: Option<Stoppable>,
+}
+
+impl CompilingProgress {
+    /// `None` shows nothing.
+    pub(super) fn start(audience: Option<Audience>, backends: &[Arc<dyn Backend>]) -> Self {
+        let backends = backends.to_vec();
+        let show = |audience| {
+            move |stopped: Receiver<()>| {
+                let mut display = None;
+                while stopped.recv_timeout(BAR_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    let compiling = backends.iter().map(|it| it.compilation()).sum();
+                    show_compiling(audience, &mut display, compiling);
+                }
+                if let Some(display) = display {
+                    display.clear();
+                }
+            }
+        };
+        let show = audience.map(show);
+        CompilingProgress {
+            _display: show.and_then(|show| Stoppable::start("tapeloop-show", show)),
+        }
+    }
+}
+
+/// Shows a compilation that goes on. `display` is made when there is one.
+fn show_compiling(audience: Audience, display: &mut Option<Display>, compiling: Compilation) {
+    let Compilation {
+        images, done, ns, ..
+    } = compiling;
+    if done == images {
+        return;
+    }
+    let is_first = display.is_none();
+    match display.get_or_insert_with(|| Display::new(audience)) {
+        Display::Bar(bar) => {
+            if is_first {
+                bar.set_style(style(
+                    "{elapsed} compiling kernels for this GPU [{bar:20}] {pos}/{len}",
+                ));
+            }
+            bar.set_length(images);
+            bar.set_position(done);
+        }
+        Display::Lines(_) if is_first => complain(&format!(
+            "compiling {} for this GPU",
+            format::counted(images, "kernel")
+        )),
+        Display::Lines(_) => {}
+        Display::Json(_) => {
+            let compiling = json!({
+                "kernels": images,
+                "compiled": done,
+                "seconds": ns as f64 / 1e9,
+            });
+            complain(&json!({ "compiling": compiling }).to_string());
         }
     }
 }

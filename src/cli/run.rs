@@ -94,6 +94,10 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
             false => (!shown.quiet && (shown.verbose || is_terminal && is_free))
                 .then_some(Audience::Reader),
         },
+        compiling: match shown.progress_json {
+            true => Some(Audience::Program),
+            false => (!shown.quiet && (shown.verbose || is_terminal)).then_some(Audience::Reader),
+        },
     };
     let outcome = compute(&plan, to, |_| Ok(()))?;
     if shown.json {
@@ -190,6 +194,8 @@ pub(super) struct Destination<'a> {
     pub(super) interrupted: Option<Interrupted>,
     /// Whom progress is shown.
     pub(super) progress: Option<Audience>,
+    /// Whom the compilation of kernels is shown, which ends before the first result.
+    pub(super) compiling: Option<Audience>,
 }
 
 /// Runs a plan. `watch` gets every result before the tables do.
@@ -218,7 +224,7 @@ pub(super) fn compute(
     let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
     sources.skip_computed(&committed.ranges)?;
     let interrupt = Interrupt::listen()?;
-    let mut engine = plan.start()?;
+    let mut engine = plan.start_shown(to.compiling)?;
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
     let header = RunHeader::new(plan, started);
@@ -306,6 +312,7 @@ pub(super) fn compute(
             read: counters.read_cores.total(),
             tables: table_cores.total(),
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
+            compiling: Duration::from_nanos(plan.compilation().ns),
         },
         counts,
         notes: notes(plan, &counters, &tables, &matches),
@@ -314,6 +321,7 @@ pub(super) fn compute(
         written: finished.written,
         counters: engine.counters(),
         statistics: engine.statistics(),
+        compilation: plan.compilation(),
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
         chosen: engine.chosen(),

@@ -87,6 +87,7 @@ impl RunHeader {
             "interrupted": outcome.interrupted,
             "error": outcome.error.as_ref().map(Error::to_string),
             "chosen": outcome.chosen.iter().map(chosen_json).collect::<Vec<_>>(),
+            "kernels_compiled": outcome.compilation.images,
             "trial_seconds": outcome.counters.trial_ns as f64 / 1e9,
             "slots": outcome.memory.slots,
             "shrunk": outcome.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),

@@ -8,6 +8,7 @@ use super::plan::{Plan, memory_text};
 use super::run_counters::{FindingCounts, RunCounts, WrittenParts, finding_line};
 use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders};
 use super::terminal::short;
+use crate::backend::Compilation;
 use crate::bench::format;
 use crate::error::{Error, Result, printable};
 use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
@@ -39,6 +40,8 @@ pub(super) struct Outcome {
     pub(super) counters: Counters,
     /// The engine's stage statistics.
     pub(super) statistics: Statistics,
+    /// What had to be compiled.
+    pub(super) compilation: Compilation,
     pub(super) cores: Cores,
     pub(super) memory: MemoryPlan,
     /// What the engine reduced for lack of memory.
@@ -86,9 +89,10 @@ impl Outcome {
 
     /// Seconds by stage. Stages overlap, and several threads read, so the sum exceeds the time of
     /// the run. `write` includes the encoding of tables only while the run waited for it.
-    pub(super) fn stages(&self) -> [(&'static str, f64); 7] {
+    pub(super) fn stages(&self) -> [(&'static str, f64); 8] {
         let seconds = |ns: u64| ns as f64 / 1e9;
         [
+            ("compile", seconds(self.compilation.ns)),
             ("read", self.counts.read.as_secs_f64()),
             ("stall", seconds(self.counters.stall_ns)),
             ("fill", seconds(self.counters.fill_ns)),
@@ -160,6 +164,11 @@ impl Outcome {
             short(self.per_second(counts.residues)),
             short(self.per_second(counts.atoms)),
         );
+        if self.compilation.images > 0 {
+            let kernels = format::counted(self.compilation.images, "kernel");
+            let seconds = self.compilation.ns as f64 / 1e9;
+            let _ = writeln!(text, "compiled {kernels} for this GPU in {seconds:.2} s");
+        }
         if verbose || self.elapsed >= BOUND_TIME_MIN {
             let _ = writeln!(text, "{}", self.bound());
         }

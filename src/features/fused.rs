@@ -1,86 +1,51 @@
 //! Fusion of a batch's launches into one. The fused kernel takes the launches as a program, and
 //! each of its blocks runs the whole program for one structure.
 
+use super::image::fused_image;
 use super::kernels::{self, WithCode};
 use super::layout::{STRUCTURES, StructureSpan};
 use crate::error::{Error, Result};
 use crate::record::DeviceInfo;
-use crate::record::{Access, Arg, DType, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch};
-use std::sync::OnceLock;
+use crate::record::{
+    Access, Arg, DType, Image, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch,
+};
+use std::sync::{Arc, OnceLock};
 
 /// Whether all launches of a batch are fused into one, in which each block computes everything for
 /// one structure. Results are bit-identical either way.
+///
+/// NVRTC compiles the fused kernel, which takes it about a minute, in a build with nvcc too. No
+/// batch of more than 16 residues was measured to be faster with it (docs/PERFORMANCE.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fusion {
-    /// Where measurements showed it to be faster: on a GPU, if no bucket has room for more than a
-    /// peptide, and few of the launches are long.
+    /// A launch for each kernel.
     #[default]
-    Auto,
-    /// Never.
     Off,
-    /// Always.
+    /// One launch.
     On,
 }
 
-/// Larger buckets are faster with one launch per kernel, which spreads a structure's residues over
-/// the whole GPU (docs/ARCHITECTURE.md).
-const RESIDUES_MAX: u32 = 16;
-/// The kernels that compare each atom with all atoms around it, and take longest. On a single
-/// multiprocessor such a launch loses as much time as fusion saves on [`SHORT_PER_LONG_MIN`]
-/// others.
-const LONG_KERNELS: [&str; 13] = [
-    "contact_order",
-    "exposed_points",
-    "glycan_sasa_delta",
-    "interface_areas",
-    "join_surface",
-    "ligand_areas",
-    "nearest_chain",
-    "protrusion",
-    "protrusion_own_chain",
-    "residue_depth",
-    "sasa",
-    "sasa_delta",
-    "sasa_own_chain",
-];
-const SHORT_PER_LONG_MIN: usize = 10;
 /// The lowest compute capability with enough shared memory.
 const CAPABILITY_MIN: (u32, u32) = (8, 0);
 
 impl Fusion {
     /// All of them, by the names that a config gives them.
-    pub const NAMES: [(&'static str, Fusion); 3] = [
-        ("auto", Fusion::Auto),
-        ("off", Fusion::Off),
-        ("on", Fusion::On),
-    ];
+    pub const NAMES: [(&'static str, Fusion); 2] = [("off", Fusion::Off), ("on", Fusion::On)];
 
-    /// Whether to run `program` as one launch, if the largest bucket has `residues_max` residues.
+    /// Whether to run `program` as one launch.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if fusion is on, and the GPU has too little
     /// shared memory or the program is too large.
-    pub(super) fn applies(
-        self,
-        program: &Program,
-        residues_max: u32,
-        device: &DeviceInfo,
-    ) -> Result<bool> {
-        let has_memory = device
-            .compute_capability
-            .is_none_or(|capability| capability >= CAPABILITY_MIN);
+    pub(super) fn applies(self, program: &Program, device: &DeviceInfo) -> Result<bool> {
+        let capability = device.compute_capability;
         match self {
             Fusion::Off => Ok(false),
-            Fusion::On if !has_memory => {
+            Fusion::On if capability.is_some_and(|capability| capability < CAPABILITY_MIN) => {
                 let message = "fusion needs shared memory that cards before Ampere do not have";
                 Err(Error::config(message).fix("set fusion to off"))
             }
             Fusion::On => program.check().map(|()| true),
-            Fusion::Auto => Ok(device.compute_capability.is_some()
-                && has_memory
-                && residues_max <= RESIDUES_MAX
-                && program.short_launches >= SHORT_PER_LONG_MIN * program.long_launches
-                && program.check().is_ok()),
         }
     }
 }
@@ -112,9 +77,6 @@ struct Value {
 pub(super) struct Program {
     bytes: Vec<u8>,
     values: Vec<Value>,
-    /// The number of launches of [`LONG_KERNELS`], and of other kernels.
-    long_launches: usize,
-    short_launches: usize,
 }
 
 impl Program {
@@ -143,10 +105,6 @@ impl Program {
             .iter()
             .position(|step| step.name == kernel.name);
         let number = number.expect("every built-in kernel is a step");
-        match LONG_KERNELS.contains(&kernel.name.as_str()) {
-            true => self.long_launches += 1,
-            false => self.short_launches += 1,
-        }
         // `check` refuses programs with more values than a byte can index.
         self.bytes.push(number as u8);
         for (param, arg) in kernel.params.iter().zip(args) {
@@ -177,9 +135,22 @@ impl Program {
     }
 }
 
+/// The name of the fused kernel.
+pub(super) const NAME: &str = "fused";
+
+/// The image of the fused kernel.
+pub(super) fn image() -> Arc<Image> {
+    static IMAGE: OnceLock<Arc<Image>> = OnceLock::new();
+    let image = IMAGE.get_or_init(|| {
+        let steps: Vec<&str> = step_kernels().iter().map(Kernel::name).collect();
+        fused_image(&steps)
+    });
+    Arc::clone(image)
+}
+
 /// The fused kernel without the parameters for values.
 pub(super) fn declaration() -> Kernel {
-    Kernel::new("fused")
+    Kernel::new(NAME)
         .block(BLOCK)
         .shared_bytes(BLOCK / 32 * WARP_BYTES)
         .reads::<u32>("header")
@@ -284,10 +255,8 @@ fn reborrow<'a>(value: &'a mut TwinArg<'_>, kind: &ParamKind) -> TwinArg<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels::{BuiltIn, sasa, torsions};
-    use super::super::{FeatureConfig, FeatureName, Features};
+    use super::super::kernels::{BuiltIn, torsions};
     use super::*;
-    use crate::workload::Workload;
 
     /// The value of a constant in the kernels' sources.
     fn number(source: &str, name: &str) -> usize {
@@ -313,61 +282,26 @@ mod tests {
     }
 
     #[test]
-    fn fusing_follows_what_was_measured_and_what_the_card_has() {
-        let kernels = |long: usize| {
-            let long = (0..long).map(|_| sasa::Args::kernel());
-            let others = (0..20).map(|_| torsions::Args::kernel());
-            long.chain(others).collect::<Vec<_>>()
-        };
-        let applies = |fusion: Fusion, long, residues, capability| {
-            let kernels = kernels(long);
-            let program = Program::of(kernels.iter().map(|kernel| (kernel, &[][..])));
-            fusion.applies(&program, residues, &device(capability))
-        };
-        let hopper = Some((9, 0));
-        assert!(applies(Fusion::Auto, 2, 16, hopper).unwrap());
-        assert!(!applies(Fusion::Auto, 3, 16, hopper).unwrap());
-        assert!(!applies(Fusion::Auto, 2, 17, hopper).unwrap());
-        assert!(!applies(Fusion::Auto, 2, 16, Some((7, 5))).unwrap());
-        assert!(!applies(Fusion::Auto, 2, 16, None).unwrap());
-        assert!(!applies(Fusion::Off, 0, 16, hopper).unwrap());
-        assert!(applies(Fusion::On, 9, 1000, hopper).unwrap());
-        assert!(applies(Fusion::On, 9, 1000, None).unwrap());
-        let error = applies(Fusion::On, 0, 16, Some((7, 5))).unwrap_err();
+    fn cards_with_too_little_shared_memory_are_refused() {
+        let kernel = torsions::Args::kernel();
+        let program = Program::of([(&kernel, &[][..])].into_iter());
+        let applies = |fusion: Fusion, capability| fusion.applies(&program, &device(capability));
+        for capability in [None, Some((8, 0)), Some((9, 0))] {
+            assert!(applies(Fusion::On, capability).unwrap());
+            assert!(!applies(Fusion::Off, capability).unwrap());
+        }
+        let error = applies(Fusion::On, Some((7, 5))).unwrap_err();
         assert!(error.to_string().contains("Ampere"), "{error}");
     }
 
     #[test]
-    fn all_buckets_are_fused_or_none() {
-        let features = Features::new(FeatureConfig {
-            features: vec![FeatureName::Torsions, FeatureName::Dssp],
-            ..FeatureConfig::default()
-        });
-        let features = features.unwrap();
-        let is_fused = |largest: u32| {
-            let [own, all] = [16, largest].map(Features::capacity);
-            let [own, all] = [&own, &all].map(|extent| &extent.as_slice()[..6]);
-            let mut recorder = Recorder::ladder(&[own, all]).remove(0);
-            features
-                .record(&mut recorder, &device(Some((9, 0))))
-                .unwrap();
-            let recording = recorder.finish().unwrap();
-            recording.kernels().any(|kernel| kernel.name == "fused")
-        };
-        assert!(is_fused(16));
-        assert!(!is_fused(128));
-    }
-
-    #[test]
-    fn more_values_than_the_kernel_takes_are_refused_or_left_apart() {
+    fn more_values_than_the_kernel_takes_are_refused() {
         let kernel = torsions::Args::kernel();
         let args: Vec<Arg> = (0..200_u32).map(Arg::from).collect();
         let launches = args.chunks(kernel.params.len());
         let program = Program::of(launches.map(|args| (&kernel, args)));
-        let hopper = device(Some((9, 0)));
-        let error = Fusion::On.applies(&program, 16, &hopper).unwrap_err();
+        let error = Fusion::On.applies(&program, &device(None)).unwrap_err();
         assert!(error.to_string().contains("200 values of 184"), "{error}");
-        assert!(!Fusion::Auto.applies(&program, 16, &hopper).unwrap());
     }
 
     #[test]

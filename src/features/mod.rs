@@ -69,7 +69,7 @@ pub use cutoff::Cutoff;
 pub use dssp::DsspVersion;
 pub use feature::{About, Setting};
 pub use fused::Fusion;
-pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image};
+pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image, images};
 pub use inputs::{B_CA, PLDDT};
 pub use own_kernels::{OWN_KERNEL_HEADER, OwnColumn, OwnKernel, OwnKernelSettings, Threads};
 pub use pack::virtual_c_beta;
@@ -170,6 +170,10 @@ fn with_code(kernel: Kernel, own: Option<&Arc<Image>>, recorder: &Recorder) -> K
         // the inputs of an engine's batches, and the recorder is an engine's (checked above).
         return unsafe { kernel.code(own) };
     }
+    let built_in = match kernel.name() {
+        fused::NAME => fused::image(),
+        name => image(name).expect("each built-in kernel has a file of its name"),
+    };
     // SAFETY: the image is what the build made of `kernels/*.cu`, and each declaration was read
     // from the same text, so it names a function there with the parameters that it has. A kernel
     // takes its bounds from the header and from descriptors, never from the grid alone. The
@@ -178,7 +182,7 @@ fn with_code(kernel: Kernel, own: Option<&Arc<Image>>, recorder: &Recorder) -> K
     // within the capacity, and `pack` writes descriptors that lie within the item's part of the
     // batch, for structures whose parts `pack::extent` checked. No parameter is declared
     // changeable.
-    unsafe { kernel.code(&image()) }
+    unsafe { kernel.code(&built_in) }
 }
 
 impl Workload for Features {

@@ -188,9 +188,7 @@ impl<'a> FeatureRecorder<'a> {
         }
         let launches = self.launches.iter();
         let program = Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
-        // All buckets have the same launches, so the largest one decides for all.
-        let residues_max = self.recorder.largest_capacity(RESIDUES);
-        let launches = if fusion.applies(&program, residues_max, device)? {
+        let launches = if fusion.applies(&program, device)? {
             let all = [self.header.into(), self.structures().into()];
             fused::record(self.recorder, all, &program, with_code);
             Vec::new()

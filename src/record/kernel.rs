@@ -499,6 +499,14 @@ impl Kernel {
         }
     }
 
+    /// The image of its code for a GPU.
+    pub(crate) fn image(&self) -> Option<&Arc<Image>> {
+        match &self.code {
+            Some(DeviceCode::Image(image)) => Some(image),
+            _ => None,
+        }
+    }
+
     /// Whether [`Kernel::code`] or [`Kernel::library_call`] made it one for a GPU. Otherwise only the
     /// twin can run.
     pub fn has_code(&self) -> bool {

@@ -5,11 +5,12 @@ use super::buffer::{
     check_element,
 };
 use super::command::{Arg, Command, Launch};
-use super::kernel::Kernel;
+use super::kernel::{Image, Kernel};
 use super::shape::{Cover, Shape};
 use super::{AXES_MAX, check};
 use crate::error::{Error, Result};
 use std::any::TypeId;
+use std::sync::Arc;
 
 /// The largest number of buffers in a recording.
 pub const BUFFERS_MAX: usize = 192;
@@ -431,6 +432,12 @@ impl Recording {
     /// with device code in another way than its author promised.
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &Kernel> {
         self.launches().map(|launch| &launch.kernel)
+    }
+
+    /// The images of its kernels, some of them more than once.
+    pub(crate) fn images(&self) -> Vec<Arc<Image>> {
+        let images = self.kernels().filter_map(Kernel::image);
+        images.cloned().collect()
     }
 
     /// The id that all recordings with the same handles share.

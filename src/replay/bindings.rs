@@ -132,6 +132,8 @@ impl Bindings {
             bytes: decl.size_bytes(),
             mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
         };
+        // Loading reports an error of it, with the kernel's name.
+        let _ = backend.prepare(&recording.images());
         let launches = recording.launches().map(|launch| {
             let place = || format!("kernel {}", launch.kernel.name());
             BoundLaunch::new(launch, backend).within(place)

@@ -7,10 +7,10 @@ use tapeloop::backend::contract::{
     HostViews, Op, Priority, Queue, Timestamps,
 };
 use tapeloop::backend::{
-    Allocation, Backend, Contents, DeviceInfo, DriverCalls, ExternalEvent, Residency, Space,
-    Streams,
+    Allocation, Backend, Compilation, Contents, DeviceInfo, DriverCalls, ExternalEvent, Residency,
+    Space, Streams,
 };
-use tapeloop::record::{BufferDecl, BufferId, Kernel};
+use tapeloop::record::{BufferDecl, BufferId, Image, Kernel};
 use tapeloop::{Error, Result};
 
 /// What a [`Forward`] does in place of its backend. By default each method forwards.
@@ -163,6 +163,14 @@ unsafe impl<H: BackendHooks> Backend for Forward<H> {
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         self.hooks.load(&*self.inner, kernel)
+    }
+
+    fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        self.inner.prepare(images)
+    }
+
+    fn compilation(&self) -> Compilation {
+        self.inner.compilation()
     }
 
     fn open_slots(

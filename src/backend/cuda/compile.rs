@@ -1,18 +1,43 @@
 //! Compiles CUDA source for a device, through the cache.
 
 use super::cache::Cache;
-use super::nvrtc::Nvrtc;
-use crate::backend::{CudaOptions, KernelCache, NvrtcLibrary};
+use super::nvrtc::{Nvrtc, Target};
+use crate::backend::{Compilation, CudaOptions, KernelCache, NvrtcLibrary};
 use crate::error::Result;
 use crate::record::CudaSource;
 use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
+
+/// The stack of a thread that compiles: what the main thread of a program has on Linux.
+const STACK_BYTES: usize = 8 << 20;
 
 /// NVRTC, opened at first use, and the cache of its output.
 pub(super) struct Compiler {
     named: Option<NvrtcLibrary>,
     driver_version: u32,
-    nvrtc: Mutex<Option<Nvrtc>>,
+    nvrtc: Mutex<Option<Arc<Nvrtc>>>,
     cache: Cache,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Without the time since `since`.
+    ended: Compilation,
+    /// Since when there is something to compile.
+    since: Option<Instant>,
+}
+
+/// A source that the cache does not have.
+struct Missing<'a> {
+    /// Its place among all sources.
+    index: usize,
+    source: &'a CudaSource,
+    /// The key of its code in the cache; `None` if the code is not kept.
+    key: Option<String>,
 }
 
 impl Compiler {
@@ -20,47 +45,143 @@ impl Compiler {
         Compiler {
             named: options.nvrtc.clone(),
             driver_version,
-            nvrtc: Mutex::new(None),
+            nvrtc: Mutex::default(),
             cache: Cache::new(options.kernel_cache.as_ref().map(KernelCache::path)),
+            progress: Mutex::default(),
         }
     }
 
     /// The code of `source` for a device of this compute capability.
     pub(super) fn compile(&self, source: &CudaSource, capability: (u32, u32)) -> Result<Vec<u8>> {
-        let mut nvrtc = self.nvrtc.lock();
-        let nvrtc = match &mut *nvrtc {
-            Some(nvrtc) => nvrtc,
-            none => none.insert(Nvrtc::open(
-                self.named.as_ref().map(NvrtcLibrary::path),
-                self.driver_version,
-            )?),
-        };
+        let mut codes = self.compile_all(&[source], capability)?;
+        codes.pop().expect("a result for each source")
+    }
+
+    /// The code of each source for a device of this compute capability. All cores compile what the
+    /// cache does not have.
+    ///
+    /// # Errors
+    /// There is no NVRTC, or none for the device.
+    pub(super) fn compile_all(
+        &self,
+        sources: &[&CudaSource],
+        capability: (u32, u32),
+    ) -> Result<Vec<Result<Vec<u8>>>> {
+        let nvrtc = self.nvrtc()?;
         let target = nvrtc.target(capability)?;
-        let version = format!("{}.{}", nvrtc.version.0, nvrtc.version.1);
-        let option = target.option();
-        let counts = format!("{} {}", source.headers.len(), source.options.len());
-        let headers = source.headers.iter().flat_map(|(name, text)| [name, text]);
-        let parts = [&version, &option, &counts, &source.file, &source.text]
-            .into_iter()
-            .chain(headers)
-            .chain(&source.options);
-        let key = Cache::key(parts.map(String::as_str));
-        // The key does not cover the contents of included files.
-        let is_kept = !source.options.iter().any(|option| names_files(option));
-        if let Some(code) = self.cache.get(&key).filter(|_| is_kept) {
-            return Ok(code);
+        let mut codes = vec![None; sources.len()];
+        let mut missing = Vec::new();
+        for (index, &source) in sources.iter().enumerate() {
+            // A key does not cover the contents of included files.
+            let is_kept = !source.options.iter().any(|option| names_files(option));
+            let key = is_kept.then(|| key(&nvrtc, target, source));
+            codes[index] = key.as_ref().and_then(|key| self.cache.get(key)).map(Ok);
+            if codes[index].is_none() {
+                missing.push(Missing { index, source, key });
+            }
         }
+        for (index, code) in self.compile_missing(&nvrtc, target, missing) {
+            codes[index] = Some(code);
+        }
+        let code = |code: Option<_>| code.expect("from the cache or compiled");
+        Ok(codes.into_iter().map(code).collect())
+    }
+
+    /// Compiles sources on all cores, and returns each code with the place of its source.
+    fn compile_missing(
+        &self,
+        nvrtc: &Nvrtc,
+        target: Target,
+        mut missing: Vec<Missing<'_>>,
+    ) -> Vec<(usize, Result<Vec<u8>>)> {
+        let count = missing.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let started = Instant::now();
+        {
+            let mut progress = self.progress.lock();
+            progress.ended.images += count as u64;
+            progress.since = Some(started);
+        }
+        // A long text takes long, and started last it would keep the others waiting.
+        missing.sort_by_key(|missing| std::cmp::Reverse(missing.source.text.len()));
+        let (version, option) = (nvrtc.version_text(), target.option());
         tracing::info!(
-            file = source.file,
+            sources = count,
             option,
             "compiling kernels with NVRTC {version}"
         );
-        let code = nvrtc.compile(source, target)?;
-        if is_kept {
-            self.cache.put(&key, &code);
-        }
-        Ok(code)
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut codes = Vec::new();
+            while let Some(one) = missing.get(next.fetch_add(1, Relaxed)) {
+                let code = nvrtc.compile(one.source, target);
+                if let (Some(key), Ok(code)) = (&one.key, &code) {
+                    self.cache.put(key, code);
+                }
+                self.progress.lock().ended.done += 1;
+                codes.push((one.index, code));
+            }
+            codes
+        };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let codes = thread::scope(|scope| {
+            let builder = || thread::Builder::new().stack_size(STACK_BYTES);
+            let start = |_| {
+                builder()
+                    .name("tapeloop-nvrtc".to_owned())
+                    .spawn_scoped(scope, work)
+            };
+            // This thread compiles too, so that it does not matter if no other can be started.
+            let others: Vec<_> = (1..cores.min(count)).map_while(|n| start(n).ok()).collect();
+            let mut codes = work();
+            for other in others {
+                match other.join() {
+                    Ok(more) => codes.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            codes
+        });
+        let mut progress = self.progress.lock();
+        progress.ended.ns += started.elapsed().as_nanos() as u64;
+        progress.since = None;
+        codes
     }
+
+    /// What was compiled so far.
+    pub(super) fn compilation(&self) -> Compilation {
+        let progress = self.progress.lock();
+        let now = progress
+            .since
+            .map_or(0, |since| since.elapsed().as_nanos() as u64);
+        Compilation {
+            ns: progress.ended.ns + now,
+            ..progress.ended
+        }
+    }
+
+    fn nvrtc(&self) -> Result<Arc<Nvrtc>> {
+        let mut nvrtc = self.nvrtc.lock();
+        if nvrtc.is_none() {
+            let named = self.named.as_ref().map(NvrtcLibrary::path);
+            *nvrtc = Some(Arc::new(Nvrtc::open(named, self.driver_version)?));
+        }
+        Ok(Arc::clone(nvrtc.as_ref().expect("opened above")))
+    }
+}
+
+/// The key of a source's code in the cache.
+fn key(nvrtc: &Nvrtc, target: Target, source: &CudaSource) -> String {
+    let (version, option) = (nvrtc.version_text(), target.option());
+    let counts = format!("{} {}", source.headers.len(), source.options.len());
+    let headers = source.headers.iter().flat_map(|(name, text)| [name, text]);
+    let parts = [&version, &option, &counts, &source.file, &source.text]
+        .into_iter()
+        .chain(headers)
+        .chain(&source.options);
+    Cache::key(parts.map(String::as_str))
 }
 
 /// Whether this option makes NVRTC read files.

@@ -53,11 +53,11 @@ mod thread_guard;
 mod timestamps;
 
 use super::{
-    Allocation, Backend, BackendId, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls, FunctionId,
-    Layout, Occupancy, Priority, Space, Streams,
+    Allocation, Backend, BackendId, Compilation, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls,
+    FunctionId, Layout, Occupancy, Priority, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{BufferDecl, Kernel};
+use crate::record::{BufferDecl, Image, Kernel};
 use context::Context;
 use copier::Copier;
 use device_slot::CudaSlot;
@@ -208,6 +208,15 @@ unsafe impl Backend for CudaBackend {
         element_types::check(kernel, &self.info)?;
         let _outer = self.context.enter();
         self.functions.load(kernel)
+    }
+
+    fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        let _outer = self.context.enter();
+        self.functions.prepare(images)
+    }
+
+    fn compilation(&self) -> Compilation {
+        self.functions.compilation()
     }
 
     fn occupancy(&self, kernel: &Kernel, function: FunctionId) -> Result<Occupancy> {

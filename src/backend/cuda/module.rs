@@ -7,9 +7,9 @@ use super::format::Format;
 use super::launch_attributes::DriverAttributes;
 use super::memory::size_text;
 use super::result_codes::{self, Code};
-use crate::backend::FunctionId;
+use crate::backend::{Compilation, FunctionId};
 use crate::error::{Context as _, Error, ErrorKind, Result};
-use crate::record::{DeviceCode, Image, Kernel, LibraryCode, ParamKind};
+use crate::record::{CudaSource, DeviceCode, Image, Kernel, LibraryCode, ParamKind};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUfunction_attribute, CUjit_option};
 use parking_lot::{Mutex, RwLock};
 use std::ffi::{CString, c_void};
@@ -120,6 +120,38 @@ impl Functions {
         Some((id, function.clone()))
     }
 
+    /// Compiles and loads the images among these that come as source and are not loaded yet.
+    pub(super) fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        let mut modules = self.modules.lock();
+        let mut new: Vec<(&Arc<Image>, &CudaSource)> = Vec::new();
+        for image in images {
+            let is_known = modules.iter().any(|(known, _)| known == image)
+                || new.iter().any(|(known, _)| *known == image);
+            if let (None, Some(source), false) = (binary(image), &image.source, is_known) {
+                new.push((image, source));
+            }
+        }
+        let sources: Vec<&CudaSource> = new.iter().map(|(_, source)| *source).collect();
+        if sources.is_empty() {
+            return Ok(());
+        }
+        let capability = self.context.device.capability();
+        let codes = self.compiler.compile_all(&sources, capability)?;
+        let mut result = Ok(());
+        for ((image, _), code) in new.into_iter().zip(codes) {
+            let module = code.and_then(|code| Module::load(&self.context, &code));
+            match module.within(|| format!("kernel image {}", image.name)) {
+                Ok(module) => modules.push((Arc::clone(image), module)),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result
+    }
+
+    pub(super) fn compilation(&self) -> Compilation {
+        self.compiler.compilation()
+    }
+
     /// Loads a kernel, and checks that its code matches the declaration.
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         // Stays locked, so that two callers do not load the same code.
@@ -187,9 +219,8 @@ impl Functions {
     }
 
     fn load_module(&self, image: &Image) -> Result<Module> {
-        let binary = image.binary.as_deref().filter(|code| !code.is_empty());
         let compiled;
-        let code = match (binary, &image.source) {
+        let code = match (binary(image), &image.source) {
             (Some(binary), _) => binary,
             (None, Some(source)) => {
                 let capability = self.context.device.capability();
@@ -337,6 +368,11 @@ impl Functions {
         })?;
         Ok(value.max(0) as u32)
     }
+}
+
+/// The binary of an image, if it has one.
+fn binary(image: &Image) -> Option<&[u8]> {
+    image.binary.as_deref().filter(|code| !code.is_empty())
 }
 
 /// The error of a declaration that does not match its code or the device.

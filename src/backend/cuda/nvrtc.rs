@@ -165,6 +165,10 @@ impl Nvrtc {
         })
     }
 
+    pub(super) fn version_text(&self) -> String {
+        format!("{}.{}", self.version.0, self.version.1)
+    }
+
     /// The target for a device of this compute capability.
     pub(super) fn target(&self, capability: (u32, u32)) -> Result<Target> {
         let mut count = 0;

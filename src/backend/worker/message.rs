@@ -1,8 +1,8 @@
 //! The messages between the processes.
 
 use crate::backend::{
-    Built, Choice, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node, Occupancy, Op,
-    Priority, Queue, Residency, Streams, Timestamps,
+    Built, Choice, Compilation, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node,
+    Occupancy, Op, Priority, Queue, Residency, Streams, Timestamps,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, LaunchAttributes, Param};
@@ -28,6 +28,9 @@ pub(super) enum Request {
     },
     /// The next image.
     Image(Arc<Image>),
+    /// Compiles all images so far, but for those that are compiled already. The replies are any number
+    /// of [`Reply::Compiling`], and [`Reply::Done`].
+    Prepare,
     /// The next kernel. The reply is [`Reply::Done`].
     Load(KernelDecl),
     /// Opens slots. Two files follow: their host memory, and their completion flags. An entry
@@ -228,6 +231,8 @@ impl Opened {
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done(Result<()>),
+    /// It goes on.
+    Compiling(Compilation),
     Opened(Result<Opened>),
     Loaded(Result<FunctionId>),
     Built(Result<Built>),

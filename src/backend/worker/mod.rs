@@ -46,13 +46,13 @@ mod shared_words;
 mod supervisor;
 
 use super::{
-    Allocation, AllocationKey, Backend, BackendId, Choice, Contents, CudaOptions, DeviceInfo,
-    DeviceSlot, DriverCalls, FunctionId, Layout, Occupancy, Priority, Space, Streams,
+    Allocation, AllocationKey, Backend, BackendId, Choice, Compilation, Contents, CudaOptions,
+    DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Layout, Occupancy, Priority, Space, Streams,
     no_allocations,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::later_fields::LaterFields;
-use crate::record::{BufferDecl, Kernel};
+use crate::record::{BufferDecl, Image, Kernel};
 use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
 use device_slot::WorkerSlot;
@@ -192,6 +192,14 @@ unsafe impl Backend for WorkerBackend {
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
         self.supervisor.load(kernel)
+    }
+
+    fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        self.supervisor.prepare(images)
+    }
+
+    fn compilation(&self) -> Compilation {
+        self.supervisor.compilation()
     }
 
     fn occupancy(&self, _: &Kernel, function: FunctionId) -> Result<Occupancy> {

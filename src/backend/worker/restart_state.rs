@@ -8,7 +8,7 @@ use super::shared_words::SharedWords;
 use super::supervisor::answer;
 use super::unexpected;
 use crate::backend::graphs::Graphs;
-use crate::backend::{Contents, GraphId, Op, Priority, Residency, Streams, doorbell};
+use crate::backend::{Compilation, Contents, GraphId, Op, Priority, Residency, Streams, doorbell};
 use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
@@ -146,6 +146,7 @@ impl RestartState {
         for image in &self.images {
             link.send(&Request::Image(Arc::clone(image)))?;
         }
+        prepared(link, |_| {})??;
         for kernel in &self.kernels {
             link.send(&Request::Load(kernel.clone()))?;
             done(link)??;
@@ -264,6 +265,19 @@ impl Group {
         link.send_file(self.host.file())?;
         link.send_file(self.flags.file())?;
         done(link)
+    }
+}
+
+/// Has the worker compile its images, and passes its reports on. The outer error is the link's, the
+/// inner one the compiler's.
+pub(super) fn prepared(link: &mut Link, mut report: impl FnMut(Compilation)) -> Result<Result<()>> {
+    link.send(&Request::Prepare)?;
+    loop {
+        match answer(link)? {
+            Reply::Compiling(compilation) => report(compilation),
+            Reply::Done(done) => return Ok(done),
+            _ => return Err(unexpected()),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::backend::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use rayon::ThreadPool;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
@@ -23,7 +23,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The time between two reports of a compilation.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs a worker for the process that started this one, until that process closes the connection.
 /// Standard input is empty from then on.
@@ -137,6 +140,7 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
                 let made = worker.make_resident(slot, graph, residency, words);
                 link.send(&Reply::Resident(made))?;
             }
+            Request::Prepare => worker.prepare(&mut link)?,
             request => {
                 if let Some(reply) = worker.handle(request) {
                     link.send(&reply)?;
@@ -255,8 +259,29 @@ impl Worker<'_> {
             Request::Open { .. }
             | Request::OpenSlots { .. }
             | Request::Fill { .. }
+            | Request::Prepare
             | Request::MakeResident { .. }
             | Request::Close => Reply::Done(Err(Error::usage("a request out of its turn"))),
+        })
+    }
+
+    /// Compiles all images, and reports meanwhile how far it is, so that the other end neither waits in
+    /// the dark nor takes the time for a hang.
+    fn prepare(&self, link: &mut Link) -> Result<()> {
+        let (backend, images) = (&*self.backend, &*self.images);
+        std::thread::scope(|scope| {
+            let (sender, ended) = bounded(1);
+            scope.spawn(move || sender.send(backend.prepare(images)));
+            let prepared = loop {
+                let ended = ended.recv_timeout(REPORT_EVERY);
+                link.send(&Reply::Compiling(backend.compilation()))?;
+                match ended {
+                    Ok(prepared) => break prepared,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break Err(unknown()),
+                }
+            };
+            link.send(&Reply::Done(prepared))
         })
     }
 

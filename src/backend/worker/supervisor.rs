@@ -1,19 +1,19 @@
 //! Supervises the worker process: starts it, sends requests, and starts it again after a loss.
 
 mod allocations;
+mod kernels;
 
 use super::arena::CompletionFlag;
 use super::ipc::Link;
-use super::message::{KernelDecl, Opened, Reply, Request, Spec};
+use super::message::{Opened, Reply, Request, Spec};
 use super::process::{END_TIMEOUT, Fate, Workers};
 use super::restart_state::{Group, Known, RestartState, make_resident};
 use super::shared_words::SharedWords;
 use super::{WorkerOptions, unexpected};
 use crate::backend::loop_clock::LoopClock;
 use crate::backend::loops::{LoopHandle, Loops};
-use crate::backend::{Built, FunctionId, GraphId, Op, Residency};
+use crate::backend::{Built, Compilation, GraphId, Op, Residency};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
-use crate::record::{DeviceCode, Image, Kernel};
 use parking_lot::Mutex;
 use std::io::stderr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -38,6 +38,8 @@ pub(super) struct Supervisor {
     workers: Arc<Workers>,
     /// The loops on the worker's device, whose host is this process.
     loops: Arc<Loops<Arc<SharedWords>>>,
+    /// What the worker has compiled, as it last reported.
+    compilation: Mutex<Compilation>,
     /// Relates the clock of the worker's device to this process's.
     pub(super) loop_clock: LoopClock,
 }
@@ -76,6 +78,7 @@ impl Supervisor {
             }),
             workers,
             loops: Arc::default(),
+            compilation: Mutex::default(),
             loop_clock: LoopClock::default(),
         };
         Ok((Arc::new(supervisor), opened))
@@ -217,40 +220,6 @@ impl Supervisor {
             }
             self.workers.check().err().unwrap_or(error)
         })
-    }
-
-    pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        let mut core = self.core.lock();
-        let images = &core.restart_state.images;
-        let place = |code: &Arc<Image>| images.iter().position(|known| known == code);
-        let code = match &kernel.code {
-            Some(DeviceCode::Library(_)) => return Err(no_library_calls(kernel)),
-            Some(DeviceCode::Image(image)) => Some(image),
-            None => None,
-        };
-        let new = code.filter(|code| place(code).is_none());
-        let image = code.map(|code| place(code).unwrap_or(images.len()));
-        let decl = KernelDecl::of(kernel, image);
-        if let Some(place) = core
-            .restart_state
-            .kernels
-            .iter()
-            .position(|known| *known == decl)
-        {
-            return Ok(FunctionId(place as u32));
-        }
-        if let Some(code) = new {
-            self.workers.check()?;
-            let sent = core.link.send(&Request::Image(Arc::clone(code)));
-            self.linked(&core.link, sent)?;
-            core.restart_state.images.push(Arc::clone(code));
-        }
-        match self.exchange(&mut core, &Request::Load(decl.clone()))? {
-            Reply::Done(loaded) => self.answered(loaded)?,
-            _ => return Err(self.garbled()),
-        }
-        core.restart_state.kernels.push(decl);
-        Ok(FunctionId(core.restart_state.kernels.len() as u32 - 1))
     }
 
     /// Opens the slots of a group, whose numbers it fills in and returns.
@@ -436,14 +405,6 @@ impl Drop for Supervisor {
 /// Whether this error of a call loses the worker's device. Other errors leave the device as it was.
 fn loses_worker(error: &Error) -> bool {
     error.scope() == ErrorScope::Device
-}
-
-fn no_library_calls(kernel: &Kernel) -> Error {
-    let message = format!(
-        "kernel {} is a library call, which a worker process does not have",
-        kernel.name()
-    );
-    Error::new(ErrorKind::Kernel, message).fix("use a device that is not supervised")
 }
 
 fn no_node(node: usize) -> Error {

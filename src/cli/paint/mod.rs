@@ -87,7 +87,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         painted: 0,
         rejected: 0,
     };
-    let mut engine = plan.start()?;
+    let mut engine = plan.start_shown(painter.says.then_some(Audience::Reader))?;
     let counters = Arc::new(RunCounters::default());
     let inputs = reading::inputs(
         sources,

@@ -33,11 +33,13 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     let plan = Plan::new(config)?;
     let (run, dumped) = (folder.path.join("run"), folder.path.join("dump"));
     let target = Target::Folder(run.clone());
+    let audience = std::io::stderr().is_terminal().then_some(Audience::Reader);
     let to = Destination {
         target: &target,
         overwrite: args.overwrite,
         interrupted: None,
-        progress: std::io::stderr().is_terminal().then_some(Audience::Reader),
+        progress: audience,
+        compiling: audience,
     };
     // Created with the first result: the run may refuse its folder before.
     let mut dump = None;

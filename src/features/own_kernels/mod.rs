@@ -222,7 +222,7 @@ impl OwnKernel {
         });
     }
 
-    fn image(&self) -> Arc<Image> {
+    pub(super) fn image(&self) -> Arc<Image> {
         let OwnKernelSettings { file, text, .. } = &self.settings;
         Arc::new(Image {
             name: file.clone(),

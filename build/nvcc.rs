@@ -1,0 +1,307 @@
+//! Compiles the translation units with nvcc, several at a time.
+
+use super::units::{Sources, Unit};
+use jobserver::{Acquired, Client};
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+/// The variable that names the targets, in place of [`ALL_TARGETS`].
+pub(crate) const TARGETS_VARIABLE: &str = "TAPELOOP_CUDA_TARGETS";
+
+/// Machine code for these GPUs, Turing to Blackwell, and PTX, which the driver compiles for newer
+/// ones. Of these nvcc compiles those that it knows.
+const ALL_TARGETS: [&str; 8] = [
+    "sm_75",
+    "sm_80",
+    "sm_86",
+    "sm_89",
+    "sm_90",
+    "sm_100",
+    "sm_120",
+    "compute_75",
+];
+
+/// The architecture whose PTX a target is compiled from. nvcc compiles a text to PTX once for each
+/// of these. From its own PTX a GPU of the same generation gets the same machine code.
+fn virtual_architecture(target: &str) -> String {
+    match target {
+        "sm_86" | "sm_89" | "sm_90" => "compute_80".to_owned(),
+        "sm_120" => "compute_100".to_owned(),
+        other => other.replace("sm_", "compute_"),
+    }
+}
+
+/// The CPU twins do the same arithmetic, so multiplications and additions must not be contracted.
+const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
+
+/// What happens without nvcc.
+const WITHOUT: &str = "kernels are compiled with NVRTC at run time, if it is there";
+
+/// An nvcc, and what it compiles for.
+pub(crate) struct Nvcc {
+    path: PathBuf,
+    /// Whether `NVCC` names it: then it has to work.
+    is_named: bool,
+    pub(crate) version: String,
+    pub(crate) targets: Vec<String>,
+}
+
+impl Nvcc {
+    /// The nvcc of the environment. `None`, with a warning, if there is none that works.
+    ///
+    /// # Errors
+    /// `NVCC` names an nvcc that does not work, or [`TARGETS_VARIABLE`] a target that it does not
+    /// know.
+    pub(crate) fn find() -> Result<Option<Nvcc>, String> {
+        let named = env::var("NVCC").ok();
+        let path = match named.as_deref().map(str::trim) {
+            Some("" | "none") => {
+                println!("cargo::warning=NVCC is none: {WITHOUT}");
+                return Ok(None);
+            }
+            Some(path) => Some(PathBuf::from(path)),
+            None => find_nvcc(),
+        };
+        let Some(path) = path else {
+            println!("cargo::warning=no nvcc found (set NVCC to its path): {WITHOUT}");
+            return Ok(None);
+        };
+        match version_and_machines(&path) {
+            Ok((version, machines)) => {
+                let targets = targets(&version, &machines)?;
+                let is_named = named.is_some();
+                Ok(Some(Nvcc {
+                    path,
+                    is_named,
+                    version,
+                    targets,
+                }))
+            }
+            Err(message) => unusable(message, named.is_some()).map(|()| None),
+        }
+    }
+
+    /// Compiles each unit to a fat binary in `folder`, unless it has that of the same text. Returns
+    /// whether nvcc works; if not, it warns.
+    ///
+    /// # Errors
+    /// A kernel does not compile, or `NVCC` names an nvcc that does not work.
+    pub(crate) fn compile(
+        &self,
+        sources: &Sources,
+        units: &[Unit],
+        folder: &Path,
+    ) -> Result<bool, String> {
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let key = |unit: &Unit| {
+            let file = unit.file();
+            let files = unit.headers.iter().map(String::as_str).chain([&*file]);
+            let targets = self.targets.iter().map(String::as_str);
+            let context = OPTIONS.into_iter().chain([&*self.version]).chain(targets);
+            sources.digest(files, context)
+        };
+        let key_file = |unit: &Unit| folder.join(format!("{}.sha256", unit.name));
+        let is_new = |unit: &&Unit| {
+            let kept = fs::read_to_string(key_file(unit)).unwrap_or_default();
+            kept != key(unit) || !fat_binary(folder, unit).is_file()
+        };
+        let mut new: Vec<&Unit> = units.iter().filter(is_new).collect();
+        // The longest are started first, and units are taken from the end.
+        new.sort_by_key(|unit| sources.text(&unit.file()).len());
+        let compiled = all_at_once(new, |unit| {
+            // What an interrupted compilation leaves has no key.
+            fs::remove_file(key_file(unit)).ok();
+            self.compile_unit(unit, &fat_binary(folder, unit))?;
+            let path = key_file(unit);
+            fs::write(&path, key(unit)).map_err(|e| format!("{}: {e}", path.display()))
+        });
+        match compiled {
+            Ok(()) => Ok(true),
+            // Compiler messages about a kernel begin with its file.
+            Err(message) if message.lines().any(|line| line.starts_with("kernels/")) => {
+                Err(message)
+            }
+            Err(message) => unusable(message, self.is_named).map(|()| false),
+        }
+    }
+
+    fn compile_unit(&self, unit: &Unit, to: &Path) -> Result<(), String> {
+        let mut args = OPTIONS.map(str::to_owned).to_vec();
+        let mut targets: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for target in &self.targets {
+            let of_architecture = targets.entry(virtual_architecture(target)).or_default();
+            of_architecture.push(target);
+        }
+        for (architecture, targets) in targets {
+            let codes = targets.join(",");
+            args.push(format!(
+                "--generate-code=arch={architecture},code=[{codes}]"
+            ));
+        }
+        args.extend(["--fatbin".to_owned(), "-o".to_owned()]);
+        args.extend([to.display().to_string(), format!("kernels/{}", unit.file())]);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        output(&self.path, &args).map(drop)
+    }
+}
+
+/// An error for an nvcc that `NVCC` names and that does not work, and a warning for any other.
+fn unusable(message: String, is_named: bool) -> Result<(), String> {
+    if is_named {
+        return Err(message);
+    }
+    let line = message.lines().next().unwrap_or_default();
+    println!("cargo::warning=nvcc does not work ({line}): {WITHOUT}");
+    Ok(())
+}
+
+/// The version of an nvcc, and the machines that it compiles for.
+fn version_and_machines(nvcc: &Path) -> Result<(String, BTreeSet<String>), String> {
+    let text = output(nvcc, &["--version"])?;
+    let version = text.split(", V").nth(1);
+    let version = version.and_then(|text| text.split_whitespace().next());
+    let version = version.ok_or_else(|| format!("{} prints no version", nvcc.display()))?;
+    let machines = output(nvcc, &["--list-gpu-code"])?;
+    let machines = machines.split_whitespace().map(str::to_owned).collect();
+    Ok((version.to_owned(), machines))
+}
+
+/// The targets that [`TARGETS_VARIABLE`] names, or those of [`ALL_TARGETS`] that this nvcc knows.
+fn targets(version: &str, machines: &BTreeSet<String>) -> Result<Vec<String>, String> {
+    let is_known = |target: &&str| machines.contains(&target.replace("compute_", "sm_"));
+    let named = env::var(TARGETS_VARIABLE).unwrap_or_default();
+    let named: Vec<&str> = named.split_whitespace().collect();
+    if let Some(unknown) = named.iter().find(|target| !is_known(target)) {
+        return Err(format!(
+            "{TARGETS_VARIABLE}: nvcc {version} has no target {unknown:?}; give names such as \
+             \"sm_90 compute_75\""
+        ));
+    }
+    let targets = match named.is_empty() {
+        true => ALL_TARGETS.into_iter().filter(is_known).collect(),
+        false => named,
+    };
+    Ok(targets.into_iter().map(str::to_owned).collect())
+}
+
+/// Where the fat binary of a unit is.
+pub(crate) fn fat_binary(folder: &Path, unit: &Unit) -> PathBuf {
+    folder.join(format!("{}.fatbin", unit.name))
+}
+
+/// Does `work` for each of `items`, from the last on, as many at a time as cargo's jobserver allows.
+/// Without a jobserver that is the number of jobs.
+fn all_at_once<T: Send>(
+    mut items: Vec<T>,
+    work: impl Fn(T) -> Result<(), String> + Sync,
+) -> Result<(), String> {
+    // SAFETY: the descriptors of the jobserver are open: cargo has passed them to this process,
+    // which closes none that it has not opened.
+    let client = unsafe { Client::from_env() };
+    let jobs: usize = env::var("NUM_JOBS").map_or(1, |jobs| jobs.parse().unwrap_or(1));
+    let work = &work;
+    let (sender, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        // Cargo gives the process itself the right to one job.
+        let mut rights = vec![None];
+        let mut running = 0;
+        let mut result = Ok(());
+        loop {
+            while running < jobs && !items.is_empty() {
+                let Some(right) = rights.pop().or_else(|| another_job(client.as_ref())) else {
+                    break;
+                };
+                let (item, sender) = (items.pop().expect("not empty"), sender.clone());
+                scope.spawn(move || {
+                    // The receiver lives until all have ended.
+                    let _ = sender.send((work(item), right));
+                });
+                running += 1;
+            }
+            if running == 0 {
+                return result;
+            }
+            let (one, right) = ended.recv().expect("a sender is kept here");
+            running -= 1;
+            if result.is_ok() && one.is_err() {
+                items.clear();
+                result = one;
+            }
+            if !items.is_empty() {
+                rights.push(right);
+            }
+        }
+    })
+}
+
+/// The right to one more job, if there is one now; it is given back when it is dropped.
+fn another_job(client: Option<&Client>) -> Option<Option<Acquired>> {
+    match client {
+        Some(client) => client.try_acquire().ok().flatten().map(Some),
+        None => Some(None),
+    }
+}
+
+/// Runs a command and returns its standard output. If it fails, the error is the text of both
+/// outputs.
+fn output(program: &Path, args: &[&str]) -> Result<String, String> {
+    let run = Command::new(program).args(args).output();
+    let run = run.map_err(|error| format!("{}: {error}", program.display()))?;
+    let stdout = String::from_utf8_lossy(&run.stdout);
+    if run.status.success() {
+        return Ok(stdout.into_owned());
+    }
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    let text = format!("{stdout}{stderr}");
+    match text.trim() {
+        "" => Err(format!("{}: {}", program.display(), run.status)),
+        text => Err(text.to_owned()),
+    }
+}
+
+/// Finds nvcc: in the toolkit that the environment names, on the path, or in NVIDIA's Python
+/// packages.
+fn find_nvcc() -> Option<PathBuf> {
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(env::var_os);
+    let toolkits = toolkits.map(|home| PathBuf::from(home).join("bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = toolkits.chain(env::split_paths(&path));
+    let mut candidates = folders.map(|folder| folder.join("nvcc"));
+    candidates
+        .find(|candidate| candidate.is_file())
+        .or_else(|| site_packages().iter().find_map(|folder| pip_nvcc(folder)))
+}
+
+fn site_packages() -> Vec<PathBuf> {
+    let environment = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let libraries = environment.and_then(|home| fs::read_dir(home.join("lib")).ok());
+    let mut folders: Vec<PathBuf> = libraries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("site-packages"))
+        .collect();
+    let script = "import sysconfig; print(sysconfig.get_paths()['purelib'])";
+    let python = output(Path::new("python3"), &["-c", script]);
+    folders.extend(python.ok().map(|line| PathBuf::from(line.trim())));
+    folders
+}
+
+/// Since CUDA 13 the packages share the folder `nvidia/cu13`; before, each had its own.
+fn pip_nvcc(site_packages: &Path) -> Option<PathBuf> {
+    let folders = fs::read_dir(site_packages.join("nvidia")).ok()?;
+    let mut nvccs: Vec<PathBuf> = folders
+        .flatten()
+        .map(|entry| entry.path().join("bin/nvcc"))
+        .filter(|nvcc| nvcc.is_file())
+        .collect();
+    nvccs.sort();
+    nvccs.pop()
+}

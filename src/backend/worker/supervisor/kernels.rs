@@ -1,0 +1,72 @@
+//! Kernels of the worker, and the compilation of their images.
+
+use super::super::message::{KernelDecl, Reply, Request};
+use super::super::restart_state::prepared;
+use super::{Core, Supervisor};
+use crate::backend::{Compilation, FunctionId};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{DeviceCode, Image, Kernel};
+use std::sync::Arc;
+
+impl Supervisor {
+    /// Sends the worker the images that it does not have, and has it compile them.
+    pub(in super::super) fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        let mut core = self.core.lock();
+        let known = core.restart_state.images.len();
+        for image in images {
+            self.send_image(&mut core, image)?;
+        }
+        if core.restart_state.images.len() == known {
+            return Ok(());
+        }
+        let report = |compilation| *self.compilation.lock() = compilation;
+        let prepared = prepared(&mut core.link, report);
+        self.answered(self.linked(&core.link, prepared)?)
+    }
+
+    /// What the worker has compiled, as it last reported.
+    pub(in super::super) fn compilation(&self) -> Compilation {
+        *self.compilation.lock()
+    }
+
+    /// The index of an image, which is sent if the worker does not have it.
+    fn send_image(&self, core: &mut Core, image: &Arc<Image>) -> Result<usize> {
+        let images = &core.restart_state.images;
+        if let Some(place) = images.iter().position(|known| known == image) {
+            return Ok(place);
+        }
+        self.workers.check()?;
+        let sent = core.link.send(&Request::Image(Arc::clone(image)));
+        self.linked(&core.link, sent)?;
+        core.restart_state.images.push(Arc::clone(image));
+        Ok(core.restart_state.images.len() - 1)
+    }
+
+    pub(in super::super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        let mut core = self.core.lock();
+        let image = match &kernel.code {
+            Some(DeviceCode::Library(_)) => return Err(no_library_calls(kernel)),
+            Some(DeviceCode::Image(image)) => Some(self.send_image(&mut core, image)?),
+            None => None,
+        };
+        let decl = KernelDecl::of(kernel, image);
+        let kernels = &core.restart_state.kernels;
+        if let Some(place) = kernels.iter().position(|known| *known == decl) {
+            return Ok(FunctionId(place as u32));
+        }
+        match self.exchange(&mut core, &Request::Load(decl.clone()))? {
+            Reply::Done(loaded) => self.answered(loaded)?,
+            _ => return Err(self.garbled()),
+        }
+        core.restart_state.kernels.push(decl);
+        Ok(FunctionId(core.restart_state.kernels.len() as u32 - 1))
+    }
+}
+
+fn no_library_calls(kernel: &Kernel) -> Error {
+    let message = format!(
+        "kernel {} is a library call, which a worker process does not have",
+        kernel.name()
+    );
+    Error::new(ErrorKind::Kernel, message).fix("use a device that is not supervised")
+}
