@@ -401,7 +401,7 @@ fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec
         .scalar::<u32>("values");
     // SAFETY: it narrows as many values a residue as it is told, which `wide` and
     // `narrow` have, for the residues that the counts below give.
-    let kernel = unsafe { kernel.code(&tapeloop::features::image()) };
+    let kernel = unsafe { kernel.code(&tapeloop::features::image(name).unwrap()) };
     let mut recorder = Recorder::new(&[residues, 1]);
     let counts = recorder.upload_buffer::<u32>("counts", 1, 8);
     let reals = recorder.upload_buffer::<f32>("wide", 0, 3);

@@ -171,7 +171,7 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
 #[cfg(feature = "features")]
 fn the_built_in_kernels_load_from_both_of_their_sources() {
     let Some(backend) = device() else { return };
-    let built_in = tapeloop::features::image();
+    let built_in = tapeloop::features::image("atom_residue").unwrap();
     let from_source = Arc::new(Image {
         binary: None,
         ..(*built_in).clone()

@@ -17,6 +17,7 @@ use super::inputs::{Archives, Shard, Source, Sources, structure_name};
 use super::oversized;
 use super::path_text::{path_of, shown};
 use super::plan::{Plan, channels_of};
+use super::progress::Audience;
 use super::reading::rejecting_panics;
 use super::run_counters::RunCounters;
 use super::terminal::complain;
