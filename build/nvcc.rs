@@ -44,9 +44,9 @@ const WITHOUT: &str = "kernels are compiled with NVRTC at run time, if it is the
 
 /// An nvcc, and what it compiles for.
 pub(crate) struct Nvcc {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Whether `NVCC` names it: then it has to work.
-    is_named: bool,
+    pub(crate) is_named: bool,
     pub(crate) version: String,
     pub(crate) targets: Vec<String>,
 }

@@ -48,6 +48,8 @@ if [ -z "$program" ]; then
         PATH=$(realpath "$tools/zig/bin"):$PATH
         export PATH
     fi
+    # For all GPUs.
+    unset TAPELOOP_CUDA_TARGETS
     if [ -z "${NVCC:-}" ]; then
         NVCC=$tools/cuda/nvidia/cu13/bin/nvcc
         [ -x "$NVCC" ] || python3 -m pip install --quiet --target "$tools/cuda" \

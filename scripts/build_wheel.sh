@@ -37,6 +37,8 @@ else
     }
     PATH=$tools/zig/bin:$PATH
     export PATH
+    # For all GPUs.
+    unset TAPELOOP_CUDA_TARGETS
     if [ -z "${NVCC:-}" ]; then
         NVCC=$tools/cuda/nvidia/cu13/bin/nvcc
         [ -x "$NVCC" ] || python3 -m pip install --quiet --target "$tools/cuda" \

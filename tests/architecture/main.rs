@@ -1,6 +1,8 @@
 //! The folders of `src/` see each other along the arrows of
 //! `docs/ARCHITECTURE.md`, and no others.
 
+#[cfg(unix)]
+mod build_script;
 mod imports;
 mod install_lines;
 mod public_api;

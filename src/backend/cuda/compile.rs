@@ -263,6 +263,46 @@ mod tests {
     }
 
     #[test]
+    fn sources_compile_and_are_kept_each_by_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(compiler) = compiler(dir.path()) else {
+            return;
+        };
+        let text = |name: &str| format!("extern \"C\" __global__ void {name}() {{}}");
+        let mut sources = ["a", "b", "c", "d", "e"].map(|name| source(&text(name)));
+        sources[2].text = "nonsense".to_owned();
+        let compile = |sources: &[CudaSource]| {
+            let sources: Vec<&CudaSource> = sources.iter().collect();
+            compiler.compile_all(&sources, (9, 0)).unwrap()
+        };
+        let compiled = || {
+            let compilation = compiler.compilation();
+            assert_eq!(compilation.images, compilation.done);
+            compilation.images
+        };
+        let codes = compile(&sources);
+        assert_eq!(compiled(), 5);
+        assert!(compiler.compilation().ns > 0);
+        for (index, code) in codes.iter().enumerate() {
+            assert_eq!(code.is_err(), index == 2, "{code:?}");
+        }
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files(), 4);
+        // A source that changes is compiled, and no other.
+        sources[2].text = text("c");
+        let mended = compile(&sources);
+        assert_eq!((compiled(), files()), (6, 5));
+        for index in [0, 1, 3, 4] {
+            assert_eq!(mended[index].as_ref().unwrap(), codes[index].as_ref().unwrap());
+        }
+        compile(&sources);
+        assert_eq!((compiled(), files()), (6, 5));
+        // Nor does one depend on those that it was compiled with.
+        let alone = compiler.compile(&sources[2], (9, 0)).unwrap();
+        assert_eq!(mended[2].as_ref().unwrap(), &alone);
+    }
+
+    #[test]
     fn text_that_does_not_compile_names_file_and_line() {
         let dir = tempfile::tempdir().unwrap();
         let Some(compiler) = compiler(dir.path()) else {
