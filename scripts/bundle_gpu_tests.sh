@@ -22,7 +22,7 @@ mkdir -p "$folder/bin" "$folder/tree"
 # What the benches' results are of.
 TAPELOOP_COMMIT=$(git describe --always --dirty)
 export TAPELOOP_COMMIT
-messages=$(cargo test --release --no-run --message-format=json "$@")
+messages=$(cargo test --release --no-run --message-format=json-render-diagnostics "$@")
 executables() {
     echo "$messages" | sed -n "s/.*$1.*\"executable\":\"\([^\"]*\)\".*/\1/p"
 }
@@ -53,7 +53,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 # shellcheck disable=SC2086
-library=$(cargo build --release --message-format=json --example capi $features |
+library=$(cargo build --release --message-format=json-render-diagnostics --example capi $features |
     sed -n 's/.*"crate_types":\["cdylib"\].*"filenames":\["\([^"]*\.so\)".*/\1/p')
 strip -o "$folder/libcapi.so" "$library"
 # Tests read sources and data where they were compiled, and run the program there.

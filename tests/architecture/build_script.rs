@@ -66,7 +66,14 @@ impl Folder {
         };
         nvcc.compile(&sources, &units, &self.path("units"))?;
         let log = fs::read_to_string(self.path("log")).unwrap();
-        let name = |line: &str| Path::new(line).file_stem().unwrap().to_str().unwrap().to_owned();
+        let name = |line: &str| {
+            Path::new(line)
+                .file_stem()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
         let mut compiled: Vec<String> = log.lines().map(name).collect();
         compiled.sort();
         Ok(compiled)
@@ -83,13 +90,20 @@ fn a_change_compiles_the_units_that_include_it() {
         ("c.cu", "void c();\n"),
     ]);
     let (_, units) = folder.sources();
-    assert_eq!(units[1].headers, ["base.cuh", "more.cuh"], "each after those that it includes");
+    assert_eq!(
+        units[1].headers,
+        ["base.cuh", "more.cuh"],
+        "each after those that it includes"
+    );
     let targets = ["sm_90", "compute_75"];
     assert_eq!(folder.compile(&targets).unwrap(), ["a", "b", "c"]);
     assert!(folder.compile(&targets).unwrap().is_empty());
     folder.write("c.cu", "void c(int);\n");
     assert_eq!(folder.compile(&targets).unwrap(), ["c"]);
-    folder.write("more.cuh", "#pragma once\n#include \"base.cuh\"\n// changed\n");
+    folder.write(
+        "more.cuh",
+        "#pragma once\n#include \"base.cuh\"\n// changed\n",
+    );
     assert_eq!(folder.compile(&targets).unwrap(), ["b"]);
     folder.write("base.cuh", "#pragma once\n// changed\n");
     assert_eq!(folder.compile(&targets).unwrap(), ["a", "b"]);
@@ -121,6 +135,11 @@ fn what_kernels_may_not_include_or_declare_is_named_with_its_place() {
     let sources = Sources::read(&folder.path("kernels")).unwrap();
     let error = sources.unit("a.cu").err().unwrap();
     assert!(error.starts_with("kernels/a.cu:2: "), "{error}");
-    let error = sources.signature(&sources.unit("c.cu").unwrap()).unwrap_err();
-    assert!(error.starts_with("kernels/c.cu: a file declares one kernel"), "{error}");
+    let error = sources
+        .signature(&sources.unit("c.cu").unwrap())
+        .unwrap_err();
+    assert!(
+        error.starts_with("kernels/c.cu: a file declares one kernel"),
+        "{error}"
+    );
 }

@@ -1,7 +1,7 @@
 //! Feature kernels on a GPU against their CPU twins, in both modes. Without a GPU they are skipped.
-//!
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
+mod compilation;
 mod contacts;
 mod interfaces;
 mod own_kernel;

@@ -293,7 +293,10 @@ mod tests {
         let mended = compile(&sources);
         assert_eq!((compiled(), files()), (6, 5));
         for index in [0, 1, 3, 4] {
-            assert_eq!(mended[index].as_ref().unwrap(), codes[index].as_ref().unwrap());
+            assert_eq!(
+                mended[index].as_ref().unwrap(),
+                codes[index].as_ref().unwrap()
+            );
         }
         compile(&sources);
         assert_eq!((compiled(), files()), (6, 5));

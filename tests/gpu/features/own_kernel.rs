@@ -107,7 +107,7 @@ fn own_kernels_compute_columns_after_the_built_in_ones() {
             slots,
             residues,
             wait: Wait::Block,
-            fusion: Fusion::Auto,
+            fusion: Fusion::Off,
         };
         let tables = run.tables_of(&features, &structures);
         for (table, structure) in tables.iter().zip(&structures) {

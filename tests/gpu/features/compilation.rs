@@ -1,0 +1,101 @@
+//! Kernels that come as text: compiled together, kept each by itself, and missed without NVRTC.
+
+use super::*;
+use tapeloop::ErrorKind;
+use tapeloop::backend::cuda::CudaBackend;
+use tapeloop::backend::{CudaOptions, KernelCache, NvrtcLibrary};
+use tapeloop::features::images;
+use tapeloop::record::Image;
+
+/// All built-in kernels, as text.
+fn texts() -> Vec<Arc<Image>> {
+    let text = |(_, image): (_, Arc<Image>)| {
+        Arc::new(Image {
+            binary: None,
+            ..(*image).clone()
+        })
+    };
+    images().map(text).collect()
+}
+
+fn open(cache: &Path) -> Option<CudaBackend> {
+    gpu::cuda(&CudaOptions {
+        // SAFETY: the folder was made by this test, and has what this library compiled.
+        kernel_cache: Some(unsafe { KernelCache::at(cache) }),
+        ..CudaOptions::default()
+    })
+}
+
+#[test]
+fn texts_are_compiled_together_and_kept_each_by_itself() {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(first) = open(cache.path()) else {
+        return;
+    };
+    let mut images = texts();
+    match first.prepare(&images) {
+        Err(error) if error.kind() == ErrorKind::Unavailable => {
+            return gpu::say(&format!("skipped: {error}"));
+        }
+        prepared => prepared.unwrap(),
+    }
+    let compiled = |backend: &CudaBackend| {
+        let compilation = backend.compilation();
+        assert_eq!(compilation.images, compilation.done);
+        compilation.images
+    };
+    assert_eq!(compiled(&first), images.len() as u64);
+    first.prepare(&images).unwrap();
+    assert_eq!(compiled(&first), images.len() as u64, "loaded once");
+    gpu::say(&format!(
+        "{} kernels in {} ms",
+        images.len(),
+        first.compilation().ns / 1_000_000
+    ));
+
+    // Another process would find them in the cache, but for one that is new and one that is broken.
+    let second = open(cache.path()).unwrap();
+    let changed = |image: &Arc<Image>, more: &str| {
+        let mut changed = (**image).clone();
+        changed.source.as_mut().unwrap().text.push_str(more);
+        Arc::new(changed)
+    };
+    images[3] = changed(&images[3], "\n// changed\n");
+    images[5] = changed(&images[5], "\nnonsense\n");
+    let error = second.prepare(&images).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Kernel);
+    let file = &images[5].source.as_ref().unwrap().file;
+    assert!(error.to_string().contains(file), "{error}");
+    assert_eq!(compiled(&second), 2);
+}
+
+#[test]
+fn the_fused_kernel_needs_nvrtc_and_says_so() {
+    let options = CudaOptions {
+        // SAFETY: there is no such file.
+        nvrtc: Some(unsafe { NvrtcLibrary::at("/nowhere/libnvrtc.so") }),
+        ..CudaOptions::default()
+    };
+    let Some(backend) = gpu::device_with(&options) else {
+        return;
+    };
+    let features = FeatureConfig {
+        features: vec![FeatureName::Torsions],
+        fusion: Fusion::On,
+        ..FeatureConfig::default()
+    };
+    let workload = Features::new(features).unwrap();
+    let config = EngineConfig::new(Features::capacity(1024));
+    let error = Engine::new(workload, &[backend], pool(), &config)
+        .err()
+        .unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let text = error.to_string();
+    for part in [
+        "fusion = \"on\"",
+        "/nowhere/libnvrtc.so",
+        "install libnvrtc",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
