@@ -62,9 +62,9 @@ struct ChainGraph {
     static constexpr int LOCAL = 4;
     static constexpr unsigned FAR = 16, CROWDED = ~0u;
 
-    // For vectors in shared memory a contact is 16 bits, the offset of its values in bytes. The
-    // first quadruple of words has the first word and 6 contacts, each other one 8; what is left of
-    // the last one are offsets of values that are 0.
+    // For vectors in shared memory, those of chains that fit it and have no crowded residue, a contact
+    // is 16 bits, the offset of its values in bytes. The first quadruple of words has the first word
+    // and 6 contacts, each other one 8; what is left of the last one are offsets of values that are 0.
     static constexpr unsigned FIRST = 6, TOGETHER = 8;
 
     template <bool PACKED>
@@ -93,7 +93,8 @@ struct ChainGraph {
         if constexpr (PACKED)
             for (unsigned k = (length + 1) / 2 * 2; k < FIRST || (k - FIRST) % TOGETHER; k += 2)
                 word_of(k) = none | none << 16;
-        lists[(PACKED ? 4 : 1) * own] = degree > CONTACTS_MAX ? CROWDED : mask | length << FAR;
+        const bool is_crowded = !PACKED && degree > CONTACTS_MAX;
+        lists[(PACKED ? 4 : 1) * own] = is_crowded ? CROWDED : mask | length << FAR;
     }
 
     // The sums of a residue's contacts in two vectors, added in the order of bits and list.
@@ -119,8 +120,6 @@ struct ChainGraph {
             };
             uint4 words = ((const uint4*)lists)[own];
             const unsigned first = words.x;
-            if (first == CROWDED)
-                return sum_of_crowd<T>(vectors, own);
             add_local(first);
             add_pair(words.y);
             add_pair(words.z);
@@ -148,7 +147,7 @@ struct ChainGraph {
     // sums are in fixed point with 40 bits for the vectors' largest value, so the order does not
     // matter; less than 2^20 contacts fit 63 bits.
     template <typename T, typename Vectors>
-    __device__ __noinline__ Two<T> sum_of_crowd(const Vectors& vectors, unsigned own) const
+    __device__ inline Two<T> sum_of_crowd(const Vectors& vectors, unsigned own) const
     {
         const unsigned residue = members[own];
         const Atom atom = atoms[residue];
@@ -180,7 +179,7 @@ struct ChainGraph {
 };
 
 // Two vectors, and room for the next two. With `is_crowded`, the bits of the largest absolute value
-// are kept too.
+// are kept too. Packed vectors are of a chain without crowded residues.
 template <bool IS_PACKED> struct Vectors {
     static constexpr bool PACKED = IS_PACKED;
     float2 *now, *next;
@@ -190,7 +189,7 @@ template <bool IS_PACKED> struct Vectors {
     __device__ inline void set_next(unsigned m, float2 value) const
     {
         next[m] = value;
-        if (is_crowded)
+        if (!PACKED && is_crowded)
             atomicMax(next_largest, __float_as_uint(fmaxf(fabsf(value.x), fabsf(value.y))));
     }
 
@@ -201,7 +200,7 @@ template <bool IS_PACKED> struct Vectors {
         float2* values = now;
         now = next;
         next = values;
-        if (!is_crowded)
+        if (PACKED || !is_crowded)
             return;
         unsigned* largest = now_largest;
         now_largest = next_largest;
@@ -266,8 +265,10 @@ struct EigenShared {
         __syncthreads();
     }
 
-    __device__ __noinline__ void set_ritz(double g11, double g12, double g22, double h11, double h12,
-                                    double h22)
+    // One thread calls it, in several places: inlined, its divisions and roots are half of what there
+    // is to compile.
+    __device__ __noinline__ void set_ritz(double g11, double g12, double g22, double h11,
+                                          double h12, double h22)
     {
         // Gram and Schmidt: u1 = a x1, u2 = b x1 + c x2.
         const double a = 1.0 / sqrt(g11), along = g12 * a, rest = g22 - along * along;
@@ -315,7 +316,9 @@ struct EigenShared {
         __syncthreads();
     }
 
-    __device__ __noinline__ void set_filter(double squares, double slope, bool is_first, bool is_last)
+    // Not inlined, for the same reason.
+    __device__ __noinline__ void set_filter(double squares, double slope, bool is_first,
+                                            bool is_last)
     {
         const double largest = values[0];
         residual = sqrt(squares);
@@ -457,15 +460,11 @@ template <bool PACKED> struct Iteration {
 
     __device__ inline void run(unsigned steps)
     {
-        // `add` and `rotate` are large, so each is called in one place.
-        double share = 1.0;
+        add(1.0);
         unsigned taken = 2, degree_max = DEGREE_FIRST;
-        for (bool is_first = true;; is_first = false) {
+        for (rotate(true, taken >= steps); !shared.is_done; rotate(false, taken >= steps)) {
+            const double share = filter(degree_max, taken);
             add(share);
-            rotate(is_first, taken >= steps);
-            if (shared.is_done)
-                break;
-            share = filter(degree_max, taken);
             taken += 2;
             degree_max = min(2 * degree_max, DEGREE_MAX);
         }
@@ -479,18 +478,16 @@ struct Centrality {
     unsigned steps;
 
     template <bool PACKED>
-    __device__ inline void compute(const ChainGraph& graph, float2* now, float2* next,
-                                   double2* scratch, EigenShared& shared) const
+    __device__ inline void compute(const ChainGraph& graph, bool is_crowded, float2* now,
+                                   float2* next, double2* scratch, EigenShared& shared) const
     {
         const unsigned count = graph.count;
-        bool is_crowded = false, is_any = false;
+        bool is_any = false;
         for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS) {
-            const unsigned residue = graph.members[m], degree = degrees[residue];
-            graph.set<PACKED>(m, lists + CONTACTS_MAX * residue, degree);
-            is_crowded |= degree > CONTACTS_MAX;
+            const unsigned residue = graph.members[m];
+            graph.set<PACKED>(m, lists + CONTACTS_MAX * residue, degrees[residue]);
             is_any |= present(graph.atoms[residue]);
         }
-        is_crowded = __syncthreads_or(is_crowded);
         is_any = __syncthreads_or(is_any);
         if (threadIdx.x == 0) {
             shared.groups = min((count + 31) / 32, EIGEN_GROUPS);
@@ -562,18 +559,22 @@ eigenvector(const unsigned* header, const StructureSpan* structures, const Chain
                                radius,
                                CELLS_OF_PARAMS,
                                structures[chain.structure].residue_grid};
-        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS)
+        bool is_crowded = false;
+        for (unsigned m = threadIdx.x; m < count; m += EIGEN_THREADS) {
             places[graph.members[m]] = m;
+            is_crowded |= degrees[graph.members[m]] > CONTACTS_MAX;
+        }
         if (threadIdx.x < 2)
             values[threadIdx.x][min(count, EIGEN_SHARED)] = {0.0f, 0.0f};
-        __syncthreads();
+        is_crowded = __syncthreads_or(is_crowded);
 
         const Centrality centrality{lists, degrees, vectors, residuals + own, steps};
         double2* own_scratch = (double2*)(scratch + 8 * chain.member_start);
         float2* rest = (float2*)(own_scratch + 2 * count);
-        if (count <= EIGEN_SHARED)
-            centrality.compute<true>(graph, values[0], values[1], own_scratch, shared);
+        if (count <= EIGEN_SHARED && !is_crowded)
+            centrality.compute<true>(graph, false, values[0], values[1], own_scratch, shared);
         else
-            centrality.compute<false>(graph, rest + count, rest + 2 * count, own_scratch, shared);
+            centrality.compute<false>(graph, is_crowded, rest + count, rest + 2 * count,
+                                      own_scratch, shared);
     });
 }

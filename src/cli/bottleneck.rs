@@ -81,9 +81,8 @@ impl Cores {
     fn compiling_bound(&self) -> String {
         let share = self.compiling.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
         format!(
-            "compile-bound: compiling kernels took {:.0}% of the time. What would help: nothing \
-             needs to be done, as later runs on this kind of GPU take them from the cache; \
-             `tapeloop doctor --warm` compiles them ahead",
+            "compile-bound: compiling kernels took {:.0}% of the time. Later runs on this kind of \
+             GPU take them from the cache, which `tapeloop doctor --warm` fills ahead",
             100.0 * share.min(1.0)
         )
     }

@@ -1,6 +1,7 @@
 //! Feature kernels on a GPU against their CPU twins, in both modes. Without a GPU they are skipped.
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
+mod centrality;
 mod compilation;
 mod contacts;
 mod interfaces;
@@ -421,29 +422,6 @@ fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec
     gpu::replay(&mut *device_slot, &mut executor);
     device_slot.wait().unwrap();
     bytemuck::cast_slice(device_slot.host(out.id())).to_vec()
-}
-
-#[test]
-fn chains_agree_at_every_length_around_the_vectors_in_shared_memory() {
-    let pool = pool();
-    let Some(gpu) = gpu() else { return };
-    let one_chain = |residues| {
-        let mut one = structure(residues, residues as u64);
-        one.residues
-            .iter_mut()
-            .for_each(|residue| residue.chain = 0);
-        one.chains.truncate(1);
-        one
-    };
-    let structures = [
-        1, 2, 3, 31, 33, 511, 513, 1023, 1024, 1025, 2815, 2816, 2817,
-    ]
-    .map(one_chain);
-    let features = FeatureConfig {
-        features: vec![FeatureName::Centrality],
-        ..FeatureConfig::default()
-    };
-    assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
 }
 
 #[test]

@@ -57,6 +57,8 @@ use super::{
     FunctionId, Layout, Occupancy, Priority, Space, Streams,
 };
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(all(test, feature = "features"))]
+use crate::record::CudaSource;
 use crate::record::{BufferDecl, Image, Kernel};
 use context::Context;
 use copier::Copier;
@@ -141,6 +143,15 @@ impl CudaBackend {
     pub fn memory_bytes(&self) -> Result<(u64, u64)> {
         self.context.memory_bytes()
     }
+}
+
+/// The code of a source for a device of this compute capability, through the user's cache.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] without NVRTC.
+#[cfg(all(test, feature = "features"))]
+pub(crate) fn compiled(source: &CudaSource, capability: (u32, u32)) -> Result<Vec<u8>> {
+    compile::Compiler::new(&CudaOptions::default(), 0).compile(source, capability)
 }
 
 impl CudaBackend {

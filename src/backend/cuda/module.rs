@@ -219,21 +219,21 @@ impl Functions {
     }
 
     fn load_module(&self, image: &Image) -> Result<Module> {
+        let place = || format!("kernel image {}", image.name);
         let compiled;
         let code = match (binary(image), &image.source) {
             (Some(binary), _) => binary,
             (None, Some(source)) => {
                 let capability = self.context.device.capability();
-                compiled = self.compiler.compile(source, capability)?;
+                compiled = self.compiler.compile(source, capability).within(place)?;
                 &compiled
             }
             (None, None) => {
                 let message = "it has neither a binary nor a source";
-                return Err(Error::new(ErrorKind::Kernel, message)
-                    .within(format!("kernel image {}", image.name)));
+                return Err(Error::new(ErrorKind::Kernel, message).within(place()));
             }
         };
-        Module::load(&self.context, code).within(|| format!("kernel image {}", image.name))
+        Module::load(&self.context, code).within(place)
     }
 
     fn find(&self, module: &Module, image: &str, kernel: &str) -> Result<sys::CUfunction> {

@@ -136,7 +136,7 @@ impl Nvrtc {
         let message = format!("NVRTC cannot be opened: {}", refusals.join("; "));
         Err(Error::new(ErrorKind::Unavailable, message).fix(format!(
             "install libnvrtc (of the CUDA toolkit, or pip install nvidia-cuda-nvrtc) and name \
-             its file in {PATH_VARIABLE}, or build tapeloop with nvcc, {OR_CPU}"
+             its file in {PATH_VARIABLE}, {OR_CPU}"
         )))
     }
 
