@@ -39,9 +39,9 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
         say(&lines.concat());
     }
     // The others say what is missing on the way to these.
-    let decide = |finding: &&Finding| ["auto", WARM].contains(&&*finding.label);
-    let usable = findings.iter().filter(decide);
-    let usable = usable.fold(true, |all, one| all && one.status == Status::Good);
+    let decides = |finding: &&Finding| ["auto", WARM].contains(&&*finding.label);
+    let mut decisive = findings.iter().filter(decides);
+    let usable = decisive.all(|finding| finding.status == Status::Good);
     Ok(if usable { GOOD } else { FAILED })
 }
 

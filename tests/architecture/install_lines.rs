@@ -2,7 +2,7 @@
 //! project of that name, or names a file of a release, as there is none to fetch.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The program, the Python package and their crates.
@@ -142,28 +142,49 @@ fn wrong_lines(text: &str) -> Vec<usize> {
     wrong
 }
 
+/// The files that git tracks; `None`, said aloud, where there is no git or no repository.
+fn tracked_files(root: &Path) -> Option<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    let listed = git.args(["ls-files", "-z"]).current_dir(root).output();
+    let names = String::from_utf8(listed.ok()?.stdout).unwrap();
+    if !names.contains("Cargo.toml") {
+        println!("skipped: this is no repository");
+        return None;
+    }
+    Some(names.split_terminator('\0').map(PathBuf::from).collect())
+}
+
+/// Far above the largest sample, and below a program that was added by mistake.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+#[test]
+fn no_tracked_file_is_a_product_of_the_build() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in tracked_files(root).unwrap_or_default() {
+        let bytes = fs::metadata(root.join(&name)).map_or(0, |found| found.len());
+        assert!(
+            bytes <= FILE_BYTES_MAX,
+            "{} has {bytes} bytes",
+            name.display()
+        );
+    }
+}
+
 #[test]
 fn nothing_is_installed_by_a_name_that_is_not_published() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let listed = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root)
-        .output();
-    let Ok(listed) = listed else {
-        return println!("skipped: there is no git");
-    };
-    let names = String::from_utf8(listed.stdout).unwrap();
-    if !names.contains("Cargo.toml") {
-        return println!("skipped: this is no repository");
-    }
     let mut wrong = Vec::new();
-    for name in names.split_terminator('\0') {
+    for name in tracked_files(root).unwrap_or_default() {
         // Other files are binary, or deleted.
-        let Ok(text) = fs::read_to_string(root.join(name)) else {
+        let Ok(text) = fs::read_to_string(root.join(&name)) else {
             continue;
         };
         let lines = wrong_lines(&text);
-        wrong.extend(lines.iter().map(|line| format!("{name}:{line}")));
+        wrong.extend(
+            lines
+                .iter()
+                .map(|line| format!("{}:{line}", name.display())),
+        );
     }
     assert!(
         wrong.is_empty(),
