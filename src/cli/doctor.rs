@@ -8,6 +8,7 @@ use super::selection::{cuda_options, select};
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
 use crate::backend::{Backend, Compilation};
+use crate::bench::format::counted;
 use crate::error::Result;
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};
 use rayon::ThreadPool;
@@ -60,8 +61,9 @@ fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>) -> Result<Finding> {
     prepared?;
     let Compilation { images, ns, .. } = backends.iter().map(|it| it.compilation()).sum();
     let detail = match images {
+        0 if backends[0].device().backend == "cpu" => "the CPU needs no kernels".to_owned(),
         0 => "all kernels were compiled before".to_owned(),
-        _ => format!("{images} kernels in {:.2} s", ns as f64 / 1e9),
+        _ => format!("{} in {:.2} s", counted(images, "kernel"), ns as f64 / 1e9),
     };
     Ok(Finding::new(Status::Good, WARM, detail))
 }

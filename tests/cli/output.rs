@@ -131,6 +131,13 @@ fn columns_and_version_are_listed() {
         text(&output.stdout).contains("auto"),
         "what auto would choose"
     );
+    let warm = ["doctor", "--warm", "--json", "--backend", "cpu"];
+    let output = tapeloop(warm).output().unwrap();
+    let findings: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let compiled = findings.last().unwrap();
+    assert_eq!(compiled["label"], "compiled");
+    assert_eq!(compiled["detail"], "the CPU needs no kernels");
+    assert!(!text(&tapeloop(["doctor"]).output().unwrap().stdout).contains("compiled   "));
 }
 
 #[test]

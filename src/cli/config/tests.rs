@@ -1,6 +1,6 @@
 use super::*;
 use crate::backend::{DeviceChoice, DeviceSet};
-use crate::features::{Cutoff, FeatureName};
+use crate::features::{Cutoff, FeatureName, Fusion};
 
 fn resolve(text: &str) -> Result<Config> {
     Config::resolve(RawConfig::parse(text, Path::new("jobs/run.toml"))?)
@@ -32,6 +32,26 @@ fn keys_that_are_not_set_have_their_defaults() {
         [Cutoff::from_angstrom(7.0).unwrap()]
     );
     assert_eq!(config.batch.residues_max, 200_000);
+}
+
+#[test]
+fn fusion_is_off_and_the_choice_that_it_had_says_so() {
+    let fusion = |text: &str| resolve(text).unwrap().features.fusion;
+    assert_eq!(
+        (fusion(""), fusion("fusion = \"on\"")),
+        (Fusion::Off, Fusion::On)
+    );
+    let said = message("fusion = \"auto\"");
+    for part in [
+        "run.toml",
+        "`fusion`",
+        "no choice any more",
+        "the default is \"off\"",
+        "leave `fusion` out",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(message("fusion = \"of\"").contains("is not one of \"off\", \"on\""));
 }
 
 #[test]
