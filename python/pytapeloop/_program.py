@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 from . import _native
 from ._progress import Progress
 
-# How a line of --progress-json begins.
+# How the lines of --progress-json begin: the counts, and how far the compilation of kernels is.
 PROGRESS = '{"progress":'
+COMPILING = '{"compiling":'
 
 # Exit codes of the program, as docs/ERRORS.md lists them.
 REJECTED = 3
@@ -108,6 +109,8 @@ def _problems(process: subprocess.Popen[str], shown: Progress) -> str:
     problems = []
     assert process.stderr is not None
     for line in process.stderr:
+        if line.startswith(COMPILING):
+            continue
         if not line.startswith(PROGRESS):
             problems.append(line)
         elif shown.show is not None:

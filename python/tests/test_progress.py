@@ -9,7 +9,7 @@ import types
 
 import pytest
 import pytapeloop
-from pytapeloop import _progress
+from pytapeloop import _program, _progress
 
 
 class Screen(io.StringIO):
@@ -111,6 +111,12 @@ def test_it_is_shown_while_the_program_runs(samples, tmp_path, screen):
     with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file") as caught:
         pytapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "other", progress=True)
     assert "{" not in str(caught.value)
+
+
+def test_that_the_program_compiles_is_no_problem_of_the_run(screen):
+    lines = ['{"compiling":{"compiled":1,"kernels":34,"seconds":0.1}}\n', "warning: one\n"]
+    process = types.SimpleNamespace(stderr=iter(lines), wait=lambda: 0)
+    assert _program._problems(process, _progress.Progress(True)) == "warning: one\n"
 
 
 def test_nothing_is_shown_elsewhere_nor_if_it_is_off(samples, tmp_path, screen):
