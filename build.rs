@@ -10,7 +10,7 @@ mod signature;
 #[path = "build/units.rs"]
 mod units;
 
-use nvcc::{Nvcc, TARGETS_VARIABLE};
+use nvcc::{Jobs, Nvcc, READ_BY_NVCC, TARGETS_VARIABLE};
 use signature::struct_layout::vector;
 use signature::{CudaType, Number, Parameter, PointerAccess, Signature};
 use std::collections::BTreeMap;
@@ -29,19 +29,22 @@ const FUSED: &str = "fused.cu";
 const BENCH: &str = "bench.cu";
 
 fn main() {
+    // SAFETY: cargo has started the build script, and this is its first line.
+    let jobs = unsafe { Jobs::of_cargo() };
     for file in ["build.rs", "build", "kernels", "src/record/signature"] {
         println!("cargo::rerun-if-changed={file}");
     }
-    for variable in [
+    let named = [
         "NVCC",
         TARGETS_VARIABLE,
         "CUDA_HOME",
         "CUDA_PATH",
         "VIRTUAL_ENV",
-    ] {
+    ];
+    for variable in named.iter().chain(&READ_BY_NVCC) {
         println!("cargo::rerun-if-env-changed={variable}");
     }
-    if let Err(message) = check_cuda_features().and_then(|()| build_kernels()) {
+    if let Err(message) = check_cuda_features().and_then(|()| build_kernels(&jobs)) {
         for line in message.lines() {
             println!("cargo::error={line}");
         }
@@ -68,7 +71,7 @@ fn check_cuda_features() -> Result<(), String> {
     ))
 }
 
-fn build_kernels() -> Result<(), String> {
+fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     if !feature("FEATURES") {
         return Ok(());
     }
@@ -96,7 +99,9 @@ fn build_kernels() -> Result<(), String> {
         false => None,
     };
     let nvcc = match nvcc {
-        Some(nvcc) => nvcc.compile(&sources, &units, &binaries)?.then_some(nvcc),
+        Some(nvcc) => nvcc
+            .compile(&sources, &units, &binaries, jobs)?
+            .then_some(nvcc),
         None => None,
     };
     let binary = |unit: &Unit| match &nvcc {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 /// The variable that names the targets, in place of [`ALL_TARGETS`].
 pub(crate) const TARGETS_VARIABLE: &str = "TAPELOOP_CUDA_TARGETS";
@@ -38,6 +39,10 @@ fn virtual_architecture(target: &str) -> String {
 
 /// The CPU twins do the same arithmetic, so multiplications and additions must not be contracted.
 const OPTIONS: [&str; 3] = ["-O3", "-std=c++17", "--fmad=false"];
+
+/// The variables that nvcc reads.
+pub(crate) const READ_BY_NVCC: [&str; 3] =
+    ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN"];
 
 /// What happens without nvcc.
 const WITHOUT: &str = "kernels are compiled with NVRTC at run time, if it is there";
@@ -96,14 +101,16 @@ impl Nvcc {
         sources: &Sources,
         units: &[Unit],
         folder: &Path,
+        jobs: &Jobs,
     ) -> Result<bool, String> {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let args = self.args();
         let key = |unit: &Unit| {
             let file = unit.file();
             let files = unit.headers.iter().map(String::as_str).chain([&*file]);
-            let targets = self.targets.iter().map(String::as_str);
-            let context = OPTIONS.into_iter().chain([&*self.version]).chain(targets);
-            sources.digest(files, context)
+            let environment = READ_BY_NVCC.map(|name| env::var(name).unwrap_or_default());
+            let context = args.iter().chain(&environment).chain([&self.version]);
+            sources.digest(files, context.map(String::as_str))
         };
         let key_file = |unit: &Unit| folder.join(format!("{}.sha256", unit.name));
         let is_new = |unit: &&Unit| {
@@ -113,10 +120,13 @@ impl Nvcc {
         let mut new: Vec<&Unit> = units.iter().filter(is_new).collect();
         // The longest are started first, and units are taken from the end.
         new.sort_by_key(|unit| sources.text(&unit.file()).len());
-        let compiled = all_at_once(new, |unit| {
+        let compiled = all_at_once(jobs, new, |unit| {
             // What an interrupted compilation leaves has no key.
             fs::remove_file(key_file(unit)).ok();
-            self.compile_unit(unit, &fat_binary(folder, unit))?;
+            let to = fat_binary(folder, unit).display().to_string();
+            let (to, file) = (["-o", &to], format!("kernels/{}", unit.file()));
+            let args = args.iter().map(String::as_str).chain(to).chain([&*file]);
+            output(&self.path, &args.collect::<Vec<_>>())?;
             let path = key_file(unit);
             fs::write(&path, key(unit)).map_err(|e| format!("{}: {e}", path.display()))
         });
@@ -130,23 +140,22 @@ impl Nvcc {
         }
     }
 
-    fn compile_unit(&self, unit: &Unit, to: &Path) -> Result<(), String> {
-        let mut args = OPTIONS.map(str::to_owned).to_vec();
+    /// The arguments but for the files.
+    fn args(&self) -> Vec<String> {
         let mut targets: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for target in &self.targets {
             let of_architecture = targets.entry(virtual_architecture(target)).or_default();
             of_architecture.push(target);
         }
+        let mut args = OPTIONS.map(str::to_owned).to_vec();
         for (architecture, targets) in targets {
             let codes = targets.join(",");
             args.push(format!(
                 "--generate-code=arch={architecture},code=[{codes}]"
             ));
         }
-        args.extend(["--fatbin".to_owned(), "-o".to_owned()]);
-        args.extend([to.display().to_string(), format!("kernels/{}", unit.file())]);
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        output(&self.path, &args).map(drop)
+        args.push("--fatbin".to_owned());
+        args
     }
 }
 
@@ -194,16 +203,46 @@ pub(crate) fn fat_binary(folder: &Path, unit: &Unit) -> PathBuf {
     folder.join(format!("{}.fatbin", unit.name))
 }
 
-/// Does `work` for each of `items`, from the last on, as many at a time as cargo's jobserver allows.
-/// Without a jobserver that is the number of jobs.
+/// How many units may be compiled at a time.
+pub(crate) struct Jobs {
+    /// Cargo's jobserver, which gives rights to more jobs than one.
+    pub(crate) client: Option<Client>,
+    /// The most jobs.
+    pub(crate) max: usize,
+}
+
+impl Jobs {
+    /// Those that cargo gives a build script.
+    ///
+    /// # Safety
+    /// Cargo has started this process, which has opened and closed no file yet.
+    pub(crate) unsafe fn of_cargo() -> Jobs {
+        let jobs = env::var("NUM_JOBS").map_or(1, |jobs| jobs.parse().unwrap_or(1));
+        Jobs {
+            // SAFETY: the descriptors that cargo names are its jobserver's, as the caller promises.
+            client: unsafe { Client::from_env() },
+            max: jobs,
+        }
+    }
+
+    /// The right to one more job, if there is one now; it is given back when it is dropped.
+    fn another(&self) -> Option<Option<Acquired>> {
+        match &self.client {
+            Some(client) => client.try_acquire().ok().flatten().map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+/// The time after which a right to another job is asked for again.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Does `work` for each of `items`, from the last on.
 fn all_at_once<T: Send>(
+    jobs: &Jobs,
     mut items: Vec<T>,
     work: impl Fn(T) -> Result<(), String> + Sync,
 ) -> Result<(), String> {
-    // SAFETY: the descriptors of the jobserver are open: cargo has passed them to this process,
-    // which closes none that it has not opened.
-    let client = unsafe { Client::from_env() };
-    let jobs: usize = env::var("NUM_JOBS").map_or(1, |jobs| jobs.parse().unwrap_or(1));
     let work = &work;
     let (sender, ended) = mpsc::channel();
     thread::scope(|scope| {
@@ -212,8 +251,8 @@ fn all_at_once<T: Send>(
         let mut running = 0;
         let mut result = Ok(());
         loop {
-            while running < jobs && !items.is_empty() {
-                let Some(right) = rights.pop().or_else(|| another_job(client.as_ref())) else {
+            while running < jobs.max && !items.is_empty() {
+                let Some(right) = rights.pop().or_else(|| jobs.another()) else {
                     break;
                 };
                 let (item, sender) = (items.pop().expect("not empty"), sender.clone());
@@ -226,7 +265,9 @@ fn all_at_once<T: Send>(
             if running == 0 {
                 return result;
             }
-            let (one, right) = ended.recv().expect("a sender is kept here");
+            let Ok((one, right)) = ended.recv_timeout(ASK_EVERY) else {
+                continue;
+            };
             running -= 1;
             if result.is_ok() && one.is_err() {
                 items.clear();
@@ -237,14 +278,6 @@ fn all_at_once<T: Send>(
             }
         }
     })
-}
-
-/// The right to one more job, if there is one now; it is given back when it is dropped.
-fn another_job(client: Option<&Client>) -> Option<Option<Acquired>> {
-    match client {
-        Some(client) => client.try_acquire().ok().flatten().map(Some),
-        None => Some(None),
-    }
 }
 
 /// Runs a command and returns its standard output. If it fails, the error is the text of both

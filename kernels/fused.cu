@@ -1,7 +1,7 @@
 // The fused kernel calls all other kernels as device functions: each block runs all steps of a
-// batch for one structure, in a single launch. The build script puts the sources of the kernels,
-// with FUSED defined, before this text, and lists them as STEPS(STEP) in the order of their
-// numbers.
+// batch for one structure, in a single launch. A text that includes this file defines FUSED, includes
+// the files of the kernels before, and lists these as STEPS(STEP) in the order of their numbers
+// (src/features/image.rs).
 enum Number {
 #define STEP(name) STEP_##name,
     STEPS(STEP)

@@ -1,6 +1,6 @@
-// Division of work among threads, warps and blocks. The sources are compiled twice: as kernels,
-// which process the whole batch, and as device functions of the fused kernel, in which each block
-// processes one structure (fused.cu). Kernels that divide their work with these functions are
+// Division of work among threads, warps and blocks. The sources are compiled as kernels, which
+// process the whole batch, and with FUSED as device functions of the fused kernel, in which each
+// block processes one structure (fused.cu). Kernels that divide their work with these functions are
 // correct as both.
 #pragma once
 #include "layout.cuh"

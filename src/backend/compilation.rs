@@ -7,7 +7,7 @@ use std::iter::Sum;
 #[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Compilation {
-    /// Images that were to be compiled.
+    /// Images that had to be compiled.
     pub images: u64,
     /// The images among them whose compilation has ended.
     pub done: u64,

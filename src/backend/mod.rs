@@ -154,8 +154,8 @@ pub unsafe trait Backend: Send + Sync {
     /// them compiled. The default does nothing.
     ///
     /// # Errors
-    /// The first of the images that cannot be compiled, once all others are. `load` reports it too,
-    /// with the kernel's name.
+    /// [`ErrorKind::Kernel`] for the first source that does not compile, once all others are compiled;
+    /// [`ErrorKind::Unavailable`] without NVRTC. `load` reports both too, with the kernel's name.
     fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
         let _ = images;
         Ok(())

@@ -213,7 +213,8 @@ pub(super) struct DoctorArgs {
     device: DeviceArgs,
     #[command(flatten)]
     set: SetArgs,
-    /// Compile all kernels now, for every run to come on this kind of GPU.
+    /// Compile all kernels now, for every run to come on this kind of GPU; the fused one only if the
+    /// config asks for it.
     #[arg(long)]
     pub(super) warm: bool,
     /// Print JSON.

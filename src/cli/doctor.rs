@@ -7,9 +7,9 @@ use super::progress::{Audience, CompilingProgress};
 use super::selection::{cuda_options, select};
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
-use crate::backend::{Backend, Compilation};
+use crate::backend::{Backend, Choice, Compilation};
 use crate::bench::format::counted;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};
 use rayon::ThreadPool;
 use serde_json::{Value as Json, json};
@@ -29,7 +29,9 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
     };
     let mut findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
     if warm {
-        let compiled = compile_ahead(config, &pool);
+        let cache = findings.iter().find(|finding| finding.label == "cache");
+        let is_kept = cache.is_none_or(|finding| finding.status == Status::Good);
+        let compiled = compile_ahead(config, &pool, is_kept);
         findings.push(compiled.unwrap_or_else(|error| Finding::of_error(WARM, &error)));
     }
     if as_json {
@@ -39,7 +41,7 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
         let lines: Vec<String> = findings.iter().map(|it| format!("{it}\n")).collect();
         say(&lines.concat());
     }
-    // The others say what is missing on the way to these.
+    // Only these two decide the exit code.
     let decides = |finding: &&Finding| ["auto", WARM].contains(&&*finding.label);
     let mut decisive = findings.iter().filter(decides);
     let usable = decisive.all(|finding| finding.status == Status::Good);
@@ -50,10 +52,25 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
 const WARM: &str = "compiled";
 
 /// Compiles what the cache does not have.
-fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>) -> Result<Finding> {
+///
+/// # Errors
+/// A kernel cannot be compiled, there is no GPU to compile for, or no cache that keeps the code.
+fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>, is_kept: bool) -> Result<Finding> {
     let selected = select(config, pool)?.into_iter();
     let backends: Vec<Arc<dyn Backend>> = selected.map(|one| one.backend).collect();
+    let is_cpu = backends[0].device().backend == "cpu";
+    if is_cpu && config.backend == Choice::Auto {
+        let error = Error::new(ErrorKind::Unavailable, "there is no GPU to compile for");
+        return Err(error.fix("run it where the GPU is"));
+    }
     let images = config.features.images();
+    if !is_cpu && !is_kept && images.iter().any(|image| image.binary.is_none()) {
+        let error = Error::new(
+            ErrorKind::Unavailable,
+            "no cache keeps the compiled kernels",
+        );
+        return Err(error.fix("see the finding `cache`"));
+    }
     let audience = std::io::stderr().is_terminal().then_some(Audience::Reader);
     let shown = CompilingProgress::start(audience, &backends);
     let prepared = backends.iter().try_for_each(|it| it.prepare(&images));
@@ -61,7 +78,7 @@ fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>) -> Result<Finding> {
     prepared?;
     let Compilation { images, ns, .. } = backends.iter().map(|it| it.compilation()).sum();
     let detail = match images {
-        0 if backends[0].device().backend == "cpu" => "the CPU needs no kernels".to_owned(),
+        0 if is_cpu => "the CPU needs no kernels".to_owned(),
         0 => "all kernels were compiled before".to_owned(),
         _ => format!("{} in {:.2} s", counted(images, "kernel"), ns as f64 / 1e9),
     };

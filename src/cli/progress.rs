@@ -71,7 +71,11 @@ impl CompilingProgress {
         let show = |audience| {
             move |stopped: Receiver<()>| {
                 let mut display = None;
-                while stopped.recv_timeout(BAR_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let every = match audience {
+                    Audience::Reader => BAR_EVERY,
+                    Audience::Program => JSON_EVERY,
+                };
+                while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                     let compiling = backends.iter().map(|it| it.compilation()).sum();
                     show_compiling(audience, &mut display, compiling);
                 }

@@ -39,8 +39,12 @@ pub fn image(name: &str) -> Option<Arc<Image>> {
         } = &UNITS[index];
         let file = format!("{name}.cu");
         let text = text(&file).to_owned();
+        let more = match binary {
+            Some(_) => "",
+            None => ", which a build with nvcc contains compiled",
+        };
         Arc::new(Image {
-            name: format!("kernels/{file}"),
+            name: format!("kernels/{file}{more}"),
             binary: binary.map(<[u8]>::to_vec),
             source: Some(source(file, text, headers)),
         })
@@ -57,7 +61,7 @@ pub fn images() -> impl Iterator<Item = (&'static str, Arc<Image>)> {
 }
 
 /// The image of the fused kernel, of which `steps` are the kernels that it calls, in the order of
-/// their numbers. NVRTC compiles it, in every build: it takes as long as all others together, and
+/// their numbers. NVRTC compiles it, in every build: it takes longer than all others together, and
 /// few runs use it.
 pub(super) fn fused_image(steps: &[&str]) -> Arc<Image> {
     let included = steps.iter().map(|step| format!("#include \"{step}.cu\"\n"));
@@ -68,7 +72,7 @@ pub(super) fn fused_image(steps: &[&str]) -> Arc<Image> {
     );
     let files = FILES.map(|(name, _)| name);
     Arc::new(Image {
-        name: "kernels/fused.cu, for fusion = \"on\"".to_owned(),
+        name: "kernels/fused.cu, which fusion = \"on\" needs and no build contains".to_owned(),
         binary: None,
         source: Some(source("all_kernels.cu".to_owned(), text, &files)),
     })

@@ -132,7 +132,7 @@ impl Bindings {
             bytes: decl.size_bytes(),
             mapped: policy.maps(decl.size_bytes()) && is_mappable(recording, id),
         };
-        // Loading reports an error of it, with the kernel's name.
+        // `load` reports a failed compilation, with the kernel's name.
         let _ = backend.prepare(&recording.images());
         let launches = recording.launches().map(|launch| {
             let place = || format!("kernel {}", launch.kernel.name());

@@ -10,7 +10,7 @@ mod signature;
 #[allow(dead_code, reason = "the build script uses the rest")]
 mod units;
 
-use nvcc::Nvcc;
+use nvcc::{Jobs, Nvcc};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -64,7 +64,11 @@ impl Folder {
             version: "13.0".to_owned(),
             targets: targets.iter().map(|&target| target.to_owned()).collect(),
         };
-        nvcc.compile(&sources, &units, &self.path("units"))?;
+        let jobs = Jobs {
+            client: None,
+            max: 3,
+        };
+        nvcc.compile(&sources, &units, &self.path("units"), &jobs)?;
         let log = fs::read_to_string(self.path("log")).unwrap();
         let name = |line: &str| {
             Path::new(line)
@@ -135,6 +139,8 @@ fn what_kernels_may_not_include_or_declare_is_named_with_its_place() {
     let sources = Sources::read(&folder.path("kernels")).unwrap();
     let error = sources.unit("a.cu").err().unwrap();
     assert!(error.starts_with("kernels/a.cu:2: "), "{error}");
+    let b = sources.unit("b.cu").unwrap();
+    assert_eq!(b.headers, ["b.cuh"]);
     let error = sources
         .signature(&sources.unit("c.cu").unwrap())
         .unwrap_err();

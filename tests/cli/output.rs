@@ -137,6 +137,13 @@ fn columns_and_version_are_listed() {
     let compiled = findings.last().unwrap();
     assert_eq!(compiled["label"], "compiled");
     assert_eq!(compiled["detail"], "the CPU needs no kernels");
+    assert!(output.status.success());
+    let without = tapeloop(["doctor", "--warm"])
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .output();
+    let without = without.unwrap();
+    assert_eq!(without.status.code(), Some(1), "{}", text(&without.stdout));
+    assert!(text(&without.stdout).contains("there is no GPU to compile for"));
     assert!(!text(&tapeloop(["doctor"]).output().unwrap().stdout).contains("compiled   "));
 }
 

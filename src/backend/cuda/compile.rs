@@ -104,8 +104,12 @@ impl Compiler {
             progress.ended.images += count as u64;
             progress.since = Some(started);
         }
-        // A long text takes long, and started last it would keep the others waiting.
-        missing.sort_by_key(|missing| std::cmp::Reverse(missing.source.text.len()));
+        // A long text takes long, and started last it would keep the others waiting. The fused kernel
+        // is all headers.
+        missing.sort_by_key(|missing| {
+            let headers = missing.source.headers.iter().map(|(_, text)| text.len());
+            std::cmp::Reverse(missing.source.text.len().max(headers.sum::<usize>() / 8))
+        });
         let (version, option) = (nvrtc.version_text(), target.option());
         tracing::info!(
             sources = count,
@@ -133,11 +137,15 @@ impl Compiler {
                     .name("tapeloop-nvrtc".to_owned())
                     .spawn_scoped(scope, work)
             };
-            // This thread compiles too, so that it does not matter if no other can be started.
-            let others: Vec<_> = (1..cores.min(count)).map_while(|n| start(n).ok()).collect();
-            let mut codes = work();
-            for other in others {
-                match other.join() {
+            let threads: Vec<_> = (0..cores.min(count)).map_while(|n| start(n).ok()).collect();
+            // This thread may have a small stack, and compiles only if no other can be started.
+            let mut codes = if threads.is_empty() {
+                work()
+            } else {
+                Vec::new()
+            };
+            for thread in threads {
+                match thread.join() {
                     Ok(more) => codes.extend(more),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }

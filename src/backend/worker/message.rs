@@ -28,9 +28,9 @@ pub(super) enum Request {
     },
     /// The next image.
     Image(Arc<Image>),
-    /// Compiles all images so far, but for those that are compiled already. The replies are any number
-    /// of [`Reply::Compiling`], and [`Reply::Done`].
-    Prepare,
+    /// Compiles the images from this one on. The replies are any number of [`Reply::Compiling`], and
+    /// [`Reply::Done`].
+    Prepare { first: usize },
     /// The next kernel. The reply is [`Reply::Done`].
     Load(KernelDecl),
     /// Opens slots. Two files follow: their host memory, and their completion flags. An entry
@@ -231,7 +231,7 @@ impl Opened {
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done(Result<()>),
-    /// It goes on.
+    /// Progress of a compilation. The last report comes at its end.
     Compiling(Compilation),
     Opened(Result<Opened>),
     Loaded(Result<FunctionId>),

@@ -146,7 +146,8 @@ impl RestartState {
         for image in &self.images {
             link.send(&Request::Image(Arc::clone(image)))?;
         }
-        prepared(link, |_| {})??;
+        // Loading a kernel reports that its image does not compile.
+        let _ = prepared(link, 0, |_| {})?;
         for kernel in &self.kernels {
             link.send(&Request::Load(kernel.clone()))?;
             done(link)??;
@@ -268,10 +269,14 @@ impl Group {
     }
 }
 
-/// Has the worker compile its images, and passes its reports on. The outer error is the link's, the
+/// Has the worker compile its images from `first` on, and passes its reports on. The outer error is the link's, the
 /// inner one the compiler's.
-pub(super) fn prepared(link: &mut Link, mut report: impl FnMut(Compilation)) -> Result<Result<()>> {
-    link.send(&Request::Prepare)?;
+pub(super) fn prepared(
+    link: &mut Link,
+    first: usize,
+    mut report: impl FnMut(Compilation),
+) -> Result<Result<()>> {
+    link.send(&Request::Prepare { first })?;
     loop {
         match answer(link)? {
             Reply::Compiling(compilation) => report(compilation),

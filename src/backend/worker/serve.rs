@@ -140,7 +140,7 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
                 let made = worker.make_resident(slot, graph, residency, words);
                 link.send(&Reply::Resident(made))?;
             }
-            Request::Prepare => worker.prepare(&mut link)?,
+            Request::Prepare { first } => worker.prepare(first, &mut link)?,
             request => {
                 if let Some(reply) = worker.handle(request) {
                     link.send(&reply)?;
@@ -259,28 +259,32 @@ impl Worker<'_> {
             Request::Open { .. }
             | Request::OpenSlots { .. }
             | Request::Fill { .. }
-            | Request::Prepare
+            | Request::Prepare { .. }
             | Request::MakeResident { .. }
             | Request::Close => Reply::Done(Err(Error::usage("a request out of its turn"))),
         })
     }
 
-    /// Compiles all images, and reports meanwhile how far it is, so that the other end neither waits in
-    /// the dark nor takes the time for a hang.
-    fn prepare(&self, link: &mut Link) -> Result<()> {
-        let (backend, images) = (&*self.backend, &*self.images);
+    /// Compiles the images from `first` on. Reports progress every 100 ms, so that the supervisor's
+    /// read does not time out; while nothing compiles, as when a driver call hangs, it may.
+    fn prepare(&self, first: usize, link: &mut Link) -> Result<()> {
+        let images = self.images.get(first..).unwrap_or_default();
+        let backend = &*self.backend;
         std::thread::scope(|scope| {
             let (sender, ended) = bounded(1);
             scope.spawn(move || sender.send(backend.prepare(images)));
             let prepared = loop {
-                let ended = ended.recv_timeout(REPORT_EVERY);
-                link.send(&Reply::Compiling(backend.compilation()))?;
-                match ended {
+                match ended.recv_timeout(REPORT_EVERY) {
                     Ok(prepared) => break prepared,
-                    Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break Err(unknown()),
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                let compilation = backend.compilation();
+                if compilation.done < compilation.images {
+                    link.send(&Reply::Compiling(compilation))?;
                 }
             };
+            link.send(&Reply::Compiling(backend.compilation()))?;
             link.send(&Reply::Done(prepared))
         })
     }

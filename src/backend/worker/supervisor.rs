@@ -38,8 +38,8 @@ pub(super) struct Supervisor {
     workers: Arc<Workers>,
     /// The loops on the worker's device, whose host is this process.
     loops: Arc<Loops<Arc<SharedWords>>>,
-    /// What the worker has compiled, as it last reported.
-    compilation: Mutex<Compilation>,
+    /// What earlier workers and the current one have compiled, as they last reported.
+    compilation: Mutex<[Compilation; 2]>,
     /// Relates the clock of the worker's device to this process's.
     pub(super) loop_clock: LoopClock,
 }
@@ -381,6 +381,8 @@ impl Supervisor {
         let started = start_worker(&self.workers, &self.options, &core.restart_state);
         let (link, _) = started.within(|| "starting the worker again")?;
         core.earlier_requests += core.link.sent();
+        let earlier = self.compilation();
+        *self.compilation.lock() = [earlier, Compilation::default()];
         core.link = link;
         let seconds = start.elapsed().as_secs_f64();
         tracing::info!(seconds, "started the worker again");

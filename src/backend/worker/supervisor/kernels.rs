@@ -19,14 +19,15 @@ impl Supervisor {
         if core.restart_state.images.len() == known {
             return Ok(());
         }
-        let report = |compilation| *self.compilation.lock() = compilation;
-        let prepared = prepared(&mut core.link, report);
+        let report = |compilation| self.compilation.lock()[1] = compilation;
+        let prepared = prepared(&mut core.link, known, report);
         self.answered(self.linked(&core.link, prepared)?)
     }
 
-    /// What the worker has compiled, as it last reported.
+    /// What the workers have compiled, as they last reported.
     pub(in super::super) fn compilation(&self) -> Compilation {
-        *self.compilation.lock()
+        let [earlier, of_worker] = *self.compilation.lock();
+        [earlier, of_worker].into_iter().sum()
     }
 
     /// The index of an image, which is sent if the worker does not have it.
