@@ -40,6 +40,7 @@ fn resolve_fusion(keys: &mut Resolver) -> Fusion {
             "\"auto\" is no choice any more: the default is \"off\", which is as fast or faster \
              for batches of more than 16 residues (fix: leave `fusion` out)",
         );
+        keys.record("fusion", json!("off"));
         return Fusion::default();
     }
     keys.choice("fusion", &Fusion::NAMES)

@@ -51,6 +51,7 @@ fn fusion_is_off_and_the_choice_that_it_had_says_so() {
     ] {
         assert!(said.contains(part), "{said}");
     }
+    assert!(!said.contains("unknown key"), "{said}");
     assert!(message("fusion = \"of\"").contains("is not one of \"off\", \"on\""));
 }
 
