@@ -67,27 +67,29 @@ pub(super) struct CompilingProgress {
 impl CompilingProgress {
     /// `None` shows nothing.
     pub(super) fn start(audience: Option<Audience>, backends: &[Arc<dyn Backend>]) -> Self {
-        let backends = backends.to_vec();
-        let show = |audience| {
-            move |stopped: Receiver<()>| {
-                let mut display = None;
-                let every = match audience {
-                    Audience::Reader => BAR_EVERY,
-                    Audience::Program => JSON_EVERY,
-                };
-                while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-                    let compiling = backends.iter().map(|it| it.compilation()).sum();
-                    show_compiling(audience, &mut display, compiling);
-                }
-                if let Some(display) = display {
-                    display.clear();
-                }
-            }
+        let start = |audience| {
+            let backends = backends.to_vec();
+            let show = move |stopped| show_compilations(audience, &backends, &stopped);
+            Stoppable::start("tapeloop-show", show)
         };
-        let show = audience.map(show);
         CompilingProgress {
-            _display: show.and_then(|show| Stoppable::start("tapeloop-show", show)),
+            _display: audience.and_then(start),
         }
+    }
+}
+
+fn show_compilations(audience: Audience, backends: &[Arc<dyn Backend>], stopped: &Receiver<()>) {
+    let every = match audience {
+        Audience::Reader => BAR_EVERY,
+        Audience::Program => JSON_EVERY,
+    };
+    let mut display = None;
+    while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        let compiling = backends.iter().map(|backend| backend.compilation()).sum();
+        show_compiling(audience, &mut display, compiling);
+    }
+    if let Some(display) = display {
+        display.clear();
     }
 }
 

@@ -294,6 +294,7 @@ pub(super) fn compute(
         Err(error) => (Vec::new(), Some(error)),
     };
     let elapsed = clock.elapsed();
+    let compilation = plan.compilation();
     let cores = core_time(Threads::All).zip(cores_before);
     let counts = counters.counts();
     let matches = counters.matches();
@@ -312,7 +313,7 @@ pub(super) fn compute(
             read: counters.read_cores.total(),
             tables: table_cores.total(),
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
-            compiling: Duration::from_nanos(plan.compilation().ns),
+            compiling: Duration::from_nanos(compilation.ns),
         },
         counts,
         notes: notes(plan, &counters, &tables, &matches),
@@ -321,7 +322,7 @@ pub(super) fn compute(
         written: finished.written,
         counters: engine.counters(),
         statistics: engine.statistics(),
-        compilation: plan.compilation(),
+        compilation,
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
         chosen: engine.chosen(),

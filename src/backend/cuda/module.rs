@@ -125,9 +125,11 @@ impl Functions {
         let mut modules = self.modules.lock();
         let mut new: Vec<(&Arc<Image>, &CudaSource)> = Vec::new();
         for image in images {
-            let is_known = modules.iter().any(|(known, _)| known == image)
-                || new.iter().any(|(known, _)| *known == image);
-            if let (None, Some(source), false) = (binary(image), &image.source, is_known) {
+            let (None, Some(source)) = (binary(image), &image.source) else {
+                continue;
+            };
+            let is_loaded = modules.iter().any(|(known, _)| known == image);
+            if !is_loaded && !new.iter().any(|(known, _)| *known == image) {
                 new.push((image, source));
             }
         }

@@ -269,8 +269,8 @@ impl Group {
     }
 }
 
-/// Has the worker compile its images from `first` on, and passes its reports on. The outer error is the link's, the
-/// inner one the compiler's.
+/// Has the worker compile its images from `first` on, and passes its reports on. The outer error is
+/// the link's, the inner one the compiler's.
 pub(super) fn prepared(
     link: &mut Link,
     first: usize,
