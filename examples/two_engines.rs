@@ -2,8 +2,8 @@
 //! adds up the numbers of each item.
 //!
 //! Both take slots, streams and graphs of the same backend. Their batches overlap on the device, and a
-//! failure of one item or batch stays in its engine. They take turns, so that each has half of the
-//! device's time while both have batches to run, whatever a batch takes.
+//! failure of one item or batch stays in its engine. The device runs what it is given first, so
+//! smaller batches of one engine shorten the wait of the other.
 //!
 //! ```sh
 //! cargo run --release --no-default-features --features cuda-12040 --example two_engines   # a GPU, if there is one
@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::thread;
 use tapeloop::backend::{Choice, ThreadPoolBuilder, select};
-use tapeloop::pipeline::Sharing;
 use tapeloop::*;
 
 const ITEMS: u32 = 20_000;
@@ -172,12 +171,9 @@ pub(crate) fn run(choice: Choice) -> Result<[u64; 2]> {
         ["square", "sum"].map(|name| unsafe { Kernel::from_cuda("two.cu", TEXT, name) });
     let (squares, sums) = (Squares(squares?.twin(square)), Sums(sums?.twin(sum)));
     let backends = [backend];
-    let sharing = Sharing::new(3);
-    let mut config = EngineConfig::new([1 << 18]);
-    config.share = Some(sharing.share(1));
+    let config = EngineConfig::new([1 << 18]);
     let squares = Engine::new(squares, &backends, Arc::clone(&pool), &config)?;
-    let mut config = EngineConfig::new([1 << 18, 1 << 12]);
-    config.share = Some(sharing.share(1));
+    let config = EngineConfig::new([1 << 18, 1 << 12]);
     let sums = Engine::new(sums, &backends, pool, &config)?;
 
     thread::scope(|scope| {
@@ -198,8 +194,8 @@ pub(crate) fn run(choice: Choice) -> Result<[u64; 2]> {
     let (of_squares, of_sums) = (squares.counters(), sums.counters());
     for (name, counters) in [("squares", of_squares), ("sums", of_sums)] {
         let (items, batches) = (counters.items_done, counters.batches);
-        let ms = counters.device_ns as f64 / 1e6;
-        println!("  {name}: {items} items, all right, in {batches} batches of {ms:.1} ms together");
+        let ms = counters.compute_ns as f64 / 1e6;
+        println!("  {name}: {items} items, all right, in {batches} batches, {ms:.1} ms in flight");
     }
     Ok([of_squares.items_done, of_sums.items_done])
 }

@@ -3,7 +3,6 @@
 
 use super::config::SubmitOptions;
 use super::run_results::RunResults;
-use super::sharing::Turn;
 use super::ticket::Reply;
 use crate::error::{Error, ErrorKind, Result, catch};
 use crate::workload::{Completion, Extent, Workload};
@@ -71,8 +70,6 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) closed_at: Option<Instant>,
     /// When it was submitted to the device.
     pub(crate) submitted_at: Option<Instant>,
-    /// Its turn on a device that the engine shares, until the device is done with it.
-    pub(crate) turn: Option<Turn>,
     /// The values of the uniforms of a batch that was written before, for a device that was lost.
     pub(crate) first_uniforms: Option<Vec<u32>>,
     /// The results of entries that were run apart from each other after a loss.
@@ -184,7 +181,6 @@ impl<W: Workload> Default for Batch<W> {
             timed: false,
             closed_at: None,
             submitted_at: None,
-            turn: None,
             first_uniforms: None,
             settled: Vec::new(),
         }

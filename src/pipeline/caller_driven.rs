@@ -66,7 +66,7 @@ impl<W: Workload> Pipeline<W> {
     ///
     /// # Errors
     /// Those of [`Engine::new`](super::Engine::new), and [`ErrorKind::Config`](crate::ErrorKind::Config) if
-    /// [`EngineConfig::urgent_slots`] is not 0, or [`EngineConfig::share`] is set.
+    /// [`EngineConfig::urgent_slots`] is not 0.
     pub fn new(
         workload: W,
         backends: &[Arc<dyn Backend>],
@@ -76,10 +76,6 @@ impl<W: Workload> Pipeline<W> {
         if config.urgent_slots > 0 {
             let message = "a Pipeline runs batches in the order of their items, and keeps no slots for urgent ones";
             return Err(Error::config(message).fix("set urgent_slots = 0, or use an Engine"));
-        }
-        if config.share.is_some() {
-            let message = "a Pipeline has no thread that waits for its turn on a shared device";
-            return Err(Error::config(message).fix("set share = None, or use an Engine"));
         }
         let Built {
             shared,

@@ -1,7 +1,6 @@
 //! Settings of an engine and of submissions to it.
 
 use super::ring::Wait;
-use super::sharing::Share;
 use super::timeline::TimelineConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::later_fields::LaterFields;
@@ -60,9 +59,6 @@ pub struct EngineConfig {
     /// with [`Mode::Auto`] the host launches the graphs of these slots, as loops on the device have no
     /// priority.
     pub urgent_slots: usize,
-    /// The engine's part of devices that it shares with other engines; `None`, the default, for
-    /// devices that are its own, or that others use without taking turns.
-    pub share: Option<Share>,
     /// Graph replay or stream launches, with their settings.
     pub policy: Policy,
     /// A batch closes before it exceeds this. It also closes at 65,536 items that take no room,
@@ -99,7 +95,6 @@ impl EngineConfig {
         EngineConfig {
             slots: 3,
             urgent_slots: 0,
-            share: None,
             policy: Policy::default(),
             batch,
             buckets: vec![batch],
@@ -117,7 +112,6 @@ impl EngineConfig {
         check_slots(self.slots)?;
         self.policy.check()?;
         self.check_urgent_slots()?;
-        self.share.as_ref().map_or(Ok(()), Share::check)?;
         self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
         if self.batch == Extent::default() {
             return Err(Error::config("a batch has no room for an item")

@@ -87,7 +87,7 @@ counters! {
     copied_bytes,
     /// Bytes among them that only pad a bucket.
     padding_bytes,
-    /// Time that closed batches waited for a free slot, or for a turn on a device that is shared.
+    /// Time that closed batches waited for a free slot.
     stall_ns,
     /// Time that items were written into pinned memory.
     fill_ns,
@@ -100,11 +100,6 @@ counters! {
     /// Time from submission, or from the end of the measurement before it, until the batch was
     /// found done.
     compute_ns,
-    /// Time that batches took of devices which the engine shares
-    /// ([`EngineConfig::share`](super::EngineConfig::share)): of each batch, from its submission, or
-    /// from the end of another batch after that, until it was found done. 0 for an engine that shares
-    /// no device.
-    device_ns,
     /// Time that results were read out.
     unpack_ns,
     /// Time that the results of a run waited for its sink.

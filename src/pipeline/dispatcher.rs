@@ -162,8 +162,7 @@ impl<W: Workload> Dispatcher<W> {
         self.go_on(queue);
     }
 
-    /// Starts what can start, after the consumer of a run has taken a batch or has ended, or when
-    /// it may be the engine's turn.
+    /// Starts what can start, after the consumer of a run has taken a batch or has ended.
     pub(super) fn look(self: &Arc<Self>) {
         self.go_on(self.queue.lock());
     }
@@ -203,7 +202,7 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn woken(self: &Arc<Self>, device: usize) -> Option<Instant> {
         self.devices.woken(device);
         let due = self.close_due(Instant::now());
-        // Results may have given a slot back, or it is this engine's turn on a device that it shares.
+        // Results may have given a slot back.
         self.look();
         due
     }

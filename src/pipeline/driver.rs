@@ -3,18 +3,17 @@
 
 use super::batch::{Batch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
-use super::compute::{Completions, ToDevices, WakeDevice};
+use super::compute::{Completions, ToDevices};
 use super::config::EngineConfig;
 use super::dispatcher::Dispatcher;
 use super::queue::Queue;
 use super::reentrancy::{EngineId, InsideEngine};
 use super::run_results::{RunResults, Unconsumed};
-use super::sharing::Turns;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
 use super::ticket::{EngineRef, TicketEngine};
-use crate::backend::{Backend, crate_threads};
+use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -37,7 +36,6 @@ type Started<W> = (Arc<Dispatcher<W>>, Vec<JoinHandle<()>>);
 pub(super) fn start<W: Workload>(
     shared: Shared<W>,
     slots: Vec<Slot<Free>>,
-    backends: &[Arc<dyn Backend>],
     config: &EngineConfig,
 ) -> Result<Started<W>> {
     let count = slots.len();
@@ -49,11 +47,6 @@ pub(super) fn start<W: Workload>(
     let workers = workers(threads, shared.engine)?;
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let devices = Arc::new(ToDevices::new(devices));
-    let turns = config.share.as_ref().map(|share| {
-        let backends: Vec<_> = backends.iter().map(|backend| backend.id()).collect();
-        let threads = Arc::downgrade(&devices);
-        Turns::new(share, &backends, &(threads as Weak<dyn WakeDevice>))
-    });
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let helped = match can_be_helped {
             true => submitted.clone(),
@@ -63,7 +56,7 @@ pub(super) fn start<W: Workload>(
             engine: this.clone() as Weak<dyn TicketEngine<W>>,
             helps: can_be_helped,
         };
-        let queue = Queue::new(&shared, slots, config.close, owner, turns);
+        let queue = Queue::new(&shared, slots, config.close, owner);
         Dispatcher::new(shared, queue, devices, helped, workers)
     });
     let mut threads = Vec::new();

@@ -112,7 +112,7 @@ impl<W: Workload> Engine<W> {
             shrunk,
         } = build(workload, backends, pool, config)?;
         let device = backends[0].device().clone();
-        let (dispatcher, threads) = driver::start(shared, slots, backends, config)?;
+        let (dispatcher, threads) = driver::start(shared, slots, config)?;
         Ok(Engine {
             dispatcher,
             threads,

@@ -6,7 +6,7 @@
 use super::batch::RunBatch;
 use super::run_results::RunResults;
 use super::sync::{Builder, Condvar, Mutex};
-use super::{Engine, EngineConfig, Share, Sharing, SubmitOptions, Ticket};
+use super::{Engine, EngineConfig, SubmitOptions, Ticket};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
@@ -114,7 +114,7 @@ fn check_on(
 ) {
     let pool = pool();
     explore(preemptions, move || {
-        let (engine, held) = engine(&backends(), &pool, slots, None);
+        let (engine, held) = engine(&backends(), &pool, slots);
         test(engine, held);
     });
 }
@@ -128,7 +128,6 @@ fn engine(
     backends: &[Arc<dyn Backend>],
     pool: &Arc<ThreadPool>,
     slots: [usize; 2],
-    share: Option<Share>,
 ) -> (Engine<Double>, Held) {
     let kernel = Kernel::new("double")
         .reads::<u32>("x")
@@ -141,7 +140,6 @@ fn engine(
     };
     let mut config = EngineConfig::new([1]);
     [config.slots, config.urgent_slots] = slots;
-    config.share = share;
     config.batch_wait = Duration::MAX;
     config.policy.verify = Verify::Off;
     let engine = Engine::new(workload, backends, Arc::clone(pool), &config);
@@ -432,22 +430,4 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
             assert_eq!(seen, [(1, 2), (2, 4), (3, 6)]);
         });
     }
-}
-
-#[test]
-fn loom_engines_that_share_a_device_all_have_their_turns() {
-    let pool = pool();
-    explore(2, move || {
-        let backends: [Arc<dyn Backend>; 1] = [Arc::new(CpuBackend::inline())];
-        let sharing = Sharing::new(1);
-        let [first, second] =
-            [(); 2].map(|()| engine(&backends, &pool, [1, 0], Some(sharing.share(1))).0);
-        let ticket = first.submit(3).unwrap();
-        let other = second.submit(5).unwrap();
-        // The turn that it may wait for passes on.
-        let _ = second.submit(6).unwrap().cancel();
-        assert_eq!(value(other).unwrap(), 10);
-        drop(second);
-        assert_eq!(value(ticket).unwrap(), 6);
-    });
 }

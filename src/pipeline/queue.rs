@@ -5,7 +5,6 @@ use super::batch::{Batch, Batcher, Ordered};
 use super::config::{Close, SubmitOptions};
 use super::counters::add_since;
 use super::run_results::RunResults;
-use super::sharing::{Turn, Turns};
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
@@ -61,8 +60,6 @@ pub(super) struct Queue<W: Workload> {
     /// By device: whether it is given no batch for now.
     suspended: Vec<bool>,
     run: Option<Run<W>>,
-    /// Turns on devices that the engine shares.
-    turns: Option<Turns>,
 }
 
 /// The run whose items are added.
@@ -96,7 +93,6 @@ impl<W: Workload> Queue<W> {
         slots: Vec<Slot<Free>>,
         close: Close,
         owner: EngineRef<W>,
-        turns: Option<Turns>,
     ) -> Self {
         let (urgent, free): (VecDeque<_>, _) = slots.into_iter().partition(Slot::is_urgent);
         Queue {
@@ -116,7 +112,6 @@ impl<W: Workload> Queue<W> {
             spinning: 0,
             suspended: vec![false; shared.devices.len()],
             run: None,
-            turns,
         }
     }
 
@@ -293,9 +288,6 @@ impl<W: Workload> Queue<W> {
             self.close(shared, NORMAL, false);
         }
         let start = self.take_next(shared);
-        if let Some(turns) = &mut self.turns {
-            turns.end_look();
-        }
         if !self.is_empty() {
             self.note_waiting();
         }
@@ -304,22 +296,21 @@ impl<W: Workload> Queue<W> {
 
     fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
         if !self.urgent.is_empty()
-            && let Some(position) = usable(&mut self.free_urgent, &self.suspended, None, shared)
+            && let Some(position) = usable(&mut self.free_urgent, &self.suspended, shared)
         {
             let slot = self.free_urgent.remove(position)?;
             let batch = self.urgent.pop_front()?;
-            let turn = self.turns.as_mut().map(|turns| turns.take(slot.device()));
-            return Some(self.started(slot, batch, turn));
+            return Some(self.started(slot, batch));
         }
         let is_urgent = match (self.urgent.is_empty(), self.normal.is_empty()) {
             (true, true) if self.lost.is_empty() => return None,
             (false, false) => self.urgent_in_a_row < URGENT_MAX,
             (_, normal_is_empty) => normal_is_empty,
         };
-        let (position, turn) = self.startable(shared)?;
+        let position = usable(&mut self.free, &self.suspended, shared)?;
         if let Some(batch) = self.lost.pop_front() {
             let slot = self.free.remove(position)?;
-            return Some(self.started(slot, batch, turn));
+            return Some(self.started(slot, batch));
         }
         let queue = match is_urgent {
             true => &mut self.urgent,
@@ -340,26 +331,10 @@ impl<W: Workload> Queue<W> {
             true => self.urgent_in_a_row + 1,
             false => 0,
         };
-        Some(self.started(slot, batch, turn))
+        Some(self.started(slot, batch))
     }
 
-    /// The position of a free slot that a batch can start in, and the batch's turn if the engine
-    /// shares the slot's device.
-    fn startable(&mut self, shared: &Shared<W>) -> Option<(usize, Option<Turn>)> {
-        loop {
-            let turns = self.turns.as_ref();
-            let position = usable(&mut self.free, &self.suspended, turns, shared)?;
-            let Some(turns) = &mut self.turns else {
-                return Some((position, None));
-            };
-            if let Some(turn) = turns.ask(self.free[position].device()) {
-                return Some((position, Some(turn)));
-            }
-        }
-    }
-
-    fn started(&self, slot: Slot<Free>, mut batch: Box<Batch<W>>, turn: Option<Turn>) -> Start<W> {
-        batch.turn = turn;
+    fn started(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Start<W> {
         let urgent_waits = !self.urgent.is_empty() || self.batchers[URGENT].is_open();
         let waits = urgent_waits
             || !self.lost.is_empty()
@@ -393,7 +368,7 @@ impl<W: Workload> Queue<W> {
 
     /// Takes all batches out, to be dropped.
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
-        (self.run, self.turns) = (None, None);
+        self.run = None;
         let open = self.batchers.each_mut().map(Batcher::flush);
         let queues = [&mut self.lost, &mut self.urgent, &mut self.normal].map(std::mem::take);
         let closed = queues.into_iter().flatten();
@@ -436,20 +411,14 @@ impl<W: Workload> Queue<W> {
     }
 }
 
-/// The position of a slot that a batch can start in, of a device that has not refused a turn. Slots
-/// of lost devices are dropped.
+/// The position of a slot that a batch can start in. Slots of lost devices are dropped.
 fn usable<W: Workload>(
     free: &mut VecDeque<Slot<Free>>,
     suspended: &[bool],
-    turns: Option<&Turns>,
     shared: &Shared<W>,
 ) -> Option<usize> {
-    let is_open = |device: usize| {
-        let was_refused = turns.is_some_and(|turns| turns.was_refused(device));
-        !suspended[device] && !was_refused
-    };
     loop {
-        let position = free.iter().position(|slot| is_open(slot.device()))?;
+        let position = free.iter().position(|slot| !suspended[slot.device()])?;
         if shared.is_usable(&free[position]) {
             return Some(position);
         }

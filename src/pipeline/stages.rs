@@ -223,11 +223,8 @@ impl<W: Workload> Shared<W> {
         };
         let Batch { number, items, .. } = **batch;
         let _span = trace_span!("complete", batch = number, slot, items).entered();
-        let turn = batch.turn.take();
         if let Some(submitted_at) = batch.submitted_at {
             let now = add_since(&self.counters.finished.compute_ns, submitted_at);
-            let used_ns = turn.map_or(0, |turn| turn.end(submitted_at, now));
-            add(&self.counters.finished.device_ns, used_ns as usize);
             self.meter.seen(slot, submitted_at, now);
             match outcome {
                 Ok(slot) => self.sample_flight(slot, submitted_at, now),

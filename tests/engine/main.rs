@@ -29,7 +29,6 @@ mod gate;
 mod leases;
 mod outgrown;
 mod pipeline;
-mod sharing;
 mod soundness;
 mod statistics;
 mod structs;
