@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use tapeloop::backend::ThreadPoolBuilder;
 use tapeloop::backend::contract::{DeviceSlot, Priority};
-use tapeloop::backend::{Choice, Streams, select};
+use tapeloop::backend::{Choice, select};
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Policy};
@@ -112,7 +112,7 @@ pub(crate) fn main() -> Result<()> {
 
     let (recording, Handles { x, y }) = record()?;
     let buffers = recording.buffers().to_vec();
-    let mut device_slots = backend.open_slots(&buffers, 1, Streams::PerSlot, Priority::Normal)?;
+    let mut device_slots = backend.open_slots(&buffers, 1, Priority::Normal)?;
     let mut device_slot = device_slots.pop().expect("one was asked for");
     let buckets = Arc::new(Buckets::single(recording));
     let executor = Executor::new(&backend, &mut *device_slot, &buckets, &Policy::default())?;

@@ -6,12 +6,8 @@
 
 #[path = "support/gpu.rs"]
 mod gpu;
-#[path = "gpu_faults/loops.rs"]
-mod loops;
 #[path = "gpu_faults/resident.rs"]
 mod resident;
-#[path = "support/sevenfold.rs"]
-mod sevenfold;
 
 use gpu::say;
 use parking_lot::Mutex;
@@ -25,7 +21,7 @@ use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, CudaOptions, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Shrunk};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Unit};
-use tapeloop::replay::Mode;
+use tapeloop::replay::{Fallback, Mode, Policy};
 use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
@@ -172,14 +168,12 @@ fn config(mode: Mode) -> EngineConfig {
 #[test]
 fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
     let _turn = CARD.lock();
-    for (mode, (name, fate)) in MODES
-        .into_iter()
-        .flat_map(|mode| FATES.map(|it| (mode, it)))
-    {
+    for (name, fate) in FATES {
         let Some(worker) = worker() else { return };
         let start = Instant::now();
         let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
-        let mut engine = Engine::new(Fated::new(1), &backends, pool(), &config(mode)).unwrap();
+        let config = config(Mode::Graph);
+        let mut engine = Engine::new(Fated::new(1), &backends, pool(), &config).unwrap();
         let mut next = 0;
         let mut sink = |done: Completion<Fated>| -> Result<()> {
             assert_eq!(done.item, item(next, fate), "in order");
@@ -187,7 +181,7 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
                 true => {
                     let error = done.result.unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
-                    say(&format!("{}, {name}: {error}", mode.name()));
+                    say(&format!("{name}: {error}"));
                 }
                 false => assert_eq!(done.result.unwrap(), item(next, fate).wrapping_mul(7)),
             }
@@ -207,10 +201,33 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
         let seconds = start.elapsed().as_secs_f64();
         let restarts = counters.restarts;
         say(&format!(
-            "{}, {name}: {restarts} restarts, {seconds:.2} s in all",
-            mode.name()
+            "{name}: {restarts} restarts, {seconds:.2} s in all"
         ));
     }
+}
+
+#[test]
+fn a_worker_s_device_refuses_loops_or_launches_the_graphs() {
+    let _turn = CARD.lock();
+    let Some(worker) = worker() else { return };
+    let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
+    let open = |fallback| {
+        let mut config = config(Mode::Resident);
+        config.policy.fallback = fallback;
+        Engine::new(Fated::new(1), &backends, pool(), &config)
+    };
+    let error = open(Fallback::None).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("supervise = false"), "{error}");
+    let mut engine = open(Fallback::Launches).unwrap();
+    let mut next = 10_u32;
+    let mut sink = |done: Completion<Fated>| -> Result<()> {
+        assert_eq!((done.item, done.result?), (next, next.wrapping_mul(7)));
+        next += 1;
+        Ok(())
+    };
+    engine.run(10..10 + COUNT, &mut sink).unwrap();
+    assert_eq!(next, 10 + COUNT);
 }
 
 #[test]
@@ -375,9 +392,13 @@ fn a_worker_on_the_card_gives_the_same_in_every_policy() {
     let _turn = CARD.lock();
     let Some(worker) = worker() else { return };
     let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
-    for policy in tapeloop::replay::Policy::legal() {
+    for policy in Policy::combinations() {
         let mut config = EngineConfig::new([100]);
-        config.policy = policy;
+        // A GPU in a worker has no loops, and graphs are launched in their place.
+        config.policy = Policy {
+            fallback: Fallback::Launches,
+            ..policy
+        };
         config.buckets = [[10], [100]].map(Extent::from).to_vec();
         let mut engine = Engine::new(Fated::new(1), &backends, pool(), &config).unwrap();
         let mut next = 10;

@@ -20,10 +20,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tapeloop::backend::contract::Priority;
-use tapeloop::backend::{Backend, Space, Streams, devices};
+use tapeloop::backend::{Backend, Space, devices};
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
-use tapeloop::replay::{Buckets, Mode, Policy, Scope, Verify};
+use tapeloop::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop::workload::Extent;
 
 const BATCHES: usize = 1_000;
@@ -219,20 +219,15 @@ fn run_copies(backend: &Arc<dyn Backend>, after: &dyn Fn(&str)) {
 }
 
 /// A slot that is opened, used and dropped.
-fn run_slot(backend: &Arc<dyn Backend>, streams: Streams) {
+fn run_slot(backend: &Arc<dyn Backend>) {
     let saxpy = saxpy();
     let buffers = saxpy.recording.buffers();
     let mut device_slot = backend
-        .open_slots(buffers, 1, streams, Priority::Normal)
+        .open_slots(buffers, 1, Priority::Normal)
         .unwrap()
         .remove(0);
     for mode in MODES {
         let policy = Policy {
-            streams,
-            scope: match streams {
-                Streams::PerSlot => Scope::Batch,
-                Streams::PerStage => Scope::Kernels,
-            },
             verify: Verify::Off,
             ..Policy::of(mode)
         };
@@ -301,9 +296,7 @@ fn a_slot_opened_used_and_dropped_in_a_capture_of_another_thread_leaves_the_devi
     let _turn = turn();
     let Some(backend) = device() else { return };
     let capture = OpenCapture::begin();
-    for streams in [Streams::PerSlot, Streams::PerStage] {
-        run_slot(&backend, streams);
-    }
+    run_slot(&backend);
     // One that is dropped with work in flight.
     let saxpy = saxpy();
     let mut device_slot = one_slot(&backend, &saxpy.recording);

@@ -95,13 +95,13 @@ fn every_stage_of_every_batch_has_its_span() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
     let config = EngineConfig::new([100, 100]);
     let backends = [Arc::clone(&backend)];
+    let shared = Arc::clone(&pool);
     let mut engine = Engine::new(Scale::new(2.0), &backends, pool, &config).unwrap();
     for (name, count) in [("build", 1), ("record", 1), ("memory", 1), ("graphs", 3)] {
         assert_eq!(listener.of(name).len(), count, "{name}");
     }
     let mut sink = |done: Completion<Scale>| done.result.map(drop);
     engine.run(vectors(50).into_iter(), &mut sink).unwrap();
-    engine.fit_buckets(2).unwrap();
     let batches = engine.counters().batches;
     drop(engine);
     for name in ["fill", "submit", "complete", "unpack"] {
@@ -115,9 +115,11 @@ fn every_stage_of_every_batch_has_its_span() {
         assert_eq!(items, 50, "{name}");
         assert!(spans.iter().all(|fields| fields["slot"] < 3), "{name}");
     }
-    assert_eq!(listener.of("fit_buckets").len(), 1);
-    // The buckets that were fitted.
-    assert_eq!(listener.of("record").len(), 2);
+
+    // The batch, and then all buckets.
+    let large = EngineConfig::new([1 << 20, 100]);
+    drop(Engine::new(Scale::new(2.0), &backends, Arc::clone(&shared), &large).unwrap());
+    assert_eq!(listener.of("record").len(), 3);
 
     let program = Program::new();
     let policy = Policy::default();

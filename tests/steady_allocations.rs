@@ -114,9 +114,7 @@ fn executor_and_ring(policy: &Policy) {
     let buckets = Nothing::new(4).single(backend.device());
     let live = Extent::from([1]);
     let buffers = buckets.largest().recording.buffers();
-    let mut device_slots = backend
-        .open_slots(buffers, 1, policy.streams, Priority::Normal)
-        .unwrap();
+    let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal).unwrap();
     let device_slot = &mut *device_slots[0];
     let mut executor = Executor::new(&backend, device_slot, &buckets, policy).unwrap();
     assert_steady("executor", || {

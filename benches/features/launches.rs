@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tapeloop::backend::Backend;
-use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op};
 use tapeloop::record::Kernel;
 use tapeloop::{Error, Result};
 
@@ -49,10 +49,10 @@ impl BackendHooks for Arc<Launches> {
 }
 
 impl SlotHooks for Arc<Launches> {
-    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         let start = Instant::now();
         // SAFETY: the caller keeps the same contract.
-        unsafe { inner.enqueue(queue, op) }?;
+        unsafe { inner.enqueue(op) }?;
         inner.wait()?;
         if let Op::Launch { function, .. } = op {
             let mut launches = self.0.lock().unwrap();

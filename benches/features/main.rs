@@ -38,7 +38,7 @@ use tapeloop::features::{
     Cluster, FeatureConfig, FeatureName, Features, Fusion, Input, Interfaces, Reals, twins,
 };
 use tapeloop::pipeline::{Packer, Ring, Wait};
-use tapeloop::replay::{Build, Mode, Policy, Scope};
+use tapeloop::replay::{Build, Mode, Policy};
 use tapeloop::structure::Structure;
 
 /// Residues of a batch, by the size's name.
@@ -259,14 +259,9 @@ fn policies(c: &mut Criterion, bench: &Bench) {
         build: Build::Explicit,
         ..graph
     };
-    let live = Policy {
-        scope: Scope::Kernels,
-        ..explicit
-    };
     let policies = [
         ("graph", graph),
         ("explicit graph", explicit),
-        ("explicit graph of kernels", live),
         ("stream", Policy::of(Mode::Stream)),
     ];
     for (size, residues) in [SMALL, MIDDLE, LARGE] {

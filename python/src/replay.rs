@@ -189,7 +189,7 @@ impl Replay {
                 buckets = buffer.handle.make_resident(buckets, view)?;
             }
             let policy = Policy {
-                verify: if verify { Verify::Auto } else { Verify::Off },
+                verify: if verify { Verify::First } else { Verify::Off },
                 ..Policy::of(mode)
             };
             Ring::new(&backend, &Arc::new(buckets), slots, &policy, Wait::Spin)

@@ -6,24 +6,21 @@
 //! the API. A backend that passes calls on to another one needs nothing more; loading a kernel's code
 //! and running its CPU twin are this crate's own.
 //!
-//! A [`Backend`] is one open device. A [`DeviceSlot`] is one slot's share of it: buffers, queues,
-//! and the graphs that were made for the slot.
+//! A [`Backend`] is one open device. A [`DeviceSlot`] is one slot's share of it: buffers, a stream, and
+//! the graphs that were made for the slot.
 //!
 //! # Order of work
 //!
-//! 1. A slot has three [`Queue`]s. Operations of one queue run in the order in which they were
-//!    given. With [`Streams::PerSlot`] the three queues are one stream of the slot: all its work
-//!    runs in order, and slots run at the same time. With [`Streams::PerStage`] each queue is a
-//!    stream that all slots share: queues run at the same time, and only [`DeviceSlot::join`]
-//!    orders them.
-//! 2. [`DeviceSlot::enqueue`], [`DeviceSlot::launch_graph`], [`DeviceSlot::join`] and
-//!    [`DeviceSlot::fence`] return before the work is done. The host must not touch memory that
-//!    the work uses until [`DeviceSlot::is_done`] returns true or [`DeviceSlot::wait`] returns.
+//! 1. The work of a slot runs in the order in which it was given, as in a CUDA stream. Slots run at
+//!    the same time.
+//! 2. [`DeviceSlot::enqueue`], [`DeviceSlot::launch_graph`] and [`DeviceSlot::fence`] return before
+//!    the work is done. The host must not touch memory that the work uses until
+//!    [`DeviceSlot::is_done`] returns true or [`DeviceSlot::wait`] returns.
 //! 3. [`DeviceSlot::make_graph`] runs nothing and waits for nothing. A backend that captures
 //!    keeps CUDA's rules: during a capture nothing is allocated or waited for, and an operation
 //!    that is refused ends the capture.
-//! 4. A graph runs on the compute queue with the parameters that it has at its launch; an update
-//!    changes later launches only. Launches of one graph run one after the other.
+//! 4. A graph runs with the parameters that it has at its launch; an update changes later launches
+//!    only. Launches of one graph run one after the other.
 //! 5. Operations use the slot's own buffers, and [`Allocation`]s that the slot has adopted; a
 //!    slot refuses any other address. While work that uses an allocation is in flight the slot
 //!    holds a [`Lease`] on it. A graph keeps its allocations alive, even if the embedder drops
@@ -55,7 +52,7 @@
 
 #[cfg(doc)]
 use super::Backend;
-use super::{Allocation, Backoff, ExternalEvent, Residency, Streams, no_own_stream};
+use super::{Allocation, Backoff, ExternalEvent, Residency, no_stream};
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};
@@ -70,8 +67,8 @@ pub use super::allocation::{AllocationKey, Lease, Region};
 pub use super::call_counters::{Call, CallCounters};
 pub use super::ids::{BackendId, DeviceSlotId, FunctionId, GraphId};
 pub use super::layout::{ALIGN_BYTES, BufferRange, Layout};
-pub use super::op::{GraphSource, Node, Op, Queue};
-pub use super::streams::Priority;
+pub use super::op::{GraphSource, Node, Op};
+pub use super::priority::Priority;
 pub use super::timestamp::{TIMESTAMPS, Timestamps, host_ns};
 pub use crate::record::struct_arg::{Pointer, WORD_BYTES, pointers_of, words_of};
 
@@ -159,9 +156,9 @@ impl DerefMut for HostViews<'_> {
 /// A launch runs device code, so giving one to a slot is `unsafe`:
 ///
 /// ```compile_fail,E0133
-/// use tapeloop::backend::contract::{DeviceSlot, Op, Queue};
+/// use tapeloop::backend::contract::{DeviceSlot, Op};
 /// fn launch(slot: &mut dyn DeviceSlot, op: &Op) -> tapeloop::Result<()> {
-///     slot.enqueue(Queue::Compute, op)
+///     slot.enqueue(op)
 /// }
 /// ```
 ///
@@ -171,7 +168,7 @@ impl DerefMut for HostViews<'_> {
 /// An implementation must ensure that
 /// - [`DeviceSlot::addresses`] returns the memory that the buffer has, as large as stated and
 ///   shared with no other buffer, and that addresses and identity never change;
-/// - [`DeviceSlot::streams`] and [`DeviceSlot::is_quiet`] are true;
+/// - [`DeviceSlot::is_quiet`] returns true only if the host has seen all work of the slot done;
 /// - the order of the [module](self) is kept: host memory is lent only while no work of the slot
 ///   is in flight.
 pub unsafe trait DeviceSlot: Send + Sync {
@@ -179,14 +176,9 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// to one slot.
     fn id(&self) -> &DeviceSlotId;
 
-    /// The streams of its queues; `None` if it runs all work in the order in which it was given,
-    /// whatever the queue.
-    fn streams(&self) -> Option<Streams>;
-
     /// The driver's handle of the CUDA stream that has all work of the slot, so that other libraries
-    /// can order their work before it. `None` for a device that is no GPU, for a supervised one,
-    /// and with [`Streams::PerStage`]. Batches of a loop ([`DeviceSlot::make_resident`]) are not in
-    /// it.
+    /// can order their work before it. `None` for a device that is no GPU and for a supervised one.
+    /// Batches of a loop ([`DeviceSlot::make_resident`]) are not in it.
     fn stream(&self) -> Option<u64> {
         None
     }
@@ -224,7 +216,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// Takes back [`DeviceSlot::adopt`]. Graphs that use the allocation keep it.
     fn disown(&mut self, allocation: &Allocation);
 
-    /// Gives an operation to a queue.
+    /// Gives an operation to the slot.
     ///
     /// # Safety
     /// One of these holds:
@@ -239,14 +231,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// [`ErrorKind::Usage`] for an address that is not the slot's, for a function or timestamp
     /// that does not exist, and for an allocation that the host or another slot holds;
     /// [`ErrorKind::Kernel`] if a kernel's CPU twin panics, reported by the wait.
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()>;
-
-    /// Makes work that `later` gets from now on wait for all work that this slot gave to
-    /// `earlier`. It has no effect if both queues are one stream.
-    ///
-    /// # Errors
-    /// Those of the [module](self).
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()>;
+    unsafe fn enqueue(&mut self, op: &Op) -> Result<()>;
 
     /// Makes a graph, or gives the operations' parameters to the graph `into`, which must have
     /// been made in the same way, captured or explicit. Nothing of it runs yet.
@@ -290,7 +275,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// Drops a graph. A launch in flight runs to its end.
     fn drop_graph(&mut self, graph: GraphId);
 
-    /// Gives a whole graph to the compute queue.
+    /// Gives a whole graph to the slot.
     ///
     /// # Errors
     /// As [`DeviceSlot::enqueue`]; [`ErrorKind::Usage`] for a graph that does not exist.
@@ -304,10 +289,10 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// false, and does nothing, for a device whose launches make no call to a driver.
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] for a device that cannot do this, and for more loops than it runs
-    /// at once; [`ErrorKind::Usage`] for a graph that does not exist, is resident, or was changed
-    /// since it was made, and for a slot with [`Streams::PerStage`]. [`ErrorKind::Unavailable`] for
-    /// a slot of [`Priority::Urgent`] too: a loop has no priority.
+    /// [`ErrorKind::Unavailable`] for a device that cannot do this, such as a GPU in a worker
+    /// process, for more loops than it runs at once, and for a slot of [`Priority::Urgent`], as a
+    /// loop has no priority; [`ErrorKind::Usage`] for a graph that does not exist, is resident, or
+    /// was changed since it was made.
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _ = (graph, residency);
         Ok(false)
@@ -320,7 +305,7 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// [`ErrorKind::Unavailable`] for a slot without [`DeviceSlot::stream`].
     fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
         let _ = event;
-        Err(no_own_stream())
+        Err(no_stream())
     }
 
     /// Lets an event of other code record all work that the slot got before.
@@ -329,10 +314,10 @@ pub unsafe trait DeviceSlot: Send + Sync {
     /// [`ErrorKind::Unavailable`] for a slot without [`DeviceSlot::stream`].
     fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
         let _ = event;
-        Err(no_own_stream())
+        Err(no_stream())
     }
 
-    /// Sets a fence on the download queue. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`]
+    /// Sets a fence behind all work of the slot. [`DeviceSlot::is_done`] and [`DeviceSlot::wait`]
     /// report on the work before the last fence.
     ///
     /// # Errors

@@ -45,13 +45,6 @@ pub(crate) trait Words {
     fn is_lost(&self) -> bool;
 }
 
-/// Notes that a loop has ended with the process that launched it, and writes no word any more. It
-/// counts as parked behind the batch that was rung last, which is lost.
-#[cfg(any(all(test, loom), all(feature = "supervise", target_os = "linux")))]
-pub(crate) fn note_end(words: &impl Words) {
-    words.store(Word::Parked, words.load(Word::Ring, Acquire), Release);
-}
-
 /// A loop, as the host's threads see it. One thread rings and launches it.
 pub(crate) struct Doorbell<W> {
     words: W,
@@ -267,72 +260,6 @@ mod tests {
             }
             assert_eq!(memory.runs.load(Ordering::Relaxed), 2);
         });
-    }
-
-    /// A launch of the loop that ends without a trace as soon as its process was killed.
-    fn mortal_device(memory: &Memory, killed: &AtomicU64) {
-        let lives = || killed.load(Ordering::Relaxed) == 0;
-        let words = memory.bell.words();
-        let batch = words.load(Word::Ring, Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        if lives() {
-            run_batch(memory);
-            fence(Ordering::Release);
-        }
-        for word in [Word::Done, Word::Parked] {
-            if lives() {
-                words.store(word, batch, Ordering::Release);
-            }
-        }
-    }
-
-    /// The process with a loop is killed at any moment, while the loop's host looks for its batch.
-    fn check_end_of_process(notes_end: bool) {
-        loom::model(move || {
-            let memory = Arc::new(Memory {
-                bell: Doorbell::new(ModelWords::default()),
-                input: AtomicU64::new(1),
-                output: AtomicU64::default(),
-                runs: AtomicU64::default(),
-            });
-            let killed = Arc::new(AtomicU64::default());
-            let bell = &memory.bell;
-            bell.ring(1);
-            assert!(bell.needs_launch(1));
-            bell.launch_for(1);
-            let (its_memory, its_killed) = (Arc::clone(&memory), Arc::clone(&killed));
-            let device = spawn(move || mortal_device(&its_memory, &its_killed));
-            let its_memory = Arc::clone(&memory);
-            let supervisor = spawn(move || {
-                killed.store(1, Ordering::Relaxed);
-                device.join().unwrap();
-                if notes_end {
-                    note_end(its_memory.bell.words());
-                }
-            });
-            let is_done = bell.is_done(1);
-            assert!(!bell.needs_launch(1), "it runs, or is lost");
-            supervisor.join().unwrap();
-            assert!(!is_done || memory.output.load(Ordering::Relaxed) == 10);
-            memory.input.store(2, Ordering::Relaxed);
-            bell.ring(2);
-            assert!(!bell.runs() && bell.needs_launch(2));
-            bell.launch_for(2);
-            mortal_device(&memory, &AtomicU64::default());
-            assert!(bell.is_done(2) && !bell.runs());
-            assert_eq!(memory.output.load(Ordering::Relaxed), 20);
-        });
-    }
-
-    #[test]
-    fn loom_a_loop_that_ends_with_its_process_is_launched_for_the_next_batch() {
-        check_end_of_process(true);
-    }
-
-    #[test]
-    #[should_panic]
-    fn loom_finds_a_loop_that_counts_as_running_when_its_process_has_ended() {
-        check_end_of_process(false);
     }
 
     #[test]

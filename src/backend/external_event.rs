@@ -26,13 +26,13 @@ impl ExternalEvent {
 }
 
 /// The error of a slot without [`DeviceSlot::stream`](super::DeviceSlot::stream).
-pub(crate) fn no_own_stream() -> Error {
-    no_events("the slot has no stream of its own")
+pub(crate) fn no_stream() -> Error {
+    no_events("the slot has no stream")
 }
 
-/// The error of a slot whose batches are not all in a stream of its own.
+/// The error of a slot whose batches are not all in its stream.
 pub(crate) fn no_events(reason: &str) -> Error {
     let message = format!("batches cannot wait for events of CUDA or record them: {reason}");
     Error::new(ErrorKind::Unavailable, message)
-        .fix("use a GPU in this process, a stream for each slot, and mode graph or stream")
+        .fix("use a GPU in this process, and mode graph or stream")
 }

@@ -41,12 +41,6 @@ impl<G> Graphs<G> {
         self.graphs.get_mut(&id.0).ok_or_else(unknown)
     }
 
-    /// The graphs, in the order in which they were made.
-    #[cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut G> {
-        self.graphs.values_mut()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.graphs.len()
     }

@@ -11,8 +11,6 @@
 #[cfg(doc)]
 use super::DeviceSlot;
 use super::doorbell::{Doorbell, Words};
-#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
-use super::{host_ns, loop_clock::BatchTimes, loop_words::LoopMemory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::later_fields::LaterFields;
 use parking_lot::Mutex;
@@ -23,7 +21,6 @@ use std::time::Duration;
 /// When a loop on the device ends ([`DeviceSlot::make_resident`]). Later versions may add fields: end a literal with
 /// `..Residency::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
 pub struct Residency {
     /// A loop ends after this time without a batch.
     pub idle: Duration,
@@ -50,6 +47,24 @@ impl Default for Residency {
     }
 }
 
+/// Refuses a loop on a device of this backend (`cuda`, `cpu`) in a worker process. The CPU backend
+/// is not refused: its launches call no driver, so it needs no loops.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`].
+#[cfg(any(feature = "cli", all(feature = "supervise", target_os = "linux")))]
+pub(crate) fn check_loop_in_worker(backend: &str) -> Result<()> {
+    if backend == "cpu" {
+        return Ok(());
+    }
+    let message = "a GPU in a worker process has no loops, which are signalled through memory of \
+                   the process that launched them";
+    Err(Error::new(ErrorKind::Unavailable, message).fix(
+        "set mode = \"graph\", or supervise = false, or fallback = \"launches\", with which graphs \
+         are launched instead",
+    ))
+}
+
 /// The most loops on a device. A device runs at most 128 grids at once, of which each loop takes
 /// one, or one for each branch. With 127 loops other work of the process went on as usual (H200);
 /// the hardware queues (`CUDA_DEVICE_MAX_CONNECTIONS`) made no difference.
@@ -62,12 +77,6 @@ pub(crate) struct LoopHandle<W: Words> {
     residency: Residency,
     /// The number of the last batch that was given to the loop.
     rung: u64,
-    /// When it was given.
-    #[cfg_attr(
-        not(any(feature = "cuda", all(feature = "supervise", target_os = "linux"))),
-        allow(dead_code, reason = "only loops on a GPU have times")
-    )]
-    rung_ns: u64,
 }
 
 impl<W: Words> LoopHandle<W> {
@@ -83,7 +92,6 @@ impl<W: Words> LoopHandle<W> {
             loops: Arc::clone(loops),
             residency,
             rung: 0,
-            rung_ns: 0,
         })
     }
 
@@ -94,7 +102,6 @@ impl<W: Words> LoopHandle<W> {
     /// Those of `launch`.
     pub(crate) fn ring(&mut self, now_ns: u64, launch: impl FnOnce() -> Result<()>) -> Result<()> {
         self.rung += 1;
-        self.rung_ns = now_ns;
         self.doorbell.ring(self.rung);
         self.loops.stop_after(self.residency.busy, now_ns);
         self.launch_if_parked(now_ns, launch)
@@ -118,12 +125,6 @@ impl<W: Words> LoopHandle<W> {
         launched.map(drop)
     }
 
-    /// Notes that the last launch was refused after all: the loop does not run.
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(crate) fn note_refusal(&self) {
-        self.doorbell.launch_for(0);
-    }
-
     /// Whether the last batch is done: the host sees its results.
     pub(crate) fn is_done(&self) -> bool {
         self.doorbell.is_done(self.rung)
@@ -133,20 +134,6 @@ impl<W: Words> LoopHandle<W> {
     pub(crate) fn stop(&self) {
         self.loops.remove(&self.doorbell);
         self.doorbell.stop(true);
-    }
-}
-
-#[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
-impl<W: LoopMemory> LoopHandle<W> {
-    /// The moments of the last batch, which was seen done. Needs times of [`host_ns`].
-    pub(crate) fn batch_times(&self) -> BatchTimes {
-        let (begun_ns, ended_ns) = self.doorbell.words().words().batch_ns();
-        BatchTimes {
-            rung_ns: self.rung_ns,
-            begun_ns,
-            ended_ns,
-            seen_ns: host_ns(std::time::Instant::now()),
-        }
     }
 }
 
@@ -357,6 +344,22 @@ mod tests {
         assert!(refused.is_err() && !doorbell.runs());
         assert!(doorbell.needs_launch(1));
         assert!(launch(&loops, &doorbell, 1, 0));
+    }
+
+    #[cfg(any(feature = "cli", all(feature = "supervise", target_os = "linux")))]
+    #[test]
+    fn a_loop_in_a_worker_process_is_refused_with_the_ways_out() {
+        check_loop_in_worker("cpu").unwrap();
+        let error = check_loop_in_worker("cuda").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let fix = error.fix_text().unwrap();
+        for way_out in [
+            "mode = \"graph\"",
+            "supervise = false",
+            "fallback = \"launches\"",
+        ] {
+            assert!(fix.contains(way_out), "{fix}");
+        }
     }
 
     #[test]

@@ -22,14 +22,12 @@ mod external_event;
 mod graphs;
 mod ids;
 mod layout;
-mod loop_clock;
-mod loop_words;
 mod loops;
 mod op;
+mod priority;
 mod select;
 pub mod sim;
 mod storage;
-mod streams;
 mod timestamp;
 mod twin_launch;
 #[cfg(any(feature = "cuda", test))]
@@ -49,21 +47,22 @@ pub use compilation::Compilation;
 pub(crate) use contract::{
     ALIGN_BYTES, Addresses, AllocationKey, BackendId, Built, Call, CallCounters, DeviceSlot,
     DeviceSlotId, FunctionId, GraphId, GraphSource, HostViews, Layout, Lease, Node, Occupancy, Op,
-    Priority, Queue, Region, TIMESTAMPS, Timestamps, host_ns,
+    Priority, Region, TIMESTAMPS, Timestamps, host_ns,
 };
 pub use cuda_options::{CudaOptions, KernelCache, NvrtcLibrary};
 pub(crate) use devices::device_names;
 pub use devices::{DeviceChoice, DeviceEntry, DeviceSet, PcieLink, visible_variable};
 pub use external_event::ExternalEvent;
-pub(crate) use external_event::{no_events, no_own_stream};
+pub(crate) use external_event::{no_events, no_stream};
 pub use loops::Residency;
+#[cfg(any(feature = "cli", all(feature = "supervise", target_os = "linux")))]
+pub(crate) use loops::check_loop_in_worker;
 /// The pool of threads of the crate `rayon`, in which batches are copied, and computed on the CPU.
 pub use rayon::{ThreadPool, ThreadPoolBuilder};
 pub use select::{Choice, Selected, device_options, devices, select, select_all, select_with};
 use std::any::Any;
 use std::sync::Arc;
 pub(crate) use storage::Storage;
-pub use streams::Streams;
 pub(crate) use timestamp::of_whole_batch;
 pub(crate) use twin_launch::runs_twin;
 
@@ -179,7 +178,7 @@ pub unsafe trait Backend: Send + Sync {
         })
     }
 
-    /// Opens `slots` slots with these buffers, and streams of this priority for them. The memory of
+    /// Opens `slots` slots with these buffers, and a stream of this priority for each. The memory of
     /// all slots is one arena on the device and one on the host. Buffers start zeroed.
     ///
     /// A device without priorities opens the same slots for each.
@@ -190,7 +189,6 @@ pub unsafe trait Backend: Send + Sync {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        streams: Streams,
         priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>>;
 

@@ -5,18 +5,6 @@ use super::FunctionId;
 use super::TIMESTAMPS;
 use crate::error::{Error, Result};
 
-/// The stage of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "supervise", derive(serde::Serialize, serde::Deserialize))]
-pub enum Queue {
-    /// Copies to the device.
-    Upload,
-    /// Kernels, memsets and graphs.
-    Compute,
-    /// Copies to the host, and fences.
-    Download,
-}
-
 /// One operation with everything resolved. Addresses are those of the slot's buffers or of
 /// allocations that it adopted, and mean nothing to another slot.
 #[derive(Clone, Debug, PartialEq, Eq)]

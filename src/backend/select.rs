@@ -4,10 +4,10 @@ use super::cpu::CpuBackend;
 #[cfg(feature = "cuda")]
 use super::cuda::{CudaBackend, find_uuids, list_devices as list};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::worker::{Arena, RemoteLoops};
+use super::worker::Arena;
 use super::{Backend, CudaOptions, DeviceChoice, DeviceEntry, DeviceSet};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::{Priority, Streams};
+use super::{DeviceSlot, Priority};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 use crate::record::BufferDecl;
@@ -150,15 +150,15 @@ impl Builtin {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        queues: (Streams, Priority),
+        priority: Priority,
         host: Arena,
-    ) -> Result<Vec<Box<dyn RemoteLoops>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         #[cfg(not(feature = "cuda"))]
-        let _ = queues;
+        let _ = priority;
         match self {
             Builtin::Cpu(cpu) => cpu.open_slots_over(buffers, slots, host),
             #[cfg(feature = "cuda")]
-            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, slots, queues, host),
+            Builtin::Cuda(cuda) => cuda.open_slots_over(buffers, slots, priority, host),
         }
     }
 }

@@ -141,8 +141,15 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
             None => only_new.push(named.of_point(point)),
         }
     }
+    let mut warnings = warnings(old_run, new_run);
+    warnings.extend(removed_note("old", old_run, old));
+    warnings.extend(removed_note("new", new_run, new));
     if compared.is_empty() {
-        return Err(Error::config("the two runs share no point")
+        let mut message = "the two runs share no point".to_owned();
+        warnings
+            .iter()
+            .for_each(|warning| message += &format!("; {warning}"));
+        return Err(Error::config(message)
             .fix("compare runs of the same sweep, or run one with the other's settings"));
     }
     let gone = old_points
@@ -151,7 +158,7 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     Ok(Comparison {
         old: Side::of(old_run),
         new: Side::of(new_run),
-        warnings: warnings(old_run, new_run),
+        warnings,
         points: compared,
         only_old: gone.map(|point| named.of_point(point)).collect(),
         only_new,
@@ -232,6 +239,22 @@ fn warnings(old: &Run, new: &Run) -> Vec<String> {
         warnings.push("the configs differ".to_owned());
     }
     warnings
+}
+
+/// A note on the records of a run that are of settings which were removed; `None` without any.
+fn removed_note(side: &str, run: &Run, records: &[Record]) -> Option<String> {
+    let of_run = records.iter().filter(|record| record.run.id == run.id);
+    let mut removed: Vec<&str> = of_run.filter_map(|record| record.point.removed).collect();
+    let count = format::counted(removed.len() as u64, "record");
+    removed.sort_unstable();
+    removed.dedup();
+    (!removed.is_empty()).then(|| {
+        format!(
+            "{count} of the {side} run left out: settings that were removed ({}); \
+             docs/PERFORMANCE.md, \"What did not help\", has what they measured",
+            removed.join(", ")
+        )
+    })
 }
 
 fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChange) -> Compared {

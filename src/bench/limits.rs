@@ -6,7 +6,7 @@ use super::record::Limits;
 use super::runner::{self, Machine};
 use super::statistics::median;
 use super::synthetic::Synthetic;
-use crate::backend::{Backend, DeviceSlot, GraphId, Priority, Queue, Space as Memory, Streams};
+use crate::backend::{Backend, DeviceSlot, GraphId, Op, Priority, Space as Memory};
 use crate::error::Result;
 use crate::record::{Recorder, Recording};
 use crate::replay::{Bindings, Lowered, Policy, capture, enqueue, lower};
@@ -132,16 +132,15 @@ impl Link {
             ..Space::of(Work::Launch, true).base
         };
         let recording = Arc::new(recorded(backend, &point)?);
-        let device_slots =
-            backend.open_slots(recording.buffers(), 2, Streams::PerSlot, Priority::Normal)?;
-        let copy = |device_slot: &dyn DeviceSlot, queue: Queue| -> Result<Lowered> {
-            let ops = lowered(backend, &recording, device_slot)?;
-            let mut of_queue = ops.into_iter().filter(|lowered| lowered.queue() == queue);
-            Ok(of_queue.next().expect("a copy each way was recorded"))
+        let device_slots = backend.open_slots(recording.buffers(), 2, Priority::Normal)?;
+        let copy = |device_slot: &dyn DeviceSlot, is_wanted: fn(&Op) -> bool| -> Result<Lowered> {
+            let mut commands = lowered(backend, &recording, device_slot)?.into_iter();
+            let found = commands.find(|lowered| is_wanted(lowered.op()));
+            Ok(found.expect("a copy each way was recorded"))
         };
         let copies = [
-            copy(&*device_slots[0], Queue::Upload)?,
-            copy(&*device_slots[1], Queue::Download)?,
+            copy(&*device_slots[0], |op| matches!(op, Op::Upload { .. }))?,
+            copy(&*device_slots[1], |op| matches!(op, Op::Download { .. }))?,
         ];
         Ok(Link {
             device_slots,
@@ -157,7 +156,7 @@ impl Link {
             for (way, device_slot) in self.device_slots.iter_mut().enumerate() {
                 let copy = &self.copies[way];
                 for _ in 0..copies[way] {
-                    enqueue(&mut **device_slot, copy.queue(), copy)?;
+                    enqueue(&mut **device_slot, copy)?;
                 }
                 device_slot.fence()?;
             }
@@ -179,11 +178,10 @@ impl Launches {
     fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
         let point = Space::of(Work::Launch, true).base;
         let recording = Arc::new(recorded(backend, &point)?);
-        let mut device_slots =
-            backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)?;
+        let mut device_slots = backend.open_slots(recording.buffers(), 1, Priority::Normal)?;
         let mut device_slot = device_slots.remove(0);
         let mut kernels = lowered(backend, &recording, &*device_slot)?;
-        kernels.retain(|lowered| lowered.queue() == Queue::Compute);
+        kernels.retain(|lowered| matches!(lowered.op(), Op::Launch { .. }));
         let graph = capture(&mut *device_slot, &kernels)?;
         Ok(Launches {
             device_slot,
@@ -198,7 +196,7 @@ impl Launches {
         for _ in 0..LAUNCHES {
             let start = Instant::now();
             for lowered in &self.kernels {
-                enqueue(&mut *self.device_slot, lowered.queue(), lowered)?;
+                enqueue(&mut *self.device_slot, lowered)?;
             }
             calls.push(start.elapsed().as_nanos() as f64 / self.kernels.len() as f64);
             self.device_slot.fence()?;

@@ -143,7 +143,6 @@ impl Session {
             measured.open[index].run(&mut *runner, self.settings.repetition, period_ns)?;
         }
         runner.check()?;
-        measured.figures.chosen = runner.chosen();
         drop(runner);
         if !point.is_mixed {
             self.ask(measured, &**benchmark);
@@ -178,7 +177,7 @@ impl Session {
         let mode = match measured.point.policy.mode {
             Mode::Stream => "stream",
             Mode::Resident => "resident",
-            Mode::Graph | Mode::Auto => "graph",
+            Mode::Graph => "graph",
         };
         let millis = self.settings.repetition.as_millis();
         let request = format!("period {request} mode={mode} millis={millis}");

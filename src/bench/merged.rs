@@ -17,15 +17,16 @@ pub(crate) struct MergedPoint {
 /// The axis of a base point.
 const BASE: &str = "base";
 
-/// The run of the last record, and all records of that run.
+/// The run of the last record, and all records of that run, without points of settings that were
+/// removed.
 pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
     let Some(last) = records.last() else {
         return Err(
             Error::config("there are no records").fix("give a file that `tapeloop bench` wrote")
         );
     };
-    let of_run = records.iter().filter(|record| record.run.id == last.run.id);
-    Ok((&last.run, of_run.collect()))
+    let of_run = |record: &&Record| record.run.id == last.run.id && record.point.removed.is_none();
+    Ok((&last.run, records.iter().filter(of_run).collect()))
 }
 
 /// The points of a run, in the order of their first records.
@@ -188,9 +189,6 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
     let pairs = parts(facts).into_iter().zip(parts(from));
     let differing = pairs.enumerate();
     let differing = differing.filter(|(_, (part, other))| part != other);
-    // Stream launches have no graph.
-    let is_of_graphs = |place: usize| place == BUILD || place == SCOPE;
-    let differing = differing.filter(|(place, _)| facts.mode != "stream" || !is_of_graphs(*place));
     // Batches of another size also download another size.
     let is_size = |place: usize| place == SIZE || place == DOWNLOAD;
     let mut sized = false;
@@ -202,7 +200,7 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
 }
 
 /// The words for each setting, in the order of a name.
-type Parts = [String; 13];
+type Parts = [String; 10];
 
 fn parts(facts: &PointFacts) -> Parts {
     let transfer = match facts.transfer.as_str() {
@@ -214,16 +212,6 @@ fn parts(facts: &PointFacts) -> Parts {
         "" => String::new(),
         fill => format!("{fill} batches"),
     };
-    let scope = match facts.scope.as_str() {
-        "batch" => "graph of the batch".to_owned(),
-        "kernels" => "graph of the kernels".to_owned(),
-        other => other.to_owned(),
-    };
-    let build = match facts.build.as_str() {
-        "capture" => "captured calls".to_owned(),
-        "explicit" => "explicit nodes".to_owned(),
-        other => other.to_owned(),
-    };
     let rounds = match facts.rounds {
         0 => String::new(),
         rounds => format!(" of {}", many(rounds, "round", "rounds")),
@@ -233,9 +221,6 @@ fn parts(facts: &PointFacts) -> Parts {
         size(facts),
         facts.mode.clone(),
         facts.front.clone(),
-        build,
-        scope,
-        facts.streams.replace('_', " "),
         transfer,
         many(facts.slots, "slot", "slots"),
         many(facts.buckets, "bucket", "buckets"),
@@ -248,10 +233,7 @@ fn parts(facts: &PointFacts) -> Parts {
 
 // Indices into [`Parts`].
 const SIZE: usize = 1;
-const MODE: usize = 2;
-const BUILD: usize = 4;
-const SCOPE: usize = 5;
-const DOWNLOAD: usize = 12;
+const DOWNLOAD: usize = 9;
 
 /// A point in a few words: `launch, 12 kernels, 16 KiB, graph`.
 pub(crate) fn title(facts: &PointFacts) -> String {
@@ -290,16 +272,7 @@ pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
 /// point without a difference.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
     let parts: Vec<Parts> = all.iter().map(|facts| parts(facts)).collect();
-    // Build and scope distinguish graphs from each other, but not graphs from stream launches.
-    let of_graphs = |place: usize| place == BUILD || place == SCOPE;
-    let comparable = |place, p: &Parts, q: &Parts| !of_graphs(place) || p[MODE] == q[MODE];
-    let differs = |place: usize| {
-        let others = |p: &Parts| {
-            let mut others = parts.iter().filter(|q| comparable(place, p, q));
-            others.any(|q| q[place] != p[place])
-        };
-        parts.iter().any(others)
-    };
+    let differs = |place: usize| parts.iter().any(|p| p[place] != parts[0][place]);
     let mut places: Vec<usize> = (0..DOWNLOAD).filter(|place| differs(*place)).collect();
     let joined = |places: &[usize]| {
         let name = |p: &Parts| -> Vec<String> {
@@ -337,8 +310,6 @@ mod tests {
         let mut facts = PointFacts {
             workload: "sasa_kernel".to_owned(),
             mode: "graph".to_owned(),
-            build: "capture".to_owned(),
-            scope: "batch".to_owned(),
             unit: "elements".to_owned(),
             kernels: 12,
             upload_bytes: 16_384,
@@ -355,20 +326,11 @@ mod tests {
     #[test]
     fn points_are_named_by_what_they_differ_in() {
         let graph = facts(|_| ());
-        let stream = facts(|facts| {
-            facts.mode = "stream".to_owned();
-            facts.build = String::new();
-            facts.scope = String::new();
-        });
-        let explicit = facts(|facts| facts.build = "explicit".to_owned());
+        let stream = facts(|facts| facts.mode = "stream".to_owned());
         let many = facts(|facts| facts.slots = 4);
         let back = facts(|facts| facts.download_bytes = 2048);
         assert_eq!(named(std::slice::from_ref(&graph)), ["one"]);
-        assert_eq!(named(&[graph.clone(), stream.clone()]), ["graph", "stream"]);
-        assert_eq!(
-            named(&[stream, graph.clone(), explicit]),
-            ["stream", "graph, captured calls", "graph, explicit nodes"]
-        );
+        assert_eq!(named(&[graph.clone(), stream]), ["graph", "stream"]);
         assert_eq!(named(&[graph.clone(), many]), ["0 slots", "4 slots"]);
         assert_eq!(named(&[graph.clone(), back]), ["0 B back", "2 KiB back"]);
         assert_eq!(title(&graph), "sasa kernel, 12 kernels, 16 KiB, graph");

@@ -4,9 +4,8 @@
 //! combination.
 
 use super::record::PointFacts;
-use crate::backend::Streams;
 use crate::error::{Error, Result};
-use crate::replay::{Build, Mode, Policy, Scope, Transfer};
+use crate::replay::{Build, Mode, Policy, Transfer};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -54,12 +53,6 @@ impl Work {
 pub enum Axis {
     /// Graph replay or stream launches.
     Mode,
-    /// How graphs are built.
-    Build,
-    /// What graphs contain.
-    Scope,
-    /// A stream for each slot or for each stage.
-    Streams,
     /// Copies or mapped memory.
     Transfer,
     /// Batches on the way at once.
@@ -76,11 +69,8 @@ pub enum Axis {
 
 impl Axis {
     /// All of them.
-    pub const ALL: [Axis; 10] = [
+    pub const ALL: [Axis; 7] = [
         Axis::Mode,
-        Axis::Build,
-        Axis::Scope,
-        Axis::Streams,
         Axis::Transfer,
         Axis::Slots,
         Axis::Batch,
@@ -93,9 +83,6 @@ impl Axis {
     pub fn name(self) -> &'static str {
         match self {
             Axis::Mode => "mode",
-            Axis::Build => "build",
-            Axis::Scope => "scope",
-            Axis::Streams => "streams",
             Axis::Transfer => "transfer",
             Axis::Slots => "slots",
             Axis::Batch => "batch",
@@ -167,9 +154,6 @@ impl Point {
             axis: self.axis.map_or("base", Axis::name).to_owned(),
             front: self.front.name().to_owned(),
             mode: policy.mode.name().to_owned(),
-            build: policy.build.name().to_owned(),
-            scope: policy.scope.name().to_owned(),
-            streams: policy.streams.name().to_owned(),
             transfer: policy.transfer.name().to_owned(),
             slots: self.slots,
             batch: self.batch.into(),
@@ -184,16 +168,13 @@ impl Point {
 
     /// Whether the settings are valid together.
     pub fn is_legal(&self) -> bool {
-        self.policy.check().is_ok() && (self.front == Front::Ring || !self.is_mixed)
+        self.front == Front::Ring || !self.is_mixed
     }
 
-    /// The same point in another mode. Stream launches have no graph to build.
+    /// The same point in another mode.
     #[must_use]
     fn in_mode(mut self, mode: Mode) -> Self {
         self.policy.mode = mode;
-        if mode == Mode::Stream {
-            self.policy.build = Build::Capture;
-        }
         self
     }
 }
@@ -203,13 +184,10 @@ impl fmt::Display for Point {
         let facts = self.facts();
         write!(
             f,
-            "{} {} {}/{}/{}/{}/{}, {} slots, {} {}",
+            "{} {} {}/{}, {} slots, {} {}",
             facts.workload,
             facts.front,
             facts.mode,
-            facts.build,
-            facts.scope,
-            facts.streams,
             facts.transfer,
             facts.slots,
             facts.batch,
@@ -231,12 +209,6 @@ pub struct Space {
     pub base: Point,
     /// Modes.
     pub modes: Vec<Mode>,
-    /// Builds.
-    pub builds: Vec<Build>,
-    /// Scopes.
-    pub scopes: Vec<Scope>,
-    /// Streams.
-    pub streams: Vec<Streams>,
     /// Transfers.
     pub transfers: Vec<Transfer>,
     /// Slots.
@@ -294,26 +266,11 @@ impl Space {
         let sizes = |sizes: &[u32], unit: u32| sizes.iter().map(|size| size * unit).collect();
         Space {
             modes: match work {
-                Work::Compute => vec![Mode::Graph, Mode::Stream],
                 // On the CPU mode resident is mode graph.
                 Work::Launch | Work::Features if on_device => {
-                    vec![Mode::Graph, Mode::Stream, Mode::Resident, Mode::Auto]
+                    vec![Mode::Graph, Mode::Stream, Mode::Resident]
                 }
-                _ => vec![Mode::Graph, Mode::Stream, Mode::Auto],
-            },
-            builds: match work {
-                Work::Launch | Work::Features => Build::ALL.to_vec(),
-                Work::Copy | Work::Compute => Vec::new(),
-            },
-            scopes: if work == Work::Compute {
-                Vec::new()
-            } else {
-                Scope::ALL.to_vec()
-            },
-            streams: if work == Work::Compute {
-                Vec::new()
-            } else {
-                Streams::ALL.to_vec()
+                _ => vec![Mode::Graph, Mode::Stream],
             },
             transfers: match work {
                 Work::Compute => Vec::new(),
@@ -423,19 +380,6 @@ impl Space {
         match axis {
             Axis::Mode => each(points, &self.modes, |point, mode| {
                 *point = point.in_mode(mode)
-            }),
-            Axis::Build => each(points, &self.builds, |point, build| {
-                point.policy.build = build;
-            }),
-            Axis::Scope => each(points, &self.scopes, |point, scope| {
-                point.policy.scope = scope;
-            }),
-            Axis::Streams => each(points, &self.streams, |point, streams| {
-                point.policy.streams = streams;
-                // The only valid scope for it.
-                if streams == Streams::PerStage {
-                    point.policy.scope = Scope::Kernels;
-                }
             }),
             Axis::Transfer => each(points, &self.transfers, |point, transfer| {
                 point.policy.transfer = transfer;

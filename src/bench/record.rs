@@ -87,14 +87,12 @@ pub struct PointFacts {
     pub axis: String,
     /// The front: `ring`, `pipeline`, `engine`, or `program` for the whole program.
     pub front: String,
-    /// `graph`, `stream`, `auto`.
+    /// `graph`, `stream`, `resident`.
     pub mode: String,
-    /// `capture`, `explicit`.
-    pub build: String,
-    /// `batch`, `kernels`.
-    pub scope: String,
-    /// `per_slot`, `per_stage`.
-    pub streams: String,
+    /// The setting that was removed and that this point has at another value than today's, such as
+    /// `scope`. `None` for a point that this version can measure.
+    #[serde(skip)]
+    pub removed: Option<&'static str>,
     /// `copy`, `mapped`, `auto`.
     pub transfer: String,
     /// The number of slots.
@@ -163,9 +161,6 @@ pub struct Figures {
     pub shares: Vec<Share>,
     /// What bounds the point, in words.
     pub bound: String,
-    /// What mode auto chose, a sentence for each bucket.
-    #[serde(default)]
-    pub chosen: Vec<String>,
     /// Warnings about the figures, in sentences.
     pub flags: Vec<String>,
     /// Other programs, which were measured between the repetitions.
@@ -350,11 +345,53 @@ fn parse(line: &str) -> Result<Record> {
     let wrong = |message: String| {
         Error::config(message).fix("give a file that `tapeloop bench` wrote, by this version")
     };
-    let record: Record =
-        serde_json::from_str(line).map_err(|error| wrong(format!("not a record: {error}")))?;
-    match record.format {
-        FORMAT => Ok(record),
-        other => Err(wrong(format!("format {other}, not {FORMAT}"))),
+    let unreadable = |error: serde_json::Error| wrong(format!("not a record: {error}"));
+    let mut record: Record = serde_json::from_str(line).map_err(unreadable)?;
+    if record.format != FORMAT {
+        let other = record.format;
+        return Err(wrong(format!("format {other}, not {FORMAT}")));
+    }
+    let earlier: Earlier = serde_json::from_str(line).map_err(unreadable)?;
+    record.point.removed = earlier.point.removed(&record.point);
+    Ok(record)
+}
+
+/// A record with the settings that earlier versions had; they are empty in records of this version.
+#[derive(Deserialize)]
+struct Earlier {
+    point: EarlierFacts,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EarlierFacts {
+    build: String,
+    scope: String,
+    streams: String,
+}
+
+impl EarlierFacts {
+    /// The setting that was removed and that the point had at another value than today's.
+    fn removed(&self, point: &PointFacts) -> Option<&'static str> {
+        let removed_build = match point.workload.as_str() {
+            "features" => "capture",
+            _ => "explicit",
+        };
+        let is_earlier = !self.scope.is_empty();
+        let is_stream = point.mode == "stream";
+        if point.mode == "auto" {
+            Some("mode = \"auto\"")
+        } else if self.streams == "per_stage" {
+            Some("streams")
+        } else if self.scope == "kernels" {
+            Some("scope")
+        } else if self.build == removed_build && !is_stream {
+            Some("build")
+        } else if is_earlier && is_stream && point.fill == "mixed" {
+            Some("mode stream with copies of the bucket's size")
+        } else {
+            None
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pipeline::{Counters, EngineConfig, Packer, Wait};
 use crate::record::View;
-use crate::replay::{Buckets, Chosen};
+use crate::replay::Buckets;
 use crate::workload::Workload;
 use hdrhistogram::Histogram;
 use rayon::ThreadPool;
@@ -63,9 +63,6 @@ impl Machine {
 pub trait Runner {
     /// What a batch of the point is.
     fn batch_facts(&self) -> BatchFacts;
-
-    /// What mode auto chose, a sentence for each bucket.
-    fn chosen(&self) -> Vec<String>;
 
     /// Runs a batch of new items in every slot, and compares all outputs.
     ///
@@ -325,10 +322,6 @@ impl Stopwatch {
 fn sum<S: Benchmark>(benchmark: &S, items: &[ItemOf<S>]) -> Amounts {
     let amounts = items.iter().map(|item| benchmark.amounts(item));
     amounts.fold(Amounts::default(), |sum, one| sum + one)
-}
-
-fn sentences(chosen: Vec<Chosen>) -> Vec<String> {
-    chosen.iter().map(Chosen::to_string).collect()
 }
 
 /// The error of a ring that lacks a slot which it should have.

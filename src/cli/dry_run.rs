@@ -7,7 +7,6 @@ use super::tables::rows_bytes;
 use crate::bench::format;
 use crate::error::{Result, printable};
 use crate::features::TableName;
-use crate::replay::Mode;
 
 impl Plan {
     /// The text of `--dry-run`: what the run would do, and the config as a config file.
@@ -34,10 +33,6 @@ impl Plan {
             .map(|item| printable(item).into_owned())
             .collect();
         let of_residues = features.columns(TableName::Residues).len();
-        let mode = match self.engine.policy.mode {
-            Mode::Auto => "# Mode auto chooses with the first batch of each bucket.\n",
-            Mode::Graph | Mode::Stream | Mode::Resident => "",
-        };
         let chosen = self.config.condition.as_ref().map_or(String::new(), |it| {
             format!(
                 "# Of the residues, it would take those where {}.\n",
@@ -64,7 +59,7 @@ impl Plan {
         Ok(format!(
             "# This run would read {}, compute {} ({}) on {},\n\
              # and {result}.\n{chosen}\
-             # Choice of the backend: {}.\n{mode}\
+             # Choice of the backend: {}.\n\
              # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
              {alone}{details}#\n\
              # The config as resolved:\n{}",

@@ -11,7 +11,7 @@ use super::path_text::shown;
 use super::progress::{Audience, CompilingProgress};
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
-use crate::backend::{Backend, Compilation, Selected, device_names};
+use crate::backend::{Backend, Compilation, Selected, check_loop_in_worker, device_names};
 use crate::bench::format;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
@@ -19,6 +19,7 @@ use crate::features::{
 };
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
 use crate::record::DeviceInfo;
+use crate::replay::Mode;
 use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
@@ -87,6 +88,9 @@ impl Plan {
         let pool = thread_pool(config.threads)?;
         let selected = select(&config, &pool)?;
         own_kernels::check_device(&config, &selected[0])?;
+        if config.supervise && config.policy.requires_loops() {
+            check_loop_in_worker(selected[0].backend.device().backend).within(|| "`mode`")?;
+        }
         for Selected { backend, reason } in &selected {
             let device = backend.device();
             tracing::info!(
@@ -503,10 +507,19 @@ pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
 /// The engine's settings.
 pub(super) fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
+    let buckets = match config.policy.mode {
+        // A device runs few loops, and each bucket of a slot needs one.
+        Mode::Resident => {
+            let mut sizes = vec![batch.residues, batch.residues_max];
+            sizes.dedup();
+            sizes.into_iter().map(Features::capacity).collect()
+        }
+        Mode::Graph | Mode::Stream => Features::buckets(batch.residues, batch.residues_max),
+    };
     EngineConfig {
         slots: config.slots,
         policy: config.policy,
-        buckets: Features::buckets(batch.residues, batch.residues_max),
+        buckets,
         memory_bytes_max: config.memory_bytes_max,
         restarts_max: config.restarts_max,
         timeline: config.timeline.as_ref().map(|_| TimelineConfig::default()),

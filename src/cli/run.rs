@@ -325,7 +325,6 @@ pub(super) fn compute(
         compilation,
         memory: engine.memory().clone(),
         shrunk: engine.shrunk().to_vec(),
-        chosen: engine.chosen(),
         columns,
         interrupted: interrupt.has_stopped(),
         error: error.or_else(|| replaced.get().cloned()),

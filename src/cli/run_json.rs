@@ -9,7 +9,6 @@ use super::tables::ColumnStatistics;
 use crate::error::Error;
 use crate::pipeline::{DeviceStatistics, Latencies, Shrunk, Statistics};
 use crate::record::DeviceInfo;
-use crate::replay::Chosen;
 use crate::structure::Check;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
@@ -86,9 +85,7 @@ impl RunHeader {
             "seconds": outcome.elapsed.as_secs_f64(),
             "interrupted": outcome.interrupted,
             "error": outcome.error.as_ref().map(Error::to_string),
-            "chosen": outcome.chosen.iter().map(chosen_json).collect::<Vec<_>>(),
             "kernels_compiled": outcome.compilation.images,
-            "trial_seconds": outcome.counters.trial_ns as f64 / 1e9,
             "slots": outcome.memory.slots,
             "shrunk": outcome.shrunk.iter().map(Shrunk::to_string).collect::<Vec<_>>(),
             "counts": {
@@ -116,7 +113,6 @@ impl RunHeader {
                 "batches_in_larger_bucket": outcome.counters.batches_in_larger_bucket,
                 "batches_as_launches": outcome.counters.batches_as_launches,
                 "verified_batches": outcome.counters.verified_batches,
-                "tried_batches": outcome.counters.tried_batches,
                 "copied_bytes": outcome.counters.copied_bytes,
                 "padding_bytes": outcome.counters.padding_bytes,
                 "restarts": outcome.counters.restarts,
@@ -223,23 +219,6 @@ fn columns_json(columns: &[ColumnStatistics]) -> Json {
         table[&column.name] = column.values.json();
     }
     Json::Object(tables)
-}
-
-/// The choice of mode auto for the batches of one bucket.
-fn chosen_json(chosen: &Chosen) -> Json {
-    let tried = chosen.tried.iter().map(|tried| {
-        json!({
-            "mode": tried.way.mode.name(),
-            "scope": tried.way.scope.name(),
-            "seconds": tried.period_ns.map(|ns| ns as f64 / 1e9),
-        })
-    });
-    json!({
-        "capacity": chosen.capacity.as_slice(),
-        "mode": chosen.way.mode.name(),
-        "scope": chosen.way.scope.name(),
-        "tried": tried.collect::<Vec<_>>(),
-    })
 }
 
 /// The time of each stage, in seconds and as a share of the wall time; that of each device too if

@@ -13,7 +13,6 @@ use crate::bench::format;
 use crate::error::{Error, Result, printable};
 use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
 use crate::record::DeviceInfo;
-use crate::replay::Chosen;
 use crate::structure::Check;
 use serde_json::Value as Json;
 use std::fmt::Write;
@@ -46,8 +45,6 @@ pub(super) struct Outcome {
     pub(super) memory: MemoryPlan,
     /// What the engine reduced for lack of memory.
     pub(super) shrunk: Vec<Shrunk>,
-    /// What mode auto chose.
-    pub(super) chosen: Vec<Chosen>,
     pub(super) columns: Vec<ColumnStatistics>,
     pub(super) interrupted: bool,
     pub(super) error: Option<Error>,
@@ -137,7 +134,7 @@ impl Outcome {
         )
     }
 
-    /// The closing summary; with `verbose` the time of each stage and the choices of mode auto too.
+    /// The closing summary; with `verbose` the time of each stage too.
     pub(super) fn summary(&self, plan: &Plan, verbose: bool) -> String {
         let counts = &self.counts;
         let ended = if self.error.is_some() {
@@ -203,7 +200,7 @@ impl Outcome {
         text + &notes(&self.columns, counts.structures) + &self.problems()
     }
 
-    /// Seconds by stage, busy cores, memory, and the choices of mode auto.
+    /// Seconds by stage, busy cores and memory.
     fn details(&self, plan: &Plan) -> String {
         let stages = self.stages();
         let stages = stages.map(|(name, seconds)| format!("{name} {seconds:.2}"));
@@ -218,9 +215,6 @@ impl Outcome {
             self.memory.slots,
             memory_text(&self.memory)
         );
-        for chosen in &self.chosen {
-            let _ = writeln!(text, "mode auto: {chosen}");
-        }
         text
     }
 

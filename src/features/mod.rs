@@ -135,10 +135,17 @@ impl Features {
         capacity.with(PAIR_ROOM, room)
     }
 
-    /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: a
-    /// small one for the remainder at the end, one for usual batches, and the largest.
+    /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: an
+    /// eighth, a quarter and a half of a usual batch for the remainder at the end, the usual batch,
+    /// and from there on each twice the one before, up to the largest.
     pub fn buckets(residues: u32, residues_max: u32) -> Vec<Extent> {
-        let mut sizes = vec![(residues / 8).max(1), residues, residues_max.max(residues)];
+        let residues = residues.max(1);
+        let largest = residues_max.max(residues);
+        let smaller = [8, 4, 2].map(|part| (residues / part).max(1));
+        let doubled = std::iter::successors(Some(residues), |last| last.checked_mul(2));
+        let mut sizes = smaller.to_vec();
+        sizes.extend(doubled.take_while(|size| *size < largest));
+        sizes.push(largest);
         sizes.dedup();
         sizes.into_iter().map(Features::capacity).collect()
     }

@@ -3,12 +3,11 @@
 use super::config::EngineConfig;
 use super::counters::EngineCounters;
 use super::exclusive::ExclusiveUse;
-use super::fit_buckets::RecentSizes;
 use super::leases::LeaseLimits;
 use super::meter::Meter;
 use super::plan::MemoryPlan;
 use super::pool::Pool;
-use super::recorded::{RecordedWorkload, record_buckets};
+use super::recorded::{RecordedWorkload, record_buckets, record_config};
 use super::reentrancy::EngineId;
 use super::resident::ResidentContents;
 use super::slot::{Free, Slot, SlotCount, open_slots};
@@ -17,7 +16,7 @@ use super::sync::Mutex;
 use super::timeline::Sampler;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
-use crate::replay::{Buckets, Choices};
+use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
 use std::fmt;
@@ -57,8 +56,6 @@ impl fmt::Display for Shrunk {
 pub(super) struct Built<W: Workload> {
     pub(super) shared: Shared<W>,
     pub(super) slots: Vec<Slot<Free>>,
-    /// By device.
-    pub(super) choices: Vec<Choices>,
     pub(super) memory: MemoryPlan,
     pub(super) shrunk: Vec<Shrunk>,
 }
@@ -96,28 +93,29 @@ pub(super) fn build<W: Workload>(
         // An earlier engine may have given the device up.
         backend.revive()?;
     }
+    let (mut buckets, mut handles) = record_config(&workload, config, device)?;
+    let capacities = buckets.as_slice().iter().map(|bucket| bucket.capacity);
     let mut size = Size {
         slots: config.slots,
-        ladder: config.buckets.clone(),
+        ladder: capacities.collect(),
     };
     let mut shrunk = Vec::new();
     let engine = EngineId::new();
     loop {
-        let (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
-        let buckets = Arc::new(buckets);
-        let buffers = buckets.largest().recording.buffers();
+        let recorded = Arc::new(buckets);
+        let buffers = recorded.largest().recording.buffers();
         let slots = size.slots * backends.len();
         let memory = MemoryPlan::new(buffers, slots, backends.len(), device.shares_host_memory);
         memory.within_budget(config.memory_bytes_max)?;
         let count = size.count(config.urgent_slots);
-        let error = match open(&workload, &handles, backends, &buckets, count, config) {
-            Ok((slots, choices)) => {
+        let error = match open(&workload, &handles, backends, &recorded, count, config) {
+            Ok(slots) => {
                 let shared = Shared {
                     engine,
                     batch_target: config.batch,
-                    batch_max: buckets.largest().capacity,
+                    batch_max: recorded.largest().capacity,
                     batch_wait: config.batch_wait,
-                    program: RecordedWorkload::new(workload, buckets, handles, device, engine),
+                    program: RecordedWorkload::new(workload, recorded, handles, device, engine),
                     pool,
                     counters: EngineCounters::default(),
                     meter: Meter::new(slots.len(), backends.len()),
@@ -125,7 +123,6 @@ pub(super) fn build<W: Workload>(
                     sampler: config.timeline.map(|timeline| {
                         Sampler::new(&timeline, slots.len(), device_names(backends))
                     }),
-                    sizes: RecentSizes::new(),
                     batches: Pool::default(),
                     completions: Pool::default(),
                     outputs: Pool::default(),
@@ -140,7 +137,6 @@ pub(super) fn build<W: Workload>(
                 return Ok(Built {
                     shared,
                     slots,
-                    choices,
                     memory,
                     shrunk,
                 });
@@ -157,6 +153,7 @@ pub(super) fn build<W: Workload>(
         };
         tracing::warn!(%error, %step, "memory ran out; the engine tries with less");
         shrunk.push(step);
+        (buckets, handles) = record_buckets(&workload, &size.ladder, device)?;
     }
 }
 
@@ -167,7 +164,7 @@ fn open<W: Workload>(
     buckets: &Arc<Buckets>,
     count: SlotCount,
     config: &EngineConfig,
-) -> Result<(Vec<Slot<Free>>, Vec<Choices>)> {
+) -> Result<Vec<Slot<Free>>> {
     let all = count.all * backends.len();
     let is_supervised = backends.iter().any(|backend| backend.is_supervised());
     let recording = &buckets.largest().recording;
@@ -176,16 +173,14 @@ fn open<W: Workload>(
         contents.fill(workload, handles)?;
     }
     let mut slots = Vec::with_capacity(all);
-    let open = |(device, backend): (usize, &Arc<dyn Backend>)| {
+    for (device, backend) in backends.iter().enumerate() {
         let buckets = match &contents {
             None => Arc::clone(buckets),
             Some(contents) => Arc::new(contents.upload(&**backend, (**buckets).clone())?),
         };
-        open_slots(backend, &buckets, count, &config.policy, device, &mut slots)
-    };
-    let choices = backends.iter().enumerate().map(open);
-    let choices = choices.collect::<Result<_>>()?;
-    Ok((slots, choices))
+        open_slots(backend, &buckets, count, &config.policy, device, &mut slots)?;
+    }
+    Ok(slots)
 }
 
 /// The names of the devices, for the timeline.

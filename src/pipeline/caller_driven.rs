@@ -12,8 +12,7 @@ use super::timeline::Timeline;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::record::Scalar;
-use crate::replay::Chosen;
-use crate::workload::{Extent, Workload};
+use crate::workload::Workload;
 use rayon::ThreadPool;
 use std::collections::VecDeque;
 use std::fmt;
@@ -80,11 +79,10 @@ impl<W: Workload> Pipeline<W> {
         let Built {
             shared,
             slots,
-            choices,
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
-        let ring = Ring::of(slots, choices, config.wait);
+        let ring = Ring::of(slots, config.wait);
         Ok(Pipeline {
             batcher: shared.batcher(),
             shared,
@@ -216,19 +214,6 @@ impl<W: Workload> Pipeline<W> {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name or another type.
     pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
         self.shared.program.set_uniform(name, value.into())
-    }
-
-    /// See [`Engine::fit_buckets`](super::Engine::fit_buckets).
-    ///
-    /// # Errors
-    /// Those of [`Engine::fit_buckets`](super::Engine::fit_buckets).
-    pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
-        self.shared.fit_buckets(count)
-    }
-
-    /// See [`Engine::chosen`](super::Engine::chosen).
-    pub fn chosen(&self) -> Vec<Chosen> {
-        self.ring.chosen()
     }
 
     /// The counters so far.

@@ -55,9 +55,8 @@ pub struct EngineConfig {
     /// urgent item that comes while all of them are in flight waits: two slots rather than one halve that
     /// wait where items come one after the other (`examples/priorities.rs`).
     ///
-    /// At least one slot must be left for other batches. With [`Mode::Resident`] this has to be 0, and
-    /// with [`Mode::Auto`] the host launches the graphs of these slots, as loops on the device have no
-    /// priority.
+    /// At least one slot must be left for other batches. With [`Mode::Resident`] this has to be 0, as
+    /// loops on the device have no priority.
     pub urgent_slots: usize,
     /// Graph replay or stream launches, with their settings.
     pub policy: Policy,
@@ -65,7 +64,16 @@ pub struct EngineConfig {
     /// such as rejected ones.
     pub batch: Extent,
     /// Capacities that batches are recorded for, smallest first. A batch runs in the first bucket
-    /// that holds it. The last bucket limits the size of an item.
+    /// that holds it, and its copies have the size of that bucket. The last bucket limits the size of
+    /// an item.
+    ///
+    /// Empty, the default, stands for [`EngineConfig::batch`], its half, its quarter and so on, down
+    /// to a batch that copies at most 64 KiB; an axis whose units take few of these bytes keeps its
+    /// length, and there are at most [`Policy::ready_max`] buckets. With [`Mode::Resident`] it stands
+    /// for `batch` alone, as a device runs at most 64 loops.
+    ///
+    /// All buckets of a slot share its memory. Each has a graph of its own in each slot, and with
+    /// [`Verify::First`](crate::replay::Verify::First) the first batch of each runs twice.
     pub buckets: Vec<Extent>,
     /// When a batch closes that is not full.
     pub close: Close,
@@ -89,7 +97,7 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// Three slots, graph replay, and one bucket: the batch itself.
+    /// Three slots and graph replay.
     pub fn new(batch: impl Into<Extent>) -> Self {
         let batch = batch.into();
         EngineConfig {
@@ -97,7 +105,7 @@ impl EngineConfig {
             urgent_slots: 0,
             policy: Policy::default(),
             batch,
-            buckets: vec![batch],
+            buckets: Vec::new(),
             close: Close::default(),
             batch_wait: Duration::from_millis(2),
             memory_bytes_max: None,
@@ -118,8 +126,9 @@ impl EngineConfig {
                 .fix("give `batch` a length above 0 along an axis"));
         }
         match self.buckets.last() {
+            None => Ok(()),
             Some(largest) if self.batch.fits(*largest) => Ok(()),
-            _ => Err(Error::config(format!(
+            Some(_) => Err(Error::config(format!(
                 "no bucket holds a batch of {}",
                 self.batch
             ))),

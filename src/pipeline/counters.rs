@@ -54,8 +54,7 @@ counters! {
     driver_calls,
     /// Batches whose bucket was ready.
     bucket_hits,
-    /// Batches that had to make buckets ready: at the first use of one, or after new buckets were
-    /// fitted.
+    /// Batches that had to make their bucket ready, at its first use or after it was dropped.
     bucket_misses,
     /// Buckets that a slot dropped to make room for others.
     bucket_evictions,
@@ -81,8 +80,6 @@ counters! {
     batches_as_launches,
     /// Batches that ran twice with equal results.
     verified_batches,
-    /// Batches on which mode auto measured each way to replay. That work is in no other count.
-    tried_batches,
     /// Bytes copied between host and device.
     copied_bytes,
     /// Bytes among them that only pad a bucket.
@@ -95,10 +92,7 @@ counters! {
     submit_ns,
     /// Time that batches ran a second time for comparison, waits included.
     verify_ns,
-    /// Time that mode auto measured ways to replay.
-    trial_ns,
-    /// Time from submission, or from the end of the measurement before it, until the batch was
-    /// found done.
+    /// Time from submission until the batch was found done.
     compute_ns,
     /// Time that results were read out.
     unpack_ns,
@@ -127,14 +121,6 @@ pub(crate) struct EngineCounters {
     pub(crate) finished: CachePadded<AtomicCounters>,
 }
 
-impl Counters {
-    /// Time that batches spent on the device for verification and measurements, in nanoseconds.
-    /// Stage one waits meanwhile.
-    pub(crate) fn aside_ns(&self) -> u64 {
-        self.verify_ns + self.trial_ns
-    }
-}
-
 impl AtomicCounters {
     /// Counts a batch that was given to the device.
     pub(crate) fn add_replay(&self, replay: &Replay) {
@@ -147,8 +133,6 @@ impl AtomicCounters {
         add(&self.batches_in_larger_bucket, replay.larger_bucket);
         add(&self.batches_as_launches, replay.as_launches);
         add(&self.verified_batches, replay.verified);
-        add(&self.tried_batches, replay.tried);
-        add(&self.trial_ns, replay.trial_ns as usize);
         add(&self.copied_bytes, replay.copied_bytes);
         add(&self.padding_bytes, replay.padding_bytes);
     }

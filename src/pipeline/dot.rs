@@ -1,16 +1,16 @@
 //! Drawings of what an engine would replay.
 
 use super::config::EngineConfig;
-use super::recorded::record_buckets;
+use super::recorded::record_config;
 use crate::backend::{Backend, DeviceSlot, Priority};
 use crate::error::{Error, Result};
-use crate::replay::{Choices, Executor, Policy};
+use crate::replay::{Executor, Policy};
 use crate::workload::Workload;
 use std::sync::Arc;
 
 /// Draws what a bucket of a workload replays on a device, in Graphviz's DOT language. `bucket` is
 /// an index into the buckets; `None` takes the bucket of an ordinary batch. Allocates the memory of
-/// one slot. Mode auto is drawn as the graph that it starts with. See [`Executor::dot`].
+/// one slot. See [`Executor::dot`].
 ///
 /// # Errors
 /// - [`ErrorKind::Config`](crate::ErrorKind::Config) for a configuration that is not valid.
@@ -48,7 +48,7 @@ fn drawn<W: Workload>(
     draw: fn(&mut Executor, &mut dyn DeviceSlot, usize, &str) -> Result<String>,
 ) -> Result<String> {
     config.check()?;
-    let (buckets, _) = record_buckets(workload, &config.buckets, backend.device())?;
+    let (buckets, _) = record_config(workload, config, backend.device())?;
     let ordinary = || buckets.find(config.batch).expect("checked above");
     let bucket = bucket.unwrap_or_else(ordinary);
     let count = buckets.as_slice().len();
@@ -67,14 +67,8 @@ fn drawn<W: Workload>(
         ..config.policy
     };
     let buffers = buckets.largest().recording.buffers();
-    let mut device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal)?;
+    let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal)?;
     let device_slot = &mut *device_slots[0];
-    let mut executor = Executor::with_choices(
-        backend,
-        device_slot,
-        &Arc::new(buckets),
-        &policy,
-        &Choices::default(),
-    )?;
+    let mut executor = Executor::of_any(backend, device_slot, &Arc::new(buckets), &policy)?;
     draw(&mut executor, device_slot, bucket, &size.join(", "))
 }

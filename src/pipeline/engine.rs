@@ -7,7 +7,7 @@ use super::counters::Counters;
 use super::dispatcher::Dispatcher;
 use super::driver;
 use super::plan::MemoryPlan;
-use super::recorded::record_buckets;
+use super::recorded::record_config;
 use super::reentrancy::{check_outside, is_inside_any};
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
@@ -17,8 +17,7 @@ use super::timeline::Timeline;
 use crate::backend::{Backend, Choice, runs_twin, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{DeviceInfo, Scalar};
-use crate::replay::{Choices, Chosen};
-use crate::workload::{Extent, Sink, Workload};
+use crate::workload::{Sink, Workload};
 use arrayvec::ArrayVec;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
@@ -52,7 +51,6 @@ const ITEMS_AT_ONCE: usize = 64;
 pub struct Engine<W: Workload> {
     dispatcher: Arc<Dispatcher<W>>,
     threads: Vec<JoinHandle<()>>,
-    choices: Vec<Choices>,
     memory: MemoryPlan,
     shrunk: Vec<Shrunk>,
     device: DeviceInfo,
@@ -71,7 +69,7 @@ impl<W: Workload> Engine<W> {
         config: &EngineConfig,
     ) -> Result<MemoryPlan> {
         config.check()?;
-        let (buckets, _) = record_buckets(workload, &config.buckets, device)?;
+        let (buckets, _) = record_config(workload, config, device)?;
         Ok(MemoryPlan::new(
             buckets.largest().recording.buffers(),
             config.slots.saturating_mul(devices),
@@ -107,7 +105,6 @@ impl<W: Workload> Engine<W> {
         let Built {
             shared,
             slots,
-            choices,
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
@@ -116,7 +113,6 @@ impl<W: Workload> Engine<W> {
         Ok(Engine {
             dispatcher,
             threads,
-            choices,
             memory,
             shrunk,
             device,
@@ -264,28 +260,6 @@ impl<W: Workload> Engine<W> {
     /// [`ErrorKind::Usage`] for an unknown name or another type.
     pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
         self.shared().program.set_uniform(name, value.into())
-    }
-
-    /// Replaces the buckets by at most `count` that fit the sizes of recent batches, and returns
-    /// their capacities. The largest bucket and the memory stay the same. Each slot makes the new
-    /// buckets ready at its next batch.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`] for a recording of a new bucket that is not valid, and the errors of
-    /// [`Workload::record`]. The old buckets stay then.
-    pub fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
-        self.shared().fit_buckets(count)
-    }
-
-    /// The sizes of the last 1,024 batches, oldest first.
-    pub fn sizes_seen(&self) -> Vec<Extent> {
-        self.shared().sizes.to_vec()
-    }
-
-    /// What [`Mode::Auto`](crate::replay::Mode::Auto) has chosen for the current buckets, by device
-    /// and bucket. Empty for other modes.
-    pub fn chosen(&self) -> Vec<Chosen> {
-        Choices::of_devices(&self.choices)
     }
 
     /// The counters so far.

@@ -156,37 +156,24 @@ impl Meter {
         slot / (self.slots() / self.devices)
     }
 
-    /// Notes that a batch was submitted to the device in `slot`. Mode auto measured the batch until
-    /// `measured_until`, and the call that submitted it returned at `end`.
-    pub(super) fn submitted(
-        &self,
-        slot: usize,
-        start: &Start,
-        measured_until: Option<Instant>,
-        end: Instant,
-    ) {
-        let submitted_at = measured_until.unwrap_or(start.filled_at);
-        let since = submitted_at.saturating_duration_since(self.epoch);
+    /// Notes that a batch was submitted to the device in `slot`, by a call that returned at `end`.
+    pub(super) fn submitted(&self, slot: usize, start: &Start, end: Instant) {
+        let since = start.filled_at.saturating_duration_since(self.epoch);
         self.in_flight[slot].store(ns(since).max(1), Relaxed);
-        self.add_start(start, submitted_at, end);
-        if measured_until.is_some() {
-            // The device was busy with the measurements.
-            let flight = &mut self.finished.lock().flight;
-            flight.add(start.filled_at, submitted_at);
-        }
+        self.add_start(start, end);
     }
 
     /// Notes that the device refused a batch at `end`.
     pub(super) fn refused(&self, start: &Start, end: Instant) {
-        self.add_start(start, start.filled_at, end);
+        self.add_start(start, end);
         self.finished.lock().flight.add(start.filled_at, end);
     }
 
-    fn add_start(&self, start: &Start, submitted_at: Instant, end: Instant) {
+    fn add_start(&self, start: &Start, end: Instant) {
         let mut submitted = self.submitted.lock();
         let first = submitted.first.unwrap_or(start.closed_at);
         submitted.first = Some(first.min(start.closed_at));
-        submitted.last = submitted.last.max(Some(submitted_at));
+        submitted.last = submitted.last.max(Some(start.filled_at));
         submitted.closed.add(start.closed_at, end);
         submitted.starting.add(start.started_at, end);
     }

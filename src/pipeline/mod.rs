@@ -26,7 +26,6 @@ mod download;
 mod driver;
 mod engine;
 mod exclusive;
-mod fit_buckets;
 mod leases;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -57,7 +56,6 @@ pub use config::{Close, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
 pub use counters::Counters;
 pub use dot::{dot, graph_svg};
 pub use engine::Engine;
-pub use fit_buckets::fit_buckets;
 pub use ordered_map::OrderedMap;
 pub use packer::{Packed, Packer};
 pub use plan::{MemoryLine, MemoryPlan};

@@ -69,7 +69,7 @@ impl<W: Workload> Packer<W> {
 
     /// The buckets for the ring.
     pub fn buckets(&self) -> Arc<Buckets> {
-        self.program.buckets()
+        Arc::clone(&self.program.buckets)
     }
 
     /// Writes the items into the slot, one after the other. [`Packer::read`] returns the errors of

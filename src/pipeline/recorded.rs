@@ -1,14 +1,14 @@
 //! A workload with its recordings, one for each bucket.
 
+use super::config::EngineConfig;
 use super::reentrancy::{EngineId, InsideEngine};
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, Scalar, Uniform, View};
-use crate::replay::{Bucket, Buckets, check_ladder};
+use crate::replay::{Bucket, Buckets, Mode, check_ladder};
 use crate::workload::{Extent, ViewLayout, Workload};
-use parking_lot::RwLock;
+use std::iter::successors;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A workload with its recordings and the layout of its buffers. All stages share it.
 pub(crate) struct RecordedWorkload<W: Workload> {
@@ -16,9 +16,7 @@ pub(crate) struct RecordedWorkload<W: Workload> {
     /// [`Workload::axes`] when the workload was recorded.
     pub(crate) axes: &'static [&'static str],
     pub(crate) buffers: W::Buffers,
-    buckets: RwLock<Arc<Buckets>>,
-    /// The address of the buckets.
-    latest: AtomicPtr<Buckets>,
+    pub(crate) buckets: Arc<Buckets>,
     pub(crate) device: DeviceInfo,
     /// The id of all its recordings.
     pub(crate) id: RecordingId,
@@ -61,8 +59,7 @@ impl<W: Workload> RecordedWorkload<W> {
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
-            latest: AtomicPtr::new(Arc::as_ptr(&buckets).cast_mut()),
-            buckets: RwLock::new(buckets),
+            buckets,
             device: device.clone(),
             buffers,
             workload,
@@ -89,8 +86,7 @@ impl<W: Workload> RecordedWorkload<W> {
 
     /// Sets a uniform for batches that are filled from now on.
     pub(crate) fn set_uniform(&self, name: &str, value: Scalar) -> Result<()> {
-        let buckets = self.buckets();
-        let known = buckets.largest().recording.uniforms();
+        let known = self.buckets.largest().recording.uniforms();
         let of_name = |uniform: &Uniform| uniform.name == name && !uniform.is_constant;
         let Some(index) = known.iter().position(of_name) else {
             let names = known.iter().filter(|uniform| !uniform.is_constant);
@@ -113,43 +109,6 @@ impl<W: Workload> RecordedWorkload<W> {
         self.uniforms[index].store(bits, Relaxed);
         Ok(())
     }
-
-    /// Bytes copied per unit along each axis, uploads and downloads together.
-    pub(crate) fn copied_bytes_per_unit(&self) -> Vec<usize> {
-        (0..AXES_MAX)
-            .map(|axis| self.uploads.unit_bytes(axis) + self.downloads.unit_bytes(axis))
-            .collect()
-    }
-
-    /// Records the workload for other buckets. The largest must be the same.
-    pub(crate) fn record_again(&self, capacities: &[Extent]) -> Result<()> {
-        let known = self.buckets();
-        let known = known.as_slice().iter().map(|bucket| bucket.capacity);
-        if known.eq(capacities.iter().copied()) {
-            return Ok(());
-        }
-        let axes = self.axes.len();
-        let (buckets, _) = record_as(self.id, &self.workload, axes, capacities, &self.device)?;
-        self.buckets().check_successor(&buckets)?;
-        let buckets = Arc::new(buckets);
-        let latest = Arc::as_ptr(&buckets).cast_mut();
-        *self.buckets.write() = buckets;
-        self.latest.store(latest, Release);
-        Ok(())
-    }
-
-    /// The current buckets; `None` if they are those that the caller has. Takes no lock then, as
-    /// this runs for each batch.
-    pub(crate) fn newer_buckets(&self, known: &Arc<Buckets>) -> Option<Arc<Buckets>> {
-        // The caller keeps its buckets alive, so no others have their address.
-        let is_latest = std::ptr::eq(self.latest.load(Acquire), Arc::as_ptr(known));
-        (!is_latest).then(|| self.buckets())
-    }
-
-    /// The current buckets.
-    pub(crate) fn buckets(&self) -> Arc<Buckets> {
-        Arc::clone(&self.buckets.read())
-    }
 }
 
 /// Runs an embedder's code. A panic becomes an [`ErrorKind::Input`] error of the item.
@@ -161,26 +120,72 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
+/// Buckets are halved until a batch copies about this many bytes of items, if the configuration names
+/// none. Smaller buckets would gain less than a microsecond a batch on a GPU (docs/PERFORMANCE.md).
+const SMALLEST_BYTES: usize = 64 << 10;
+
+/// Records the workload for the buckets of a configuration. If it names none they are the batch, its
+/// half and so on ([`halves`]), or the batch alone where the workload does not record the same for
+/// smaller capacities.
+pub(super) fn record_config<W: Workload>(
+    workload: &W,
+    config: &EngineConfig,
+    device: &DeviceInfo,
+) -> Result<(Buckets, W::Buffers)> {
+    if !config.buckets.is_empty() {
+        return record_buckets(workload, &config.buckets, device);
+    }
+    let whole = record_buckets(workload, &[config.batch], device)?;
+    if config.policy.mode == Mode::Resident {
+        return Ok(whole);
+    }
+    let recording = &whole.0.largest().recording;
+    let layouts = [View::Upload, View::Download].map(|view| ViewLayout::new(recording, view));
+    let copied_bytes = |axis: usize, length: u32| -> usize {
+        let alone = Extent::default().with(axis, length);
+        layouts.iter().map(|layout| layout.bytes(alone)).sum()
+    };
+    let mut capacities = halves(copied_bytes, config.batch);
+    capacities.truncate(config.policy.ready_max);
+    if capacities.len() <= 1 {
+        return Ok(whole);
+    }
+    capacities.reverse();
+    let recorded = record_buckets(workload, &capacities, device);
+    Ok(recorded.unwrap_or_else(|error| {
+        tracing::info!(%error, "there is one bucket, for batches of all sizes");
+        whole
+    }))
+}
+
+/// The batch, and from each capacity to the next half of each axis that has more than its share of
+/// [`SMALLEST_BYTES`], largest first. An axis of few bytes keeps its length, so that a batch of many
+/// small items finds a small bucket too. `copied_bytes` are those of a length along an axis.
+fn halves(copied_bytes: impl Fn(usize, u32) -> usize, batch: Extent) -> Vec<Extent> {
+    let axes = (0..AXES_MAX).filter(|&axis| copied_bytes(axis, batch[axis]) > 0);
+    let axes: Vec<usize> = axes.collect();
+    let half = |extent: &Extent| {
+        let bytes = |axis: usize| copied_bytes(axis, extent[axis]);
+        let large = axes
+            .iter()
+            .filter(|&&axis| bytes(axis) * axes.len() > SMALLEST_BYTES);
+        let half = large.fold(*extent, |half, &axis| {
+            half.with(axis, extent[axis].div_ceil(2))
+        });
+        (half != *extent).then_some(half)
+    };
+    successors(Some(batch), half).collect()
+}
+
 /// Records the workload for each bucket, smallest first.
 pub(crate) fn record_buckets<W: Workload>(
     workload: &W,
     buckets: &[Extent],
     device: &DeviceInfo,
 ) -> Result<(Buckets, W::Buffers)> {
-    let axes = workload.axes().len();
-    record_as(RecordingId::new(), workload, axes, buckets, device)
-}
-
-/// [`record_buckets`] with a given id, which the buffer handles of all its recordings share.
-fn record_as<W: Workload>(
-    id: RecordingId,
-    workload: &W,
-    axes: usize,
-    buckets: &[Extent],
-    device: &DeviceInfo,
-) -> Result<(Buckets, W::Buffers)> {
     let _span = tracing::debug_span!("record", buckets = buckets.len()).entered();
     check_ladder(buckets.iter().copied())?;
+    let (id, axes) = (RecordingId::new(), workload.axes().len());
     if axes > AXES_MAX {
         return Err(Error::usage(format!(
             "{axes} axes; a workload has at most {AXES_MAX}"
@@ -204,4 +209,34 @@ fn record_as<W: Workload>(
     }
     let handles = handles.expect("at least one bucket");
     Ok((Buckets::new(recorded)?, handles))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_halved_until_a_batch_copies_64_kib_of_items() {
+        let found = |batch: &[u32], bytes: &[usize]| {
+            let lengths = batch.iter().enumerate();
+            let batch = lengths.fold(Extent::default(), |batch, (axis, &length)| {
+                batch.with(axis, length)
+            });
+            let copied_bytes = |axis, length| bytes.get(axis).unwrap_or(&0) * length as usize;
+            halves(copied_bytes, batch)
+        };
+        let one = |lengths: &[u32]| -> Vec<Extent> {
+            lengths.iter().map(|&length| [length].into()).collect()
+        };
+        assert_eq!(found(&[1], &[1]), one(&[1]));
+        assert_eq!(found(&[1 << 16], &[1]), one(&[65_536]));
+        assert_eq!(found(&[100_001], &[2]), one(&[100_001, 50_001, 25_001]));
+        // One unit is larger than that.
+        assert_eq!(found(&[3], &[1 << 20]), one(&[3, 2, 1]));
+        // Two large axes, one of few bytes, one without copies and one of length 0.
+        let all = found(&[1 << 18, 1 << 17, 16, 1 << 20, 0], &[1, 1, 4, 0, 1]);
+        let expected = [(18, 17), (17, 16), (16, 15), (15, 14), (14, 14)];
+        let expected = expected.map(|(a, b)| Extent::from([1 << a, 1 << b, 16, 1 << 20, 0]));
+        assert_eq!(all, expected);
+    }
 }

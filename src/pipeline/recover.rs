@@ -216,8 +216,7 @@ impl<W: Workload> Shared<W> {
     /// Runs a batch that was written into its slot, and waits for it.
     fn run(&self, slot: Slot<Free>, batch: Box<Batch<W>>) -> Finished<Box<Batch<W>>> {
         let live = batch.total;
-        let newer = self.program.newer_buckets(slot.buckets());
-        let filled = slot.begin().filled(batch, live, newer);
+        let filled = slot.begin().filled(batch, live);
         let slot = match filled.submit(false) {
             Ok((slot, replay)) => {
                 self.counters.finished.add_replay(&replay);

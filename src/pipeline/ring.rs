@@ -4,7 +4,7 @@ use super::config::check_slots;
 use super::slot::{Done, Failed, Filling, Free, InFlight, Progress, Slot, SlotCount, open_slots};
 use crate::backend::{Backend, Backoff};
 use crate::error::{Error, Result};
-use crate::replay::{Buckets, Choices, Chosen, Policy, Replay};
+use crate::replay::{Buckets, Policy, Replay};
 use crate::workload::Extent;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,8 +32,6 @@ pub type Finished<B> = Result<Slot<Done<B>>, Box<Failed<B>>>;
 pub struct Ring<B> {
     free: Vec<Slot<Free>>,
     in_flight: InFlightSet<B>,
-    /// By device.
-    choices: Vec<Choices>,
     wait: Wait,
 }
 
@@ -59,16 +57,15 @@ impl<B> Ring<B> {
             all: slots,
             urgent: 0,
         };
-        let choices = open_slots(backend, buckets, count, policy, 0, &mut free)?;
-        Ok(Ring::of(free, vec![choices], wait))
+        open_slots(backend, buckets, count, policy, 0, &mut free)?;
+        Ok(Ring::of(free, wait))
     }
 
     /// A ring of slots that are open.
-    pub(crate) fn of(free: Vec<Slot<Free>>, choices: Vec<Choices>, wait: Wait) -> Self {
+    pub(crate) fn of(free: Vec<Slot<Free>>, wait: Wait) -> Self {
         Ring {
             in_flight: InFlightSet::with_capacity(free.len()),
             free,
-            choices,
             wait,
         }
     }
@@ -114,7 +111,7 @@ impl<B> Ring<B> {
         batch: B,
         timed: bool,
     ) -> Result<Replay, Box<Failed<B>>> {
-        let filled = slot.filled(batch, live, None);
+        let filled = slot.filled(batch, live);
         let (slot, replay) = filled.submit(timed)?;
         self.in_flight.insert(slot);
         Ok(replay)
@@ -165,11 +162,6 @@ impl<B> Ring<B> {
 
     pub(crate) fn insert(&mut self, slot: Slot<InFlight<B>>) {
         self.in_flight.insert(slot);
-    }
-
-    /// What [`Mode::Auto`](crate::replay::Mode::Auto) has chosen, by bucket. Empty for other modes.
-    pub fn chosen(&self) -> Vec<Chosen> {
-        Choices::of_devices(&self.choices)
     }
 
     /// The number of batches in flight.

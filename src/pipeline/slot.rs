@@ -12,7 +12,7 @@ use crate::backend::contract::{HostViews, Priority, Timestamps};
 use crate::backend::{Allocation, AllocationView, Backend};
 use crate::error::{Context, Error, Result};
 use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
-use crate::replay::{Bindings, Buckets, Choices, Executor, Policy, Replay, Rung};
+use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use events::Events;
 use lendable::Lendable;
@@ -49,12 +49,10 @@ struct Core {
 pub struct Free(());
 /// The host may write the slot's memory.
 pub struct Filling(Events);
-/// The slot is ready to submit: a batch, its extent, and the buckets that it may run in if they are
-/// not those of the slot.
+/// The slot is ready to submit: a batch and its extent.
 pub(crate) struct Filled<B> {
     batch: B,
     live: Extent,
-    buckets: Option<Arc<Buckets>>,
     events: Events,
 }
 /// The slot is in flight.
@@ -112,8 +110,7 @@ pub(crate) struct SlotCount {
     pub(crate) urgent: usize,
 }
 
-/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready. Returns
-/// the choices of mode auto, which the slots share.
+/// Opens slots on a backend, some of them for urgent batches, and makes their buckets ready.
 pub(crate) fn open_slots(
     backend: &Arc<dyn Backend>,
     buckets: &Arc<Buckets>,
@@ -121,14 +118,13 @@ pub(crate) fn open_slots(
     policy: &Policy,
     device: usize,
     slots: &mut Vec<Slot<Free>>,
-) -> Result<Choices> {
-    let choices = Choices::default();
+) -> Result<()> {
     let buffers = buckets.largest().recording.buffers();
     let device_slots = {
         let _span = debug_span!("memory", slots = count.all).entered();
         let open = |slots, priority| match slots {
             0 => Ok(Vec::new()),
-            _ => backend.open_slots(buffers, slots, policy.streams, priority),
+            _ => backend.open_slots(buffers, slots, priority),
         };
         let mut opened = open(count.all - count.urgent, Priority::Normal)?;
         opened.extend(open(count.urgent, Priority::Urgent)?);
@@ -137,9 +133,8 @@ pub(crate) fn open_slots(
     for (at, mut device_slot) in device_slots.into_iter().enumerate() {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
-        let executor =
-            Executor::with_choices(backend, &mut *device_slot, buckets, policy, &choices)
-                .within(|| format!("slot {index}"))?;
+        let executor = Executor::of_any(backend, &mut *device_slot, buckets, policy)
+            .within(|| format!("slot {index}"))?;
         slots.push(Slot {
             core: Box::new(Core {
                 index,
@@ -152,7 +147,7 @@ pub(crate) fn open_slots(
             state: Free(()),
         });
     }
-    Ok(choices)
+    Ok(())
 }
 
 impl Core {
@@ -169,17 +164,7 @@ impl Core {
         deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
-    fn replay(
-        &mut self,
-        live: Extent,
-        newer: Option<&Arc<Buckets>>,
-        events: &Events,
-        timed: bool,
-    ) -> Result<Replay> {
-        let mut taken = Replay::default();
-        if let Some(newer) = newer {
-            taken = self.executor.take_buckets(&mut *self.device_slot, newer)?;
-        }
+    fn replay(&mut self, live: Extent, events: &Events, timed: bool) -> Result<Replay> {
         if !self.header_live.fits(live) {
             let written = self.header_live;
             return Err(Error::usage(format!(
@@ -199,9 +184,6 @@ impl Core {
         };
         events.record(&mut *self.device_slot)?;
         Ok(Replay {
-            made: replay.made + taken.made,
-            dropped: replay.dropped + taken.dropped,
-            graphs_failed: replay.graphs_failed + taken.graphs_failed,
             calls: replay.calls + events.len(),
             ..replay
         })
@@ -244,11 +226,6 @@ impl<S> Slot<S> {
     /// The backend of its device.
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         self.core.executor.backend()
-    }
-
-    /// The buckets that it is ready for.
-    pub(crate) fn buckets(&self) -> &Arc<Buckets> {
-        self.core.executor.buckets()
     }
 
     /// The largest extent of a batch.
@@ -294,7 +271,7 @@ impl Slot<Free> {
         // A restarted device refuses new work until the slot has taken its loss.
         self.take_loss();
         let device_slot = &mut *self.core.device_slot;
-        let is_marked = self.core.executor.fence(device_slot).is_ok();
+        let is_marked = device_slot.fence().is_ok();
         // The first wait may report an error of the batch.
         let is_quiet = is_marked && (device_slot.wait().is_ok() || device_slot.wait().is_ok());
         is_quiet.then_some(self)
@@ -425,16 +402,10 @@ impl Slot<Filling> {
         self.core.device_slot.host_mut(buffers)
     }
 
-    pub(crate) fn filled<B>(
-        self,
-        batch: B,
-        live: Extent,
-        buckets: Option<Arc<Buckets>>,
-    ) -> Slot<Filled<B>> {
+    pub(crate) fn filled<B>(self, batch: B, live: Extent) -> Slot<Filled<B>> {
         self.with(|Filling(events)| Filled {
             batch,
             live,
-            buckets,
             events,
         })
     }
@@ -448,8 +419,7 @@ impl<B> Slot<Filled<B>> {
     /// Submits the batch to the device, in the smallest bucket that holds it. If `timed`, and if
     /// the device supports it, the slot has timestamps when it is done.
     pub(crate) fn submit(mut self, timed: bool) -> Submitted<B> {
-        let (live, newer) = (self.state.live, self.state.buckets.as_ref());
-        match self.core.replay(live, newer, &self.state.events, timed) {
+        match (self.core).replay(self.state.live, &self.state.events, timed) {
             Ok(replay) => {
                 let due = self.core.due();
                 let slot = self.with(|Filled { batch, .. }| InFlight::new(batch, due, None));

@@ -6,7 +6,6 @@ use super::compute::WakeDevice;
 use super::counters::{EngineCounters, add, add_between, add_since};
 use super::download::{Outgrown, unpack};
 use super::exclusive::ExclusiveUse;
-use super::fit_buckets::{RecentSizes, fit_buckets};
 use super::leases::{BatchLeases, LeaseLimits};
 use super::meter::{Meter, Start};
 use super::pool::Pool;
@@ -24,7 +23,7 @@ use rayon::ThreadPool;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tracing::{debug_span, trace_span};
+use tracing::trace_span;
 
 /// The state that all stages share.
 pub(super) struct Shared<W: Workload> {
@@ -40,7 +39,6 @@ pub(super) struct Shared<W: Workload> {
     pub(super) batches_given: AtomicU64,
     /// `None` without a timeline.
     pub(super) sampler: Option<Sampler>,
-    pub(super) sizes: RecentSizes,
     /// Batches whose items were answered, to be filled again.
     pub(super) batches: Pool<Box<Batch<W>>>,
     /// Vectors of a run's batches whose results were taken.
@@ -108,16 +106,6 @@ impl<W: Workload> Shared<W> {
             .map(|sampler| sampler.timeline(batches))
     }
 
-    /// Fits the buckets to the sizes of recent batches.
-    pub(super) fn fit_buckets(&self, count: usize) -> Result<Vec<Extent>> {
-        let _span = debug_span!("fit_buckets", count).entered();
-        let weights = self.program.copied_bytes_per_unit();
-        let seen = self.sizes.to_vec();
-        let capacities = fit_buckets(&seen, self.batch_max, &weights, count);
-        self.program.record_again(&capacities)?;
-        Ok(capacities)
-    }
-
     /// The extent of an item. A panic of the workload becomes the item's error.
     pub(super) fn extent(&self, item: &W::Item) -> Result<Extent> {
         self.program.extent(item)
@@ -142,7 +130,6 @@ impl<W: Workload> Shared<W> {
         if batch.items == 0 {
             return Given::Finished(Ok(slot.pass(batch)));
         }
-        self.sizes.add(batch.total);
         let number = self.batches_given.fetch_add(1, Relaxed);
         let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
         (batch.number, batch.sampled) = (number, sampler.is_some());
@@ -166,20 +153,14 @@ impl<W: Workload> Shared<W> {
                     0 => &counters.submit_ns,
                     _ => &counters.verify_ns,
                 };
-                // The batch starts after the measurements of mode auto.
-                let begun = filled_at + Duration::from_nanos(replay.trial_ns);
-                let end = add_since(spent, begun);
-                let measured_until = (replay.tried > 0).then_some(begun);
-                if measured_until.is_some() {
-                    slot.batch_mut().submitted_at = measured_until;
-                }
-                self.meter.submitted(index, &start, measured_until, end);
+                let end = add_since(spent, filled_at);
+                self.meter.submitted(index, &start, end);
                 counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let of = (number, index);
                     sampler.add(of, SpanKind::Stall, closed_at, started_at);
                     sampler.add(of, SpanKind::Fill, started_at, filled_at);
-                    sampler.add(of, SpanKind::Submit, begun, end);
+                    sampler.add(of, SpanKind::Submit, filled_at, end);
                     slot.batch_mut().timed = replay.timed;
                 }
                 Given::Submitted(Ok(slot))

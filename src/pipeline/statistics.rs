@@ -141,8 +141,7 @@ impl fmt::Debug for Latencies {
 #[non_exhaustive]
 pub struct Statistics {
     /// Wall time in nanoseconds, of which all shares are: from the first closed batch to the
-    /// results of the last, or to now while a batch is in flight. Without verification and the
-    /// measurements of mode auto.
+    /// results of the last, or to now while a batch is in flight. Without verification.
     pub wall_ns: u64,
     /// Time that at least one batch was written or submitted.
     pub fill: StageTime,
@@ -291,7 +290,7 @@ pub(super) fn statistics(
         _ => Duration::ZERO,
     };
     // Stage one waits meanwhile, and the batch counts as in flight, so both are reduced by this.
-    let aside = Duration::from_nanos(counters.aside_ns());
+    let aside = Duration::from_nanos(counters.verify_ns);
     let wall_ns = ns(wall.saturating_sub(aside));
     let drained = match (submitted.last, last) {
         (Some(given), Some(last)) => last.saturating_duration_since(given),

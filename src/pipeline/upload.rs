@@ -24,8 +24,7 @@ pub(crate) fn fill<W: Workload>(
         Some(first) => write(program, pool, &mut slot, &mut batch, first.into_iter()),
     }
     let total = batch.total;
-    let newer = program.newer_buckets(slot.buckets());
-    slot.filled(batch, total, newer)
+    slot.filled(batch, total)
 }
 
 /// Writes the batch and its header, with these values of the uniforms, into the slot's memory.

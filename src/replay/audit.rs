@@ -17,7 +17,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Audit {
-    /// Number of operations, including the copies outside of the graph.
+    /// Number of operations.
     pub operations: usize,
     /// Number of addresses in them.
     pub addresses: usize,

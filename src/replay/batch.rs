@@ -1,60 +1,37 @@
 //! The lowered commands of a bucket.
 
 use super::audit::{AllowedMemory, Audit, check_lowered};
-use super::submit::enqueue_part;
-use super::{Bindings, Lowered, Replay, Scope, lower};
-use crate::backend::{DeviceSlot, Op, Queue};
+use super::submit::{NodeSource, enqueue, enqueue_part, enqueue_timestamp};
+use super::timed::timed_line;
+use super::{Bindings, Lowered, Replay, lower};
+use crate::backend::DeviceSlot;
 use crate::error::{Context, Result};
 use crate::record::{BufferId, Command, Unit};
 use crate::workload::Extent;
 
-/// Lowered commands: the body that a graph holds, and the copies around it.
+/// Lowered commands, in their order.
 pub(super) struct Batch {
-    pub(super) scope: Scope,
-    pub(super) before: Vec<Copy>,
-    pub(super) body: Vec<Lowered>,
-    pub(super) after: Vec<Copy>,
-    /// The copies in the body.
-    pub(super) inside: Vec<Copy>,
+    pub(super) commands: Vec<Lowered>,
+    /// By command; `None` for a launch or a memset.
+    copies: Vec<Option<Copy>>,
 }
 
-/// A copy whose live size depends on the batch.
-pub(super) struct Copy {
-    lowered: Lowered,
-    pub(super) bytes: usize,
+/// The size of a copy, which for a batch of single launches depends on the batch.
+#[derive(Clone, Copy)]
+struct Copy {
+    bytes: usize,
     unit: Unit,
     element_bytes: usize,
 }
 
 impl Batch {
-    pub(super) fn new(bindings: &Bindings, scope: Scope) -> Self {
-        let mut batch = Batch {
-            scope,
-            before: Vec::new(),
-            body: Vec::new(),
-            after: Vec::new(),
-            inside: Vec::new(),
-        };
-        for lowered in lower(bindings) {
-            // No command uses a buffer before its upload or writes it after its download, so
-            // copies can move to the ends.
-            let copy = Copy::of(bindings, &lowered);
-            match (scope, copy, lowered.queue()) {
-                (Scope::Kernels, Some(copy), Queue::Upload) => batch.before.push(copy),
-                (Scope::Kernels, Some(copy), _) => batch.after.push(copy),
-                (_, copy, _) => {
-                    batch.inside.extend(copy);
-                    batch.body.push(lowered);
-                }
-            }
+    pub(super) fn new(bindings: &Bindings) -> Self {
+        let commands = lower(bindings);
+        let copies = commands.iter().map(|lowered| Copy::of(bindings, lowered));
+        Batch {
+            copies: copies.collect(),
+            commands,
         }
-        batch
-    }
-
-    /// The copies before and after the body, each with the index of its command.
-    pub(super) fn copies_around(&self) -> impl Iterator<Item = (usize, &Op)> {
-        let copies = self.before.iter().chain(&self.after);
-        copies.map(|copy| (copy.lowered.command(), copy.lowered.op()))
     }
 
     /// Checks every address.
@@ -62,13 +39,81 @@ impl Batch {
     /// # Errors
     /// As [`check_lowered`].
     pub(super) fn check(&self, memory: &AllowedMemory<'_>) -> Result<Audit> {
-        let copies = self.copies_around();
-        let body = self.body.iter();
-        let body = body.map(|lowered| (lowered.command(), lowered.op()));
-        let audit = check_lowered(copies.chain(body), memory)?;
+        let commands = self.commands.iter();
+        let audit = check_lowered(
+            commands.map(|lowered| (lowered.command(), lowered.op())),
+            memory,
+        )?;
         tracing::debug!(%audit, "audited");
         Ok(audit)
     }
+
+    /// Counts the copies of a graph, which have the size of the bucket.
+    pub(super) fn count_copies(&self, live: Extent, replay: &mut Replay) {
+        for copy in self.copies.iter().flatten() {
+            replay.copied_bytes += copy.bytes;
+            replay.padding_bytes += copy.bytes - copy.live_bytes(live);
+        }
+    }
+
+    /// Gives the commands to the slot one by one. Copies have the size that `live` needs.
+    pub(super) fn launch(
+        &self,
+        slot: &mut dyn DeviceSlot,
+        live: Extent,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        // Without a list of the commands, so that a batch allocates nothing.
+        for (lowered, copy) in self.commands.iter().zip(&self.copies) {
+            enqueue_live(slot, lowered, *copy, live, replay)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::launch`], with all timestamps.
+    pub(super) fn launch_timed(
+        &self,
+        slot: &mut dyn DeviceSlot,
+        live: Extent,
+        replay: &mut Replay,
+    ) -> Result<()> {
+        let mut copies = self.copies.iter();
+        for node in timed_line(&self.commands) {
+            match node {
+                NodeSource::Command(lowered) => {
+                    let copy = *copies.next().expect("one for each command");
+                    enqueue_live(slot, lowered, copy, live, replay)?;
+                }
+                NodeSource::Timestamp(timestamp) => {
+                    enqueue_timestamp(slot, timestamp)
+                        .within(|| format!("timestamp {timestamp}"))?;
+                    replay.calls += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives a command to the slot; of a copy, the part that `live` needs.
+fn enqueue_live(
+    slot: &mut dyn DeviceSlot,
+    lowered: &Lowered,
+    copy: Option<Copy>,
+    live: Extent,
+    replay: &mut Replay,
+) -> Result<()> {
+    let place = || format!("command {}", lowered.command());
+    match copy.map(|copy| copy.live_bytes(live)) {
+        None => enqueue(slot, lowered).within(place)?,
+        Some(0) => return Ok(()),
+        Some(bytes) => {
+            enqueue_part(slot, lowered, bytes).within(place)?;
+            replay.copied_bytes += bytes;
+        }
+    }
+    replay.calls += 1;
+    Ok(())
 }
 
 impl Copy {
@@ -80,34 +125,14 @@ impl Copy {
         };
         let decl = &recording.buffers()[id.index()];
         Some(Copy {
-            lowered: lowered.clone(),
             bytes: bindings.bytes(id),
             unit: decl.unit,
             element_bytes: decl.dtype.size_bytes(),
         })
     }
 
-    pub(super) fn live_bytes(&self, live: Extent) -> usize {
+    fn live_bytes(self, live: Extent) -> usize {
         let bytes = self.unit.live_len(live.as_slice()) * self.element_bytes;
         bytes.min(self.bytes)
-    }
-
-    /// Gives the live part of the copy to the slot, if there is one.
-    pub(super) fn enqueue(
-        &self,
-        slot: &mut dyn DeviceSlot,
-        queue: Queue,
-        live: Extent,
-        replay: &mut Replay,
-    ) -> Result<()> {
-        let live = self.live_bytes(live);
-        if live == 0 {
-            return Ok(());
-        }
-        enqueue_part(slot, queue, &self.lowered, live)
-            .within(|| format!("command {}", self.lowered.command()))?;
-        replay.calls += 1;
-        replay.copied_bytes += live;
-        Ok(())
     }
 }

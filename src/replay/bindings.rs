@@ -437,11 +437,6 @@ impl Bindings {
     pub(super) fn bytes(&self, id: BufferId) -> usize {
         self.buffers[id.index()].bytes
     }
-
-    pub(super) fn any_mapped(&self) -> bool {
-        self.buffers.iter().any(|place| place.mapped)
-    }
-
     pub(super) fn is_mapped(&self, id: BufferId) -> bool {
         self.buffers[id.index()].mapped
     }

@@ -79,19 +79,6 @@ impl Buckets {
         &self.resident
     }
 
-    /// Refuses buckets that need other memory than these, which determined the size of the slots.
-    pub(crate) fn check_successor(&self, other: &Buckets) -> Result<()> {
-        let (old, new) = (self.largest(), other.largest());
-        check_same_shape(&old.recording, &new.recording)?;
-        if new.capacity != old.capacity {
-            let (new, old) = (new.capacity, old.capacity);
-            return Err(Error::usage(format!(
-                "the largest bucket is {new}, and the slots hold {old}"
-            )));
-        }
-        Ok(())
-    }
-
     /// A single recording, for batches of its own capacity.
     pub fn single(recording: Recording) -> Self {
         let bucket = Bucket {

@@ -1,7 +1,7 @@
 //! Draws what a bucket replays, in Graphviz's DOT language.
 
 use super::ready_batch::ReadyBatch;
-use super::{Bindings, hazards};
+use super::{Bindings, Lowered, hazards};
 use crate::backend::Op;
 use crate::record::{BufferId, Command, Recording};
 
@@ -9,9 +9,6 @@ use crate::record::{BufferId, Command, Recording};
 pub(super) struct Node<'a> {
     pub(super) command: usize,
     pub(super) op: &'a Op,
-    /// Whether it is in the graph, or among the launches in its place; otherwise it is a copy
-    /// next to them.
-    pub(super) in_body: bool,
 }
 
 /// An edge, by the indices of its nodes.
@@ -23,7 +20,7 @@ pub(super) struct Title<'a> {
     /// The largest batch of the bucket.
     pub(super) size: &'a str,
     /// What replays it: `explicit graph`.
-    pub(super) way: String,
+    pub(super) way: &'a str,
 }
 
 /// Draws a ready batch. `held` are the operations of its graph as the device holds them, empty
@@ -52,13 +49,9 @@ pub(super) fn draw(
     text.push_str(&head);
     for (place, node) in nodes.iter().enumerate() {
         let (label, shape, color) = look(node, bindings.recording());
-        let style = match node.in_body {
-            true => "filled",
-            false => "filled,dashed",
-        };
         let label = quoted(&label);
         let line = format!(
-            "  n{place} [label={label}, shape={shape}, style=\"{style}\", fillcolor=\"{color}\"];\n"
+            "  n{place} [label={label}, shape={shape}, style=\"filled\", fillcolor=\"{color}\"];\n"
         );
         text.push_str(&line);
     }
@@ -74,43 +67,28 @@ pub(super) fn draw(
     text
 }
 
-/// The operations of a ready batch, those of the body first.
+/// The operations of a ready batch, as the device holds them where it has a graph.
 pub(super) fn nodes<'a>(ready: &'a ReadyBatch, held: &'a [Op]) -> Vec<Node<'a>> {
-    let around = |(command, op)| Node {
-        command,
-        op,
-        in_body: false,
-    };
-    let body = ready.batch.body.iter().enumerate();
-    let body = body.map(|(place, lowered)| Node {
+    let commands = ready.batch.commands.iter().enumerate();
+    let node = |(place, lowered): (usize, &'a Lowered)| Node {
         command: lowered.command(),
         op: held.get(place).unwrap_or(lowered.op()),
-        in_body: true,
-    });
-    body.chain(ready.batch.copies_around().map(around))
-        .collect()
+    };
+    commands.map(node).collect()
 }
 
-/// The edges of an explicit graph. With `is_line` each operation of the body comes after the one
-/// before it instead. The nodes of the body are listed first.
+/// The edges of an explicit graph; with `is_line` each operation comes after the one before it.
 pub(super) fn edges(nodes: &[Node<'_>], recording: &Recording, is_line: bool) -> Vec<Edge> {
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by_key(|&node| nodes[node].command);
-    let commands: Vec<usize> = order.iter().map(|&node| nodes[node].command).collect();
-    let after = hazards(recording, &commands);
-    let by_data = after.iter().enumerate().flat_map(|(later, after)| {
-        let order = &order;
-        after
-            .iter()
-            .map(move |&earlier| (order[earlier], order[later]))
-    });
-    if !is_line {
-        return by_data.collect();
+    if is_line {
+        return (1..nodes.len()).map(|to| (to - 1, to)).collect();
     }
-    let in_body = |&(from, to): &Edge| nodes[from].in_body && nodes[to].in_body;
-    let around = by_data.filter(|edge| !in_body(edge));
-    let line = (1..nodes.len()).map(|to| (to - 1, to)).filter(in_body);
-    line.chain(around).collect()
+    let commands: Vec<usize> = nodes.iter().map(|node| node.command).collect();
+    let after = hazards(recording, &commands).into_iter().enumerate();
+    let edges = |(later, after): (usize, Vec<usize>)| {
+        let earlier = after.into_iter();
+        earlier.map(move |earlier| (earlier, later))
+    };
+    after.flat_map(edges).collect()
 }
 
 /// A node's label, shape and colour. Colour-blind readers can tell the colours apart.

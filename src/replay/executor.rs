@@ -1,16 +1,15 @@
 //! Replays batches of several sizes on one slot.
 
 use super::audit::{AllowedMemory, Audit};
-use super::autotune::{Choices, Chosen};
 use super::batch::Batch;
 use super::bindings::refuse_workload;
-use super::declared_memory::{DeclaredMemory, check_apart};
+use super::declared_memory::check_apart;
 use super::dot::Title;
-use super::ready_batch::{ReadyBatch, fence_all};
+use super::ready_batch::ReadyBatch;
 use super::ready_buckets::{BucketState, ReadyBuckets};
 use super::shadow_check::{run_twice, runs_once};
 use super::{Bindings, Buckets, Build, Policy, Replay, Rung, Updates, Verify, dot, stage_drawing};
-use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op, Streams};
+use crate::backend::{Allocation, AllocationView, Backend, DeviceSlot, Op};
 use crate::error::{Context, Error, Result};
 use crate::workload::Extent;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use std::sync::Arc;
 /// ```
 /// # fn main() -> tapeloop::Result<()> {
 /// use std::sync::Arc;
-/// use tapeloop::backend::{Streams, contract::Priority, cpu::CpuBackend};
+/// use tapeloop::backend::{contract::Priority, cpu::CpuBackend};
 /// use tapeloop::replay::{Buckets, Policy};
 /// use tapeloop::{Backend, Executor, Extent, Kernel, Recorder};
 ///
@@ -40,8 +39,7 @@ use std::sync::Arc;
 /// let recording = recorder.finish()?;
 ///
 /// let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
-/// let mut opened =
-///     backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)?;
+/// let mut opened = backend.open_slots(recording.buffers(), 1, Priority::Normal)?;
 /// let slot = &mut *opened[0];
 /// let buckets = Arc::new(Buckets::single(recording));
 /// let mut executor = Executor::new(&backend, slot, &buckets, &Policy::default())?;
@@ -60,11 +58,10 @@ impl Executor {
     /// An executor for `slot`, with its buckets ready if the policy says so.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy whose settings exclude each
-    /// other; [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a slot with other streams than
-    /// the policy's, and for recordings that an engine or a packer made of a workload;
-    /// [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a graph that differs from the
-    /// recording; as [`Bindings::new`] and [`DeviceSlot::make_graph`].
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a policy with a value out of range;
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for recordings that an engine or a packer made
+    /// of a workload; [`ErrorKind::Mismatch`](crate::ErrorKind::Mismatch) for a graph that differs
+    /// from the recording; as [`Bindings::new`] and [`DeviceSlot::make_graph`].
     pub fn new(
         backend: &Arc<dyn Backend>,
         slot: &mut dyn DeviceSlot,
@@ -74,64 +71,24 @@ impl Executor {
         for bucket in buckets.as_slice() {
             refuse_workload(&bucket.recording)?;
         }
-        Executor::with_choices(backend, slot, buckets, policy, &Choices::default())
+        Executor::of_any(backend, slot, buckets, policy)
     }
 
-    /// An executor that shares the choices of [`Mode::Auto`](super::Mode::Auto) with others of its
-    /// device. It also replays the recordings of workloads.
+    /// [`Executor::new`], which also accepts recordings of workloads.
     ///
     /// # Errors
     /// As [`Executor::new`].
-    pub(crate) fn with_choices(
+    pub(crate) fn of_any(
         backend: &Arc<dyn Backend>,
         slot: &mut dyn DeviceSlot,
         buckets: &Arc<Buckets>,
         policy: &Policy,
-        choices: &Choices,
     ) -> Result<Self> {
         policy.check()?;
-        if slot
-            .streams()
-            .is_some_and(|streams| streams != policy.streams)
-        {
-            let wanted = policy.streams.name();
-            let message = format!("the policy has streams = \"{wanted}\", and the slot others");
-            return Err(Error::usage(message).fix("open the slot with the policy's streams"));
-        }
-        let mut ready = ReadyBuckets {
-            backend: Arc::clone(backend),
-            policy: *policy,
-            slot: slot.id().clone(),
-            buckets: Arc::clone(buckets),
-            resident: buckets.resident().to_vec(),
-            choices: choices.clone(),
-            states: Vec::new(),
-            declared: DeclaredMemory::default(),
-            replays: 0,
-        };
-        ready.start(slot, buckets, true)?;
         Ok(Executor {
-            buckets: ready,
+            buckets: ReadyBuckets::new(backend, slot, buckets, policy)?,
             updates: Updates::default(),
         })
-    }
-
-    /// Replaces the buckets, bound as recorded over the same buffers. No work may be in flight.
-    /// Returns how many buckets were made ready and dropped. A graph that the device refuses is
-    /// tried again with its bucket's first batch.
-    ///
-    /// # Errors
-    /// As [`Executor::new`].
-    pub fn take_buckets(
-        &mut self,
-        slot: &mut dyn DeviceSlot,
-        buckets: &Arc<Buckets>,
-    ) -> Result<Replay> {
-        let [old, new] = [self.buckets(), buckets].map(|them| &them.largest().recording);
-        if old.id() != new.id() {
-            refuse_workload(new)?;
-        }
-        self.buckets.start(slot, buckets, false)
     }
 
     /// The buckets that it runs.
@@ -147,12 +104,6 @@ impl Executor {
     /// The device that it replays on.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.buckets.backend
-    }
-
-    /// The choices of [`Mode::Auto`](super::Mode::Auto) so far, in the order of buckets; empty for
-    /// another mode.
-    pub fn chosen(&self) -> Vec<Chosen> {
-        self.buckets.choices.to_vec()
     }
 
     /// How often each way of updating was taken.
@@ -219,9 +170,7 @@ impl Executor {
             slot.adopt(view.allocation())?;
         }
         let mut replay = Replay::default();
-        let bucket = self
-            .buckets
-            .make_ready_for(slot, bucket, live, &mut replay)?;
+        let bucket = self.buckets.make_ready_for(slot, bucket, &mut replay)?;
         self.buckets.replays += 1;
         let runs_twice = self.is_check_due(bucket);
         let ReadyBuckets {
@@ -246,60 +195,44 @@ impl Executor {
             let checked = run_twice(&**backend, slot, ready, bindings, live, policy, &mut replay);
             checked.within(|| format!("verification in bucket {bucket}"))
         } else {
-            let untimed = ready.untimed(live, policy.streams);
             let timed = match is_timed {
-                true => ready.timed(slot, bindings, declared, policy.build, untimed),
+                true => ready.timed(slot, bindings, declared, policy.build),
                 false => None,
             };
             replay.timed = timed.is_some();
-            ready.submit(slot, timed.unwrap_or(untimed), &mut replay)
+            let submission = timed.unwrap_or_else(|| ready.untimed());
+            ready.submit(slot, submission, live, &mut replay)
         };
         *is_verified |= replay.verified > 0 && ready.graph.is_some();
         if submitted.is_err() {
             // The first error is the one to report.
-            let _ = fence_all(slot, policy.streams);
+            let _ = slot.fence();
         }
         submitted.map(|()| replay)
     }
 
-    /// Whether the next batch of a ready bucket runs twice, to compare the results: the first
-    /// batch of its graph, and every [`Policy::shadow_every`]-th batch of the slot.
+    /// Whether the next batch of a ready bucket runs twice, to compare the results.
     fn is_check_due(&mut self, bucket: usize) -> bool {
-        let Policy {
-            verify,
-            shadow_every,
-            ..
-        } = self.buckets.policy;
-        let is_shadowed =
-            shadow_every > 0 && self.buckets.replays.is_multiple_of(shadow_every.into());
-        let verifies = match verify {
-            // With shared memory a graph is the same calls.
-            Verify::Auto => !self.backend().device().shares_host_memory,
-            Verify::First => true,
-            Verify::Off => false,
+        let is_nth = match self.buckets.policy.verify {
+            Verify::Every(count) => self.buckets.replays.is_multiple_of(count.get().into()),
+            Verify::Off | Verify::First => false,
         };
         let state = &mut self.buckets.states[bucket];
-        let has_graph = (state.ready.as_ref()).is_some_and(|ready| ready.graph.is_some());
-        let is_first = verifies && has_graph && !state.is_verified;
-        if !is_first && !is_shadowed {
+        let has_graph = state
+            .ready
+            .as_ref()
+            .is_some_and(|ready| ready.graph.is_some());
+        let is_first = !state.is_verified && has_graph;
+        if !is_first && !is_nth {
             return false;
         }
         let runs_once = state.bindings.as_ref().is_some_and(runs_once);
-        if runs_once && is_first {
-            // Logged once for each bucket.
-            state.is_verified = true;
+        if runs_once && !state.is_unverifiable {
+            state.is_unverifiable = true;
             let why = "a batch changes its inputs, and cannot run twice";
             tracing::info!(bucket, "not verified: {why}");
         }
         !runs_once
-    }
-
-    /// Sets a fence behind all work that the slot was given.
-    ///
-    /// # Errors
-    /// As [`DeviceSlot::fence`].
-    pub(crate) fn fence(&self, slot: &mut dyn DeviceSlot) -> Result<()> {
-        fence_all(slot, self.policy().streams).map(|_| ())
     }
 
     /// What a bucket is bound to; makes it ready first.
@@ -312,9 +245,7 @@ impl Executor {
         Ok(bindings.expect("made ready above"))
     }
 
-    /// Replays a bucket with other bindings from here on. Launches in flight keep theirs. Before
-    /// [`Mode::Auto`](super::Mode::Auto) has chosen there is no graph to change; the bucket is then
-    /// measured with these bindings.
+    /// Replays a bucket with other bindings from here on. Launches in flight keep theirs.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for bindings of another recording or slot,
@@ -374,10 +305,6 @@ impl Executor {
         if bindings.slot() != slot.id() {
             return Err(Error::usage("the bindings are of another slot"));
         }
-        if self.policy().streams == Streams::PerStage && bindings.any_mapped() {
-            let error = Error::usage("streams = \"per_stage\" has no mapped buffers");
-            return Err(error.fix("set streams = \"per_slot\""));
-        }
         self.buckets.declared.check(bindings)
     }
 
@@ -393,7 +320,7 @@ impl Executor {
         }
         let ready = self.buckets.states[bucket].ready.as_mut();
         let ready = ready.expect("made ready by the caller");
-        let batch = Batch::new(bindings, ready.batch.scope);
+        let batch = Batch::new(bindings);
         let memory = AllowedMemory::new(slot, bindings, &self.buckets.declared);
         let audit = batch.check(&memory)?;
         let policy = &self.buckets.policy;
@@ -452,9 +379,7 @@ impl Executor {
     /// Draws the operations that a batch of a bucket replays, and their order, in Graphviz's DOT
     /// language: kernels are boxes, uploads and downloads trapezia, memsets ellipses. An edge is
     /// labelled with the buffers that order its ends, and dotted where only the stream orders them.
-    /// A graph is read back from the device. Makes the bucket ready first; before
-    /// [`Mode::Auto`](super::Mode::Auto) has chosen, as the graph that it prefers, and the title
-    /// says so.
+    /// A graph is read back from the device. Makes the bucket ready first.
     ///
     /// # Errors
     /// As [`Executor::new`].
@@ -504,7 +429,7 @@ impl Executor {
         size: &str,
         draw: fn(&ReadyBatch, &[Op], &Bindings, &Title<'_>, bool) -> String,
     ) -> Result<String> {
-        self.buckets.make_ready_to_draw(slot, bucket)?;
+        self.buckets.make_ready(slot, bucket)?;
         let state = &self.buckets.states[bucket];
         let (Some(ready), Some(bindings)) = (&state.ready, &state.bindings) else {
             unreachable!("made ready above");
@@ -519,15 +444,7 @@ impl Executor {
             (Some(_), Build::Capture) => ("captured graph", true),
             (Some(_), Build::Explicit) => ("explicit graph", false),
         };
-        let open = match state.way {
-            Some(_) => "",
-            None => ", not chosen yet",
-        };
-        let title = Title {
-            bucket,
-            size,
-            way: format!("{way}{open}"),
-        };
+        let title = Title { bucket, size, way };
         Ok(draw(ready, &held, bindings, &title, is_line))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Bindings;
 use super::bindings::BoundLaunch;
-use crate::backend::{Allocation, DeviceSlotId, Op, Queue};
+use crate::backend::{Allocation, DeviceSlotId, Op};
 use crate::record::{Arg, Command, Launch, Target};
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Lowered {
     command: usize,
-    queue: Queue,
     op: Op,
     is_library_call: bool,
     slot: DeviceSlotId,
@@ -24,11 +23,6 @@ impl Lowered {
     /// The index of the command in the recording.
     pub fn command(&self) -> usize {
         self.command
-    }
-
-    /// The queue of the operation, outside of a graph.
-    pub fn queue(&self) -> Queue {
-        self.queue
     }
 
     /// The operation.
@@ -51,7 +45,6 @@ impl Lowered {
     pub(super) fn of_op(command: usize, op: Op) -> Self {
         Lowered {
             command,
-            queue: Queue::Compute,
             op,
             is_library_call: false,
             slot: DeviceSlotId::new(crate::backend::BackendId::new()),
@@ -62,10 +55,8 @@ impl Lowered {
 
 impl fmt::Debug for Lowered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Lowered {
-            command, queue, op, ..
-        } = self;
-        write!(f, "command {command} on {queue:?}: {op:?}")
+        let Lowered { command, op, .. } = self;
+        write!(f, "command {command}: {op:?}")
     }
 }
 
@@ -78,47 +69,36 @@ pub fn lower(bindings: &Bindings) -> Vec<Lowered> {
     let mut launches = 0..;
     let allocations: Arc<[Allocation]> = bindings.allocations().cloned().collect();
     let lower_one = |(index, command): (usize, &Command)| {
-        let (queue, op) = match command {
+        let op = match command {
             Command::Upload(id) | Command::Download(id) if bindings.is_mapped(*id) => return None,
-            Command::Upload(id) => (
-                Queue::Upload,
-                Op::Upload {
-                    host: bindings.host(*id),
-                    device: bindings.device(*id),
-                    bytes: bindings.bytes(*id),
-                },
-            ),
-            Command::Download(id) => (
-                Queue::Download,
-                Op::Download {
-                    device: bindings.device(*id),
-                    host: bindings.host(*id),
-                    bytes: bindings.bytes(*id),
-                },
-            ),
-            Command::Memset { buffer, byte } => (
-                Queue::Compute,
-                Op::Memset {
-                    device: bindings.device(*buffer),
-                    byte: *byte,
-                    bytes: bindings.recording().buffers()[buffer.index()].size_bytes(),
-                },
-            ),
+            Command::Upload(id) => Op::Upload {
+                host: bindings.host(*id),
+                device: bindings.device(*id),
+                bytes: bindings.bytes(*id),
+            },
+            Command::Download(id) => Op::Download {
+                device: bindings.device(*id),
+                host: bindings.host(*id),
+                bytes: bindings.bytes(*id),
+            },
+            Command::Memset { buffer, byte } => Op::Memset {
+                device: bindings.device(*buffer),
+                byte: *byte,
+                bytes: bindings.recording().buffers()[buffer.index()].size_bytes(),
+            },
             Command::Launch(launch) => {
                 let bound = bindings.launch(launches.next().expect("without end"));
-                let op = Op::Launch {
+                Op::Launch {
                     function: bound.function,
                     grid: bound.grid,
                     block: bound.block,
                     shared_bytes: launch.kernel.shared_bytes,
                     args: words(bindings, launch, bound),
-                };
-                (Queue::Compute, op)
+                }
             }
         };
         Some(Lowered {
             command: index,
-            queue,
             op,
             is_library_call: matches!(command, Command::Launch(launch) if launch.is_library_call()),
             slot: bindings.slot().clone(),

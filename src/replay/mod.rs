@@ -5,7 +5,6 @@
 //! does the same work.
 
 mod audit;
-mod autotune;
 mod batch;
 mod bindings;
 mod buckets;
@@ -28,8 +27,6 @@ pub mod timed;
 mod update_ladder;
 
 pub use audit::Audit;
-pub(crate) use autotune::Choices;
-pub use autotune::{Chosen, Tried};
 pub use bindings::Bindings;
 pub(crate) use buckets::check_ladder;
 pub use buckets::{Bucket, Buckets};
@@ -37,7 +34,7 @@ pub(crate) use deadline::give_up;
 pub use executor::Executor;
 pub use hazards::hazards;
 pub use lower::{Lowered, lower};
-pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify, Way};
+pub use policy::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
 pub use replay_counts::Replay;
 #[cfg(feature = "bench")]
 pub(crate) use submit::{capture, enqueue};

@@ -1,9 +1,9 @@
-//! The settings of a replay, and which of them exclude each other.
+//! The settings of a replay.
 
-use crate::backend::{Residency, Streams};
+use crate::backend::Residency;
 use crate::error::{Error, Result};
 use crate::later_fields::LaterFields;
-use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Declares an enum with the names that configs and reports use.
@@ -29,51 +29,37 @@ named! {
     /// How a batch reaches the device.
     ///
     /// ```
-    /// use tapeloop::replay::Policy;
     /// use tapeloop::{EngineConfig, Mode};
     ///
     /// let mut config = EngineConfig::new([1 << 20]);
     /// assert_eq!(config.policy.mode, Mode::Graph);
-    /// // Every bucket measures which is faster with its first batch.
-    /// config.policy = Policy { mode: Mode::Auto, ..Policy::default() };
-    /// assert_eq!(config.policy.mode.name(), "auto");
+    /// config.policy.mode = Mode::Stream;
+    /// assert_eq!(config.policy.mode.name(), "stream");
     /// ```
     Mode {
-        /// One graph launch.
+        /// One graph launch. The graph's copies have the size of the batch's bucket.
         #[default]
         Graph = "graph",
-        /// One call for each command.
+        /// One call for each command. Copies have the size of what the batch uses.
         Stream = "stream",
         /// A loop on the device replays the graph of each slot and bucket. The host announces
         /// batches through pinned memory, without a call to the driver. Devices whose launches
-        /// make no call replay as with [`Mode::Graph`].
+        /// make no call replay as with [`Mode::Graph`]. A GPU in a worker process has no loops: see
+        /// [`Policy::fallback`].
         Resident = "resident",
-        /// The faster of [`Mode::Graph`] and [`Mode::Stream`], with either [`Scope`], measured with
-        /// the first batch of each bucket; see [`Chosen`](super::Chosen).
-        Auto = "auto",
     }
 }
 
 named! {
-    /// How a graph is made.
+    /// How a graph is made. For commands that depend on each other in one chain both are equally
+    /// fast.
     Build {
         /// The commands are captured on a stream, in their order.
         #[default]
         Capture = "capture",
         /// Each command is added as a node with edges from those that it depends on, so that
-        /// independent commands run at the same time.
+        /// independent commands run at the same time: the choice for recordings that branch.
         Explicit = "explicit",
-    }
-}
-
-named! {
-    /// The commands that a graph holds.
-    Scope {
-        /// The whole batch. Copies have the size of the bucket.
-        #[default]
-        Batch = "batch",
-        /// Kernels and memsets. Copies are calls of their own, of the live size.
-        Kernels = "kernels",
     }
 }
 
@@ -102,34 +88,20 @@ named! {
     }
 }
 
-named! {
-    /// Whether the first batch of each bucket of a slot also runs as single launches, and the
-    /// results are compared bit by bit. That takes the time of both, and submitting the batch
-    /// waits for it.
-    Verify {
-        /// Not on the CPU, where a graph is the same calls.
-        #[default]
-        Auto = "auto",
-        /// On every device.
-        First = "first",
-        /// Never.
-        Off = "off",
-    }
-}
-
-/// A way to replay, as [`Mode::Auto`] chooses one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Any mode but [`Mode::Auto`].
-    pub mode: Mode,
-    /// What a graph holds, and the size of copies.
-    pub scope: Scope,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.mode.name(), self.scope.name())
-    }
+/// Which batches also run as single launches before they run as the policy says, to compare the
+/// results bit by bit. That takes the time of both, and submitting such a batch waits for it.
+///
+/// A batch that changes its inputs, so that it cannot run twice, is not compared; a log line says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// No batch.
+    Off,
+    /// In each slot the first batch of each bucket with a graph. No batch in [`Mode::Stream`] and on
+    /// the CPU, where a graph is the same calls.
+    #[default]
+    First,
+    /// As [`Verify::First`], and every N-th batch of a slot, in every mode and on every backend.
+    Every(NonZeroU32),
 }
 
 /// How batches are replayed. Later versions may add fields: end a literal with
@@ -142,11 +114,6 @@ pub struct Policy {
     pub residency: Residency,
     /// How graphs are made; ignored by [`Mode::Stream`].
     pub build: Build,
-    /// What a graph holds; [`Mode::Stream`] copies the same bytes. Ignored by [`Mode::Auto`],
-    /// which chooses it.
-    pub scope: Scope,
-    /// The streams that work goes to.
-    pub streams: Streams,
     /// How kernels access the host's buffers.
     pub transfer: Transfer,
     /// The largest buffer in bytes that [`Transfer::Auto`] accesses in place.
@@ -155,21 +122,18 @@ pub struct Policy {
     /// recently used one is dropped.
     pub ready_max: usize,
     /// Whether buckets are made ready when the engine is built, up to [`Policy::ready_max`];
-    /// otherwise each is at its first batch. [`Mode::Auto`] makes a bucket ready only after its
-    /// way is chosen.
+    /// otherwise each is at its first batch.
     pub warm_up: bool,
     /// The longest time from the submission of a batch to its end, including the batches before
     /// it. A device that takes longer counts as lost; a supervised device is started again. A
     /// CPU kernel that never ends can only be stopped from outside of its process.
     pub deadline: Option<Duration>,
     /// What happens to batches whose graph cannot be made; ignored by [`Mode::Stream`]. With
-    /// [`Fallback::Launches`], [`Mode::Resident`] launches graphs that cannot be resident.
+    /// [`Fallback::Launches`], [`Mode::Resident`] launches graphs that cannot be resident, as on a
+    /// GPU in a worker process.
     pub fallback: Fallback,
-    /// Whether the first batch of a graph is compared with single launches; ignored by
-    /// [`Mode::Stream`].
+    /// Which batches are compared with single launches.
     pub verify: Verify,
-    /// Compares every `shadow_every`-th batch of a slot with single launches; none if 0.
-    pub shadow_every: u32,
     #[doc(hidden)]
     pub later: LaterFields,
 }
@@ -185,8 +149,6 @@ impl Default for Policy {
             mode: Mode::default(),
             residency: Residency::default(),
             build: Build::default(),
-            scope: Scope::default(),
-            streams: Streams::default(),
             transfer: Transfer::default(),
             mapped_bytes_max: MAPPED_BYTES_MAX,
             ready_max: usize::MAX,
@@ -194,7 +156,6 @@ impl Default for Policy {
             deadline: None,
             fallback: Fallback::default(),
             verify: Verify::default(),
-            shadow_every: 0,
             later: LaterFields::NONE,
         }
     }
@@ -209,62 +170,29 @@ impl Policy {
         }
     }
 
-    /// Every legal combination of settings, with the other fields at their defaults. Without
-    /// [`Mode::Auto`], which chooses one of them.
-    pub fn legal() -> impl Iterator<Item = Policy> {
-        let modes = [Mode::Graph, Mode::Stream, Mode::Resident];
-        let all = modes.into_iter().flat_map(|mode| {
-            Build::ALL.iter().flat_map(move |&build| {
-                Scope::ALL.iter().flat_map(move |&scope| {
-                    Streams::ALL.iter().flat_map(move |&streams| {
-                        Transfer::ALL.iter().map(move |&transfer| Policy {
-                            mode,
-                            build,
-                            scope,
-                            streams,
-                            transfer,
-                            ..Policy::default()
-                        })
-                    })
-                })
-            })
+    /// Every combination of [`Policy::mode`], [`Policy::build`] and [`Policy::transfer`], with the
+    /// other fields at their defaults. [`Mode::Stream`] makes no graph, and comes with one build.
+    pub fn combinations() -> impl Iterator<Item = Policy> {
+        let modes = Mode::ALL.iter().flat_map(|&mode| {
+            let builds = Build::ALL.iter().map(move |&build| (mode, build));
+            builds.filter(|pair| *pair != (Mode::Stream, Build::Explicit))
         });
-        all.filter(|policy| policy.check().is_ok())
+        modes.flat_map(|(mode, build)| {
+            Transfer::ALL.iter().map(move |&transfer| Policy {
+                mode,
+                build,
+                transfer,
+                ..Policy::default()
+            })
+        })
     }
 
-    /// Refuses settings that exclude each other.
+    /// Refuses values that make no sense.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the legal choices.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the values to choose from.
     pub fn check(&self) -> Result<()> {
         let refused = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
-        if self.mode != Mode::Auto && !self.streams_take(self.scope) {
-            return refused(
-                "streams = \"per_stage\" with scope = \"batch\": a whole batch is one graph on \
-                 one stream",
-                "set scope = \"kernels\", or streams = \"per_slot\"",
-            );
-        }
-        if self.streams == Streams::PerStage && self.transfer == Transfer::Mapped {
-            return refused(
-                "streams = \"per_stage\" with transfer = \"mapped\": there are no copies to give \
-                 streams of their own",
-                "set transfer = \"copy\" or \"auto\", or streams = \"per_slot\"",
-            );
-        }
-        if self.mode == Mode::Stream && self.build == Build::Explicit {
-            return refused(
-                "build = \"explicit\" with mode = \"stream\": there is no graph to build",
-                "set mode = \"graph\" or \"auto\", or leave build out",
-            );
-        }
-        if self.mode == Mode::Resident && self.scope == Scope::Kernels {
-            return refused(
-                "scope = \"kernels\" with mode = \"resident\": a loop on the device replays whole \
-                 batches",
-                "set scope = \"batch\", or mode = \"graph\"",
-            );
-        }
         if self.residency.idle.max(self.residency.busy) > Residency::MAX {
             return refused(
                 "a loop on the device would stay for more than a second",
@@ -277,43 +205,17 @@ impl Policy {
         Ok(())
     }
 
-    fn streams_take(&self, scope: Scope) -> bool {
-        self.streams != Streams::PerStage || scope == Scope::Kernels
-    }
-
-    /// The way that buckets are replayed; with [`Mode::Auto`] unless another is faster.
-    pub(super) fn first_way(&self) -> Way {
-        match (self.mode, self.streams) {
-            (Mode::Auto, Streams::PerSlot) => Way {
-                mode: Mode::Graph,
-                scope: Scope::Batch,
-            },
-            (Mode::Auto, Streams::PerStage) => Way {
-                mode: Mode::Graph,
-                scope: Scope::Kernels,
-            },
-            (mode, _) => Way {
-                mode,
-                scope: self.scope,
-            },
-        }
-    }
-
-    /// The ways that [`Mode::Auto`] chooses from, [`Policy::first_way`] first.
-    pub(super) fn ways(&self) -> impl Iterator<Item = Way> {
-        let scopes = Scope::ALL.iter().copied();
-        let scopes = scopes.filter(|scope| self.streams_take(*scope));
-        let of = |mode| scopes.clone().map(move |scope| Way { mode, scope });
-        let resident = of(Mode::Resident).filter(|way| way.scope == Scope::Batch);
-        of(Mode::Graph).chain(of(Mode::Stream)).chain(resident)
+    /// Whether a graph that cannot be resident is an error.
+    pub(crate) fn requires_loops(&self) -> bool {
+        self.mode == Mode::Resident && self.fallback == Fallback::None
     }
 
     /// Whether kernels may access a buffer of this size in place.
     pub(super) fn maps(&self, bytes: usize) -> bool {
-        match (self.streams, self.transfer) {
-            (Streams::PerStage, _) | (_, Transfer::Copy) => false,
-            (_, Transfer::Mapped) => true,
-            (_, Transfer::Auto) => bytes <= self.mapped_bytes_max,
+        match self.transfer {
+            Transfer::Copy => false,
+            Transfer::Mapped => true,
+            Transfer::Auto => bytes <= self.mapped_bytes_max,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Counts what one replay did.
 
-/// What one replay did, or the start of new buckets.
+/// What one replay did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replay {
-    /// Driver calls that gave work or fences, without those of autotuning ([`Replay::tried`]).
+    /// Driver calls that gave work or fences.
     pub calls: usize,
     /// Bytes that copies moved.
     pub copied_bytes: usize,
@@ -22,10 +22,6 @@ pub struct Replay {
     pub as_launches: usize,
     /// 1 if the batch ran twice with the same results.
     pub verified: usize,
-    /// 1 if [`Mode::Auto`](super::Mode::Auto) measured every way with the batch first.
-    pub tried: usize,
-    /// How long those measurements took, in nanoseconds.
-    pub trial_ns: u64,
     /// Whether the slot's timestamps will be of this batch.
     pub timed: bool,
 }

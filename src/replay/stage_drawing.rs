@@ -68,7 +68,7 @@ pub(super) fn draw(
         if of_stage.is_empty() {
             continue;
         }
-        let heading = heading(one, &of_stage, &nodes, &shown);
+        let heading = heading(one, &of_stage, &shown);
         drawing.heading(name, &heading);
         match stage {
             KERNELS => kernels(&mut drawing, &of_stage, &shown, &edges, is_line),
@@ -112,7 +112,7 @@ fn shown(node: &Node<'_>, recording: &Recording) -> Shown {
 }
 
 /// `15 copies, 7.1 MiB`.
-fn heading(one: &str, of_stage: &[usize], nodes: &[Node<'_>], shown: &[Shown]) -> String {
+fn heading(one: &str, of_stage: &[usize], shown: &[Shown]) -> String {
     let plural = match (of_stage.len(), one) {
         (1, one) => format!("1 {one}"),
         (count, "copy") => format!("{count} copies"),
@@ -124,13 +124,7 @@ fn heading(one: &str, of_stage: &[usize], nodes: &[Node<'_>], shown: &[Shown]) -
         0 => String::new(),
         bytes => format!(", {}", size_text(bytes)),
     };
-    let outside = of_stage.iter().all(|&node| !nodes[node].in_body);
-    let outside = if outside {
-        ", outside of the graph"
-    } else {
-        ""
-    };
-    format!("{plural}{bytes}{outside}")
+    format!("{plural}{bytes}")
 }
 
 /// Draws the kernels: numbered, and a row for each step, which is after those that its kernels

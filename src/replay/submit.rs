@@ -2,7 +2,7 @@
 //! take nothing but what [`lower`](super::lower) made.
 
 use super::{Build, Lowered};
-use crate::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue, TIMESTAMPS};
+use crate::backend::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, TIMESTAMPS};
 use crate::error::{Context, Error, Result};
 use crate::record::BufferId;
 
@@ -31,19 +31,18 @@ fn check_slot(slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
     }
 }
 
-/// Gives a command to a queue.
-pub(crate) fn enqueue(slot: &mut dyn DeviceSlot, queue: Queue, lowered: &Lowered) -> Result<()> {
+/// Gives a command to a slot.
+pub(crate) fn enqueue(slot: &mut dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
     check_slot(slot, lowered)?;
     // SAFETY: a `Lowered` comes from `lower` alone, that is from a checked recording and
     // from bindings of this slot (checked above), and it holds the allocations that those
     // bindings name. Declared memory is held by the executor, which audits it.
-    unsafe { slot.enqueue(queue, lowered.op()) }
+    unsafe { slot.enqueue(lowered.op()) }
 }
 
-/// Gives the first `bytes` bytes of a copy to a queue.
+/// Gives the first `bytes` bytes of a copy to a slot.
 pub(super) fn enqueue_part(
     slot: &mut dyn DeviceSlot,
-    queue: Queue,
     lowered: &Lowered,
     bytes: usize,
 ) -> Result<()> {
@@ -70,17 +69,13 @@ pub(super) fn enqueue_part(
         _ => return Err(Error::usage("only a copy has a part")),
     };
     // SAFETY: as for `enqueue`; what is left of the copy lies within what was lowered.
-    unsafe { slot.enqueue(queue, &part) }
+    unsafe { slot.enqueue(&part) }
 }
 
-/// Gives a timestamp to a queue.
-pub(super) fn enqueue_timestamp(
-    slot: &mut dyn DeviceSlot,
-    queue: Queue,
-    timestamp: u32,
-) -> Result<()> {
+/// Gives a timestamp to a slot.
+pub(super) fn enqueue_timestamp(slot: &mut dyn DeviceSlot, timestamp: u32) -> Result<()> {
     // SAFETY: a timestamp names no memory.
-    unsafe { slot.enqueue(queue, &Op::Timestamp { timestamp }) }
+    unsafe { slot.enqueue(&Op::Timestamp { timestamp }) }
 }
 
 /// Sets the first `bytes` bytes of one of the slot's own buffers to zero.
@@ -97,7 +92,7 @@ pub(super) fn enqueue_zeros(
     };
     // SAFETY: it is the slot's own memory, within the buffer's room, and kernels take
     // zeros, which is what memory of a slot starts with.
-    unsafe { slot.enqueue(Queue::Compute, &zero) }
+    unsafe { slot.enqueue(&zero) }
 }
 
 /// Makes a graph of nodes, or gives their parameters to the graph `into`. Each node comes with

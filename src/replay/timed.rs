@@ -1,16 +1,15 @@
 //! Timed batches: when the device began, and when uploads, kernels and downloads were over.
 //!
-//! A graph that holds the whole batch gets a second one of the same commands for the first timed
-//! batch, with a timestamp behind each stage. In an explicit graph timestamps are leaves: nothing
-//! waits for them, so independent commands still run at the same time. Single launches, and the
-//! copies around a graph of kernels, have the timestamps between the calls. A loop on the device
-//! notes the beginning and the end of each batch, and needs nothing of this.
+//! A graph gets a second one of the same commands for the first timed batch, with a timestamp behind
+//! each stage. In an explicit graph timestamps are leaves: nothing waits for them, so independent
+//! commands still run at the same time. Single launches have the timestamps between the calls. A loop on the device notes the beginning and the end of each
+//! batch, and needs nothing of this.
 
 use super::audit::{AllowedMemory, check_held};
 use super::graph::edges;
-use super::submit::{self, NodeSource, make_graph};
+use super::submit::{NodeSource, make_graph};
 use super::{Build, Lowered};
-use crate::backend::{DeviceSlot, GraphId, Op, Queue, TIMESTAMPS};
+use crate::backend::{DeviceSlot, GraphId, Op, TIMESTAMPS};
 use crate::error::{Context, Result};
 
 /// The timestamp before everything.
@@ -24,54 +23,24 @@ pub const DOWNLOADED: u32 = 3;
 
 const _: () = assert!(DOWNLOADED as usize + 1 == TIMESTAMPS);
 
-/// Gives a timestamp to a queue.
-pub(super) fn enqueue_timestamp(
-    slot: &mut dyn DeviceSlot,
-    queue: Queue,
-    timestamp: u32,
-) -> Result<()> {
-    submit::enqueue_timestamp(slot, queue, timestamp).within(|| format!("timestamp {timestamp}"))
-}
-
-/// Gives commands one after the other, with [`UPLOADED`] and [`COMPUTED`] among them if asked
-/// for. Returns the number of calls.
-pub(super) fn enqueue_body(
-    slot: &mut dyn DeviceSlot,
-    body: &[Lowered],
-    has_timestamps: bool,
-) -> Result<usize> {
-    let mut give = |source: NodeSource<'_>| match source {
-        NodeSource::Command(lowered) => submit::enqueue(slot, lowered.queue(), lowered)
-            .within(|| format!("command {}", lowered.command())),
-        NodeSource::Timestamp(timestamp) => enqueue_timestamp(slot, Queue::Compute, timestamp),
-    };
-    if has_timestamps {
-        let line = timed_line(body);
-        line.iter().try_for_each(|source| give(*source))?;
-        return Ok(line.len());
+/// Commands in their order with all timestamps: [`BEGUN`] before them, [`UPLOADED`] after the last
+/// upload, [`COMPUTED`] after the last kernel, and [`DOWNLOADED`] after them.
+pub(super) fn timed_line(commands: &[Lowered]) -> Vec<NodeSource<'_>> {
+    let after_uploads = after_last(commands, UPLOADED);
+    let after_kernels = after_last(commands, COMPUTED).max(after_uploads);
+    let mut line = Vec::with_capacity(commands.len() + TIMESTAMPS);
+    line.push(NodeSource::Timestamp(BEGUN));
+    for place in 0..=commands.len() {
+        if place == after_uploads {
+            line.push(NodeSource::Timestamp(UPLOADED));
+        }
+        if place == after_kernels {
+            line.push(NodeSource::Timestamp(COMPUTED));
+        }
+        line.extend(commands.get(place).map(NodeSource::Command));
     }
-    // Without a list of the commands, so that a batch allocates nothing.
-    let mut commands = body.iter().map(NodeSource::Command);
-    commands.try_for_each(give)?;
-    Ok(body.len())
-}
-
-/// Commands in their order, with [`UPLOADED`] after the last upload, if there is one, and
-/// [`COMPUTED`] after the last kernel.
-fn timed_line(body: &[Lowered]) -> Vec<NodeSource<'_>> {
-    let after_uploads = after_last(body, UPLOADED);
-    let after_kernels = after_last(body, COMPUTED).max(after_uploads);
-    let mut line: Vec<_> = body.iter().map(NodeSource::Command).collect();
-    line.insert(after_kernels, NodeSource::Timestamp(COMPUTED));
-    if holds_uploads(body) {
-        line.insert(after_uploads, NodeSource::Timestamp(UPLOADED));
-    }
+    line.push(NodeSource::Timestamp(DOWNLOADED));
     line
-}
-
-/// Whether uploads are among these commands; otherwise they were over before.
-pub(super) fn holds_uploads(body: &[Lowered]) -> bool {
-    after_last(body, UPLOADED) > 0
 }
 
 /// The timestamp that an operation comes before.
@@ -103,7 +72,10 @@ pub(super) fn make_timed_graph(
     build: Build,
 ) -> Result<GraphId> {
     let nodes = match build {
-        Build::Capture => captured_nodes(body),
+        Build::Capture => {
+            let line = timed_line(body).into_iter();
+            line.map(|node| (node, Vec::new())).collect()
+        }
         Build::Explicit => explicit_nodes(body, &edges(memory, body, build)),
     };
     let place = || "make the graph with timestamps";
@@ -120,17 +92,6 @@ pub(super) fn make_timed_graph(
 
 /// A node, and the places of those that it runs after.
 type TimedNode<'a> = (NodeSource<'a>, Vec<usize>);
-
-/// The commands with all timestamps, in one line as in every capture.
-fn captured_nodes(body: &[Lowered]) -> Vec<TimedNode<'_>> {
-    let mut line = timed_line(body);
-    if !holds_uploads(body) {
-        line.insert(0, NodeSource::Timestamp(UPLOADED));
-    }
-    line.insert(0, NodeSource::Timestamp(BEGUN));
-    line.push(NodeSource::Timestamp(DOWNLOADED));
-    line.into_iter().map(|node| (node, Vec::new())).collect()
-}
 
 /// The commands with their edges, and timestamps as leaves. A timestamp is listed right after
 /// its stage, so that devices which run nodes in the order of the list take it in time.
@@ -234,18 +195,22 @@ mod tests {
 
     #[test]
     fn in_a_line_timestamps_follow_the_last_of_their_stage() {
+        let (begun, downloaded) = ((0, BEGUN), |commands| (commands, DOWNLOADED));
         let body = [upload(), kernel(), upload(), kernel(), download()];
         assert_eq!(
             timestamps_among(&lowered(&body)),
-            [(3, UPLOADED), (4, COMPUTED)]
+            [begun, (3, UPLOADED), (4, COMPUTED), downloaded(5)]
         );
-        // The uploads are over before the body begins.
+        // Without uploads, of mapped buffers.
         let body = [kernel(), kernel()];
-        assert_eq!(timestamps_among(&lowered(&body)), [(2, COMPUTED)]);
+        assert_eq!(
+            timestamps_among(&lowered(&body)),
+            [begun, (0, UPLOADED), (2, COMPUTED), downloaded(2)]
+        );
         let body = [kernel(), upload()];
         assert_eq!(
             timestamps_among(&lowered(&body)),
-            [(2, UPLOADED), (2, COMPUTED)]
+            [begun, (2, UPLOADED), (2, COMPUTED), downloaded(2)]
         );
     }
 

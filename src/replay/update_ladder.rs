@@ -62,13 +62,13 @@ impl Updates {
             self.unchanged += 1;
             return Ok(Rung::Unchanged);
         };
-        let changed = changed_nodes(&ready.batch.body, &batch.body);
+        let changed = changed_nodes(&ready.batch.commands, &batch.commands);
         let cheapest = match changed.as_deref() {
             Some([]) => Rung::Unchanged,
             Some(nodes)
                 if nodes
                     .iter()
-                    .all(|&node| !batch.body[node].is_library_call()) =>
+                    .all(|&node| !batch.commands[node].is_library_call()) =>
             {
                 Rung::Params
             }
@@ -89,17 +89,23 @@ impl Updates {
             Rung::Params => {
                 // Empty where `least` asks for this rung and nothing changed.
                 let changed = changed.unwrap_or_default();
-                set_params(slot, graph, &ready.batch.body, &batch.body, &changed)?;
+                set_params(
+                    slot,
+                    graph,
+                    &ready.batch.commands,
+                    &batch.commands,
+                    &changed,
+                )?;
                 self.params += 1;
                 self.params_nodes += changed.len() as u64;
                 Ok(Rung::Params)
             }
             Rung::Update => {
-                let (_, built) = make_graph(slot, memory, &batch.body, build, Some(graph))?;
+                let (_, built) = make_graph(slot, memory, &batch.commands, build, Some(graph))?;
                 Ok(self.count(built))
             }
             Rung::Instantiate => {
-                let (made, built) = make_graph(slot, memory, &batch.body, build, None)?;
+                let (made, built) = make_graph(slot, memory, &batch.commands, build, None)?;
                 if ready.is_resident {
                     let resident = make_resident(slot, made, policy);
                     ready.is_resident = resident.map_err(|error| GraphFailure {

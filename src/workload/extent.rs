@@ -92,14 +92,6 @@ impl Extent {
         Extent(self.0.map(|length| length / 2))
     }
 
-    /// Raised to at least 1 along the axes that `capacity` has.
-    #[must_use]
-    pub(crate) fn at_least_one(self, capacity: Extent) -> Extent {
-        Extent(std::array::from_fn(|axis| {
-            self.0[axis].max(capacity.0[axis].min(1))
-        }))
-    }
-
     /// Whether it is within `capacity` along every axis.
     #[inline]
     #[must_use]

@@ -48,7 +48,10 @@ pub trait Workload: Send + Sync + 'static {
     fn extent(&self, item: &Self::Item) -> Result<Extent>;
 
     /// Records the commands of a batch that spans at most the recorder's capacity. The engine calls
-    /// it once for each bucket; each call must declare and launch the same in the same order.
+    /// it at least once for each bucket; each call must declare and launch the same in the same order.
+    /// If [`EngineConfig::buckets`](crate::EngineConfig::buckets) names none and the calls for smaller
+    /// batches differ or fail, the engine has one bucket. Beyond the batch, upload buffers hold
+    /// anything.
     ///
     /// # Errors
     /// An error fails the build of the engine.

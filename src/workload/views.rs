@@ -53,12 +53,6 @@ impl ViewLayout {
         self.buffers.iter().map(|part| part.bytes(extent)).sum()
     }
 
-    /// The bytes that one unit along `axis` takes in all buffers together.
-    pub(crate) fn unit_bytes(&self, axis: usize) -> usize {
-        let along = self.buffers.iter().filter(|part| part.axis == axis);
-        along.map(|part| part.unit_bytes).sum()
-    }
-
     #[inline]
     fn position(&self, buffer: BufferId) -> usize {
         self.buffers

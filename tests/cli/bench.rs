@@ -348,7 +348,7 @@ fn mistakes_in_a_benchmark_config_name_the_key() {
     wrong(&["--references", "/nonexistent.toml"], "/nonexistent.toml");
     let slots: Vec<usize> = (1..=40).collect();
     let many = format!("vary.slots={slots:?}");
-    let axes = "slots,batch,kernels,front,buckets,mode,build,scope,streams,transfer";
+    let axes = "slots,batch,kernels,front,buckets,mode,transfer";
     let sizes =
         "launch.vary_elements=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25]";
     let all = ["--axes", axes, "--set", &many, "--set", sizes];

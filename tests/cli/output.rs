@@ -45,37 +45,6 @@ fn a_dry_run_prints_the_config_and_the_memory_and_writes_nothing() {
 }
 
 #[test]
-fn the_plan_and_the_graph_of_mode_auto_need_no_choice() {
-    let plan = |mode: &str| {
-        let args = ["-i", SAMPLES, "-o", "out", "--dry-run", "--mode", mode];
-        text(&run_well(&args).stdout)
-    };
-    let told = "# Mode auto chooses with the first batch of each bucket.";
-    let auto = plan("auto");
-    assert!(
-        auto.contains("mode = \"auto\"") && auto.contains(told),
-        "{auto}"
-    );
-    // Its graphs are made as those of mode graph.
-    assert!(auto.contains("build = \"explicit\""), "{auto}");
-    assert!(!plan("graph").contains(told));
-    let graph = [
-        "graph",
-        "--backend",
-        "cpu",
-        "--features",
-        "rg",
-        "--mode",
-        "auto",
-    ];
-    let drawn = text(&tapeloop(graph).output().unwrap().stdout);
-    assert!(
-        drawn.contains("explicit graph, not chosen yet, "),
-        "{drawn}"
-    );
-}
-
-#[test]
 fn the_manual_has_the_output_of_tapeloop_features() {
     let listed = tapeloop(["features", "--markdown"]).output().unwrap();
     let listed = text(&listed.stdout);
@@ -213,7 +182,7 @@ fn the_graph_is_drawn_by_stages_within_the_width_of_a_page() {
     assert!(places.is_sorted(), "{places:?}");
     assert!(all.contains(" torsions<") && all.contains(", after "));
     let size = "A batch has up to 16384 residues, 262144 atoms, 1024 structures, ";
-    assert!(all.contains("bucket 1: explicit graph") && all.contains(size));
+    assert!(all.contains("bucket 3: explicit graph") && all.contains(size));
     let number = |line: &str, name: &str| -> Option<f64> {
         let (_, rest) = line.split_once(&format!(" {name}=\""))?;
         rest.split('"').next()?.parse().ok()
@@ -222,9 +191,24 @@ fn the_graph_is_drawn_by_stages_within_the_width_of_a_page() {
         let right = number(line, "x").unwrap() + number(line, "width").unwrap();
         assert!(right <= 960.0, "{line}");
     }
-    // Captured operations run one after the other.
-    let line = graph(&["--features", "rg", "--set", "build=capture"]);
+    // Launches run one after the other.
+    let line = graph(&["--features", "rg", "--mode", "stream"]);
     assert!(!line.contains(", after ") && !line.contains(">step 1<"));
+    // One loop for usual batches and one for large structures.
+    let none = [
+        "graph",
+        "--backend",
+        "cpu",
+        "--mode",
+        "resident",
+        "--bucket",
+        "2",
+    ];
+    let errors = text(&tapeloop(none).output().unwrap().stderr);
+    assert!(
+        errors.contains("there is no bucket 2 (fix: give 0 to 1)"),
+        "{errors}"
+    );
     let wrong = tapeloop(["graph", "--format", "png"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
@@ -252,7 +236,7 @@ fn the_graph_of_a_bucket_is_drawn_with_its_kernels_and_buffers() {
         "{dot}"
     );
     for part in [
-        "bucket 1 of 16384 residues, 262144 atoms, 1024 structures, ",
+        "bucket 3 of 16384 residues, 262144 atoms, 1024 structures, ",
         "explicit graph",
         "upload header",
         "radius_of_gyration\\n",
@@ -260,18 +244,18 @@ fn the_graph_of_a_bucket_is_drawn_with_its_kernels_and_buffers() {
     ] {
         assert!(dot.contains(part), "{part:?} is not in {dot}");
     }
-    let (smallest, _, _) = graph(&["--bucket", "0", "--set", "build=capture"]);
-    assert!(smallest.contains("bucket 0 of ") && smallest.contains("captured graph"));
-    let (dot, errors, code) = graph(&["--bucket", "3"]);
+    let (smallest, _, _) = graph(&["--bucket", "0"]);
+    assert!(smallest.contains("bucket 0 of 2048 residues"), "{smallest}");
+    let (dot, errors, code) = graph(&["--bucket", "7"]);
     assert_eq!((dot.as_str(), code), ("", Some(2)));
     assert!(
-        errors.contains("there is no bucket 3 (fix: give 0 to 2)"),
+        errors.contains("there is no bucket 7 (fix: give 0 to 6)"),
         "{errors}"
     );
 }
 
 #[test]
-fn a_run_that_is_verified_throughout_writes_the_same_bytes() {
+fn a_run_whose_batches_are_compared_writes_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, more: &[&str]| {
         let out = folder.path().join(name);
@@ -290,12 +274,11 @@ fn a_run_that_is_verified_throughout_writes_the_same_bytes() {
     };
     let (plain, none, _) = write("plain", &[]);
     assert_eq!(none, 0, "on a CPU a graph is the same calls");
-    let every = ["--set", "shadow_every=1"];
-    let (shadowed, all, batches) = write("shadowed", &every);
+    let (twice, all, batches) = write("twice", &["--set", "verify=1"]);
     assert!(batches > 3 && all == batches, "{all} of {batches}");
-    assert!(shadowed == plain);
-    let first = ["--set", "verify=first", "--slots", "1"];
-    let (first, once, batches) = write("first", &first);
-    assert!((1..batches).contains(&once), "once a bucket");
-    assert!(first == plain);
+    assert!(twice == plain);
+    let third = ["--set", "verify=3", "--slots", "1", "--mode", "stream"];
+    let (third, compared, batches) = write("third", &third);
+    assert_eq!(compared, batches / 3);
+    assert!(third == plain);
 }

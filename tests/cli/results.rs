@@ -172,7 +172,7 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
         &["--slots", "1", "--threads", "1"][..],
         &["--slots", "7", "--threads", "5", "--set", "wait=spin"],
         &["--mode", "stream"],
-        &["--mode", "auto", "--set", "batch.residues=200"],
+        &["--mode", "resident", "--set", "batch.residues=200"],
         #[cfg(target_os = "linux")]
         &[
             "--set",
@@ -205,48 +205,6 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
     ] {
         assert!(write(options) == expected, "other bytes with {options:?}");
     }
-}
-
-#[test]
-fn a_run_in_mode_auto_reports_its_choice_and_the_measurements() {
-    let out = tempfile::tempdir().unwrap();
-    let common = ["-i", SAMPLES, "--features", "rg"];
-    let args = ["--mode", "auto", "-v", "-o", str_of(out.path())];
-    let summary = text(&run_well(&[&common[..], &args].concat()).stderr);
-    let record = record(out.path());
-    assert_eq!(record["mode"], "auto");
-    let chosen = record["chosen"].as_array().unwrap();
-    assert!(!chosen.is_empty());
-    assert_eq!(record["counts"]["tried_batches"], chosen.len());
-    assert!(record["trial_seconds"].as_f64().unwrap() > 0.0);
-    let (mut wanted, line) = (Vec::new(), "mode auto: bucket [");
-    for bucket in chosen {
-        let way = |of: &serde_json::Value| {
-            let name = |key: &str| of[key].as_str().unwrap().to_owned();
-            (name("mode"), name("scope"))
-        };
-        let tried = bucket["tried"].as_array().unwrap();
-        let seconds = |of: &serde_json::Value| of["seconds"].as_f64().unwrap();
-        assert!(tried.iter().all(|of| seconds(of) > 0.0), "{tried:?}");
-        let ways: Vec<_> = tried.iter().map(way).collect();
-        assert_eq!(ways.len(), 4);
-        assert!(ways.contains(&way(bucket)));
-        let (mode, scope) = way(bucket);
-        wanted.push(format!("]: {mode}/{scope} "));
-    }
-    let lines: Vec<&str> = summary.lines().filter(|it| it.starts_with(line)).collect();
-    assert_eq!(lines.len(), wanted.len(), "{summary}");
-    for (line, wanted) in lines.iter().zip(wanted) {
-        assert!(
-            line.contains(&wanted) && line.contains("s a batch; "),
-            "{line}"
-        );
-    }
-    let plain = tempfile::tempdir().unwrap();
-    let args = ["-v", "-o", str_of(plain.path())];
-    let output = run_well(&[&common[..], &args].concat());
-    assert_eq!(super::record(plain.path())["chosen"], serde_json::json!([]));
-    assert!(!text(&output.stderr).contains("mode auto"));
 }
 
 #[test]

@@ -200,9 +200,8 @@ fn a_struct_with_a_foreign_pointer_is_refused_before_anything_is_given() {
             let mut slot = gather.slot(&backend, &policy);
             let (recording, ..) = gather.recording(undeclared.address());
             let buckets = Arc::new(tapeloop::replay::Buckets::single(recording));
-            slot.executor
-                .take_buckets(&mut *slot.device_slot, &buckets)
-                .unwrap();
+            let device_slot = &mut *slot.device_slot;
+            slot.executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
             let calls = backend.driver_calls();
             let error = slot.give(&gather).unwrap_err();
             let place = "bucket 0: command 1: kernel gather, parameter params, offset 24: ";

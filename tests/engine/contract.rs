@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Op};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop::replay::Mode;
@@ -72,10 +72,10 @@ struct ScriptSlot {
 }
 
 impl SlotHooks for ScriptSlot {
-    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         self.script.call("enqueue")?;
         // SAFETY: the caller keeps the same contract.
-        unsafe { inner.enqueue(queue, op) }
+        unsafe { inner.enqueue(op) }
     }
 
     unsafe fn make_graph(

@@ -129,7 +129,6 @@ fn events_are_refused_where_no_stream_has_the_batches() {
     let refused = [
         (sim(), Mode::Graph, "no stream"),
         (Arc::clone(&streamed), Mode::Resident, "a loop"),
-        (streamed, Mode::Auto, "a loop"),
     ];
     for (backend, mode, reason) in refused {
         let mut ring = ring(&backend, &program, mode);

@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop::backend::contract::{DeviceSlot, GraphId, Priority};
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{AllocationView, Backend, Residency, Space, Streams, cpu::CpuBackend};
+use tapeloop::backend::{AllocationView, Backend, Residency, Space, cpu::CpuBackend};
 use tapeloop::pipeline::{EngineConfig, Pipeline, Ring, Wait};
 use tapeloop::record::{Buffer, Kernel, Recorder, Unit};
-use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Fallback, Mode, Policy, Rung, Scope};
+use tapeloop::replay::{Bindings, Bucket, Buckets, Executor, Fallback, Mode, Policy, Rung};
 use tapeloop::workload::Extent;
 use tapeloop::{Error, ErrorKind, Result};
 
@@ -64,12 +64,7 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
     let backend = cpu();
     let (small, large) = (one(4, 4), one(4, 1_000));
     let mut device_slots = backend
-        .open_slots(
-            small.recording.buffers(),
-            2,
-            Streams::PerSlot,
-            Priority::Normal,
-        )
+        .open_slots(small.recording.buffers(), 2, Priority::Normal)
         .unwrap();
     let large = Arc::new(Buckets::new(vec![large]).unwrap());
     let executor = |device_slot: &mut dyn DeviceSlot, buckets| {
@@ -173,43 +168,15 @@ fn doubling() -> (Arc<Buckets>, [Buffer<u32>; 2]) {
     (Arc::new(buckets), [x, y])
 }
 
-fn per_stage() -> Policy {
-    Policy {
-        streams: Streams::PerStage,
-        scope: Scope::Kernels,
-        ..Policy::default()
-    }
-}
-
-#[test]
-fn a_slot_of_other_streams_is_refused() {
-    let (buckets, _) = doubling();
-    let backend: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
-    let buffers = buckets.largest().recording.buffers();
-    for (streams, policy, named) in [
-        (Streams::PerSlot, per_stage(), "per_stage"),
-        (Streams::PerStage, Policy::default(), "per_slot"),
-    ] {
-        let mut device_slot = backend
-            .open_slots(buffers, 1, streams, Priority::Normal)
-            .unwrap()
-            .remove(0);
-        let made = Executor::new(&backend, &mut *device_slot, &buckets, &policy);
-        let error = made.err().unwrap();
-        assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-        assert!(error.to_string().contains(named), "{error}");
-    }
-}
-
 #[test]
 fn a_batch_that_is_not_waited_for_is_done_before_the_next_begins() {
     let (buckets, [x, y]) = doubling();
     let buffers = buckets.largest().recording.buffers();
-    for policy in [Policy::default(), per_stage()] {
+    for policy in [Policy::default(), Policy::of(Mode::Stream)] {
         for seed in 0..20 {
             let sim = Arc::new(SimBackend::new(SimOptions::seeded(seed)));
             let backend: Arc<dyn Backend> = sim.clone();
-            let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
+            let device_slots = backend.open_slots(buffers, 1, Priority::Normal);
             let mut device_slot = device_slots.unwrap().remove(0);
             let device_slot = &mut *device_slot;
             let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
@@ -246,7 +213,7 @@ fn the_error_of_a_batch_is_returned_by_the_wait_and_not_by_the_next_batch() {
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
     let recording = Arc::clone(&buckets.largest().recording);
     let (backend, policy) = (cpu(), Policy::default());
-    let device_slots = backend.open_slots(recording.buffers(), 1, policy.streams, Priority::Normal);
+    let device_slots = backend.open_slots(recording.buffers(), 1, Priority::Normal);
     let mut device_slot = device_slots.unwrap().remove(0);
     let device_slot = &mut *device_slot;
     let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
@@ -275,7 +242,7 @@ fn buffers_of_two_recordings_with_one_index_are_not_borrowed_together() {
     let buffers = buckets.largest().recording.buffers();
     let sim: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
     for backend in [cpu(), sim] {
-        let device_slots = backend.open_slots(buffers, 1, Streams::PerSlot, Priority::Normal);
+        let device_slots = backend.open_slots(buffers, 1, Priority::Normal);
         let mut device_slot = device_slots.unwrap().remove(0);
         for pair in [[x.id(), other.id()], [other.id(), x.id()], [x.id(), x.id()]] {
             let views = AssertUnwindSafe(|| device_slot.host_mut(&pair).len());
@@ -321,19 +288,10 @@ fn a_graph_without_a_loop_is_launched_where_the_policy_allows_it() {
             .to_string()
             .contains("make the graph resident: planted")
     );
-    for (mode, fallback) in [
-        (Mode::Resident, Fallback::Launches),
-        (Mode::Auto, Fallback::None),
-    ] {
-        let mut pipeline = open(mode, fallback).unwrap();
-        for vector in vectors(20) {
-            pipeline.submit(vector).map_err(|_| ()).unwrap();
-            let delivery = pipeline.wait().unwrap();
-            assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
-        }
-        let chosen = pipeline.chosen();
-        let resident = chosen.iter().flat_map(|chosen| &chosen.tried);
-        let resident = resident.filter(|tried| tried.way.mode == Mode::Resident);
-        assert_eq!(resident.count(), 0);
+    let mut pipeline = open(Mode::Resident, Fallback::Launches).unwrap();
+    for vector in vectors(20) {
+        pipeline.submit(vector).map_err(|_| ()).unwrap();
+        let delivery = pipeline.wait().unwrap();
+        assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
     }
 }

@@ -269,25 +269,6 @@ fn an_item_that_fails_while_it_is_read_gives_its_part_of_the_slot_back() {
 }
 
 #[test]
-fn new_buckets_leave_lent_results_as_they_are() {
-    let engine = engine(4);
-    let items = vectors(40);
-    let mut held: Vec<_> = items[..20]
-        .iter()
-        .map(|item| result(&engine, item))
-        .collect();
-    assert!(engine.fit_buckets(4).unwrap().len() > 1);
-    held.extend(items[20..].iter().map(|item| result(&engine, item)));
-    assert_right(&held, &items);
-    assert_eq!(counts(&engine.counters()), (2, 38));
-    held.clear();
-    for item in &items {
-        assert_eq!(result(&engine, item)[..], doubled(item));
-    }
-    assert_eq!(counts(&engine.counters()), (42, 38));
-}
-
-#[test]
 fn many_threads_hold_and_drop_results_of_large_and_small_batches() {
     let mut config = EngineConfig::new([40_000, 100]);
     config.slots = 5;

@@ -18,7 +18,7 @@ mod seeds;
 mod tamper;
 
 mod audit;
-mod auto;
+mod buckets;
 mod contract;
 mod cpu;
 mod dot;
@@ -29,6 +29,7 @@ mod gate;
 mod leases;
 mod outgrown;
 mod pipeline;
+mod side_by_side;
 mod soundness;
 mod statistics;
 mod structs;

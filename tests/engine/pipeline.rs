@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{
     Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
 use tapeloop::record::{Buffer, DType, HEADER_LEN, Kernel, Recorder, Scalar, TwinLaunch};
-use tapeloop::replay::{Buckets, Build, Mode, Policy, Scope, Transfer, Verify};
+use tapeloop::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{ErrorKind, Result};
 
@@ -225,10 +225,10 @@ fn a_batch_that_fails_takes_no_other_with_it() {
 }
 
 #[test]
-fn scope_kernels_copies_what_is_live_and_pads_nothing() {
-    let run = |scope: Scope| {
+fn graphs_copy_their_bucket_and_stream_launches_what_is_live() {
+    let run = |mode: Mode| {
         let mut config = EngineConfig::new([1000, 10]);
-        config.policy.scope = scope;
+        config.policy.mode = mode;
         let mut pipeline = pipeline(Scale::new(2.0), &config);
         for delivery in drive(&mut pipeline, &[vec![1.0; 100], vec![2.0; 50]]) {
             assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
@@ -237,12 +237,12 @@ fn scope_kernels_copies_what_is_live_and_pads_nothing() {
     };
     // x, starts and y are 4 bytes a unit, and so are the elements of the header.
     let header = 4 * HEADER_LEN as u64;
-    let (batch, kernels) = (run(Scope::Batch), run(Scope::Kernels));
-    assert_eq!(batch.copied_bytes, 4 * (1000 + 10 + 1000) + header);
-    assert_eq!(batch.padding_bytes, 4 * (850 + 8 + 850));
-    assert_eq!(kernels.copied_bytes, 4 * (150 + 2 + 150) + header);
-    assert_eq!(kernels.padding_bytes, 0);
-    assert_eq!((batch.driver_calls, kernels.driver_calls), (2, 6));
+    let (graph, stream) = (run(Mode::Graph), run(Mode::Stream));
+    assert_eq!(graph.copied_bytes, 4 * (1000 + 10 + 1000) + header);
+    assert_eq!(graph.padding_bytes, 4 * (850 + 8 + 850));
+    assert_eq!(stream.copied_bytes, 4 * (150 + 2 + 150) + header);
+    assert_eq!(stream.padding_bytes, 0);
+    assert_eq!((graph.driver_calls, stream.driver_calls), (2, 6));
 }
 
 #[test]
@@ -274,41 +274,6 @@ fn lazy_buckets_are_made_at_their_first_batch() {
     drive(&mut pipeline, &[vec![1.0; 200]]);
     let counters = pipeline.counters();
     assert_eq!((counters.bucket_hits, counters.bucket_misses), (1, 1));
-}
-
-#[test]
-fn fitted_buckets_pad_less_and_compute_the_same() {
-    let mut config = EngineConfig::new([1000, 10]);
-    config.slots = 2;
-    let mut pipeline = pipeline(Scale::new(2.0), &config);
-    let round = |pipeline: &mut Pipeline<Scale>| {
-        let before = pipeline.counters().padding_bytes;
-        for size in [40, 45, 50, 700, 48, 44, 690] {
-            pipeline.submit(vec![size as f32; size]).unwrap();
-            let delivery = pipeline.wait().unwrap();
-            assert_eq!(delivery.result.unwrap().0, vec![2.0 * size as f32; size]);
-        }
-        pipeline.counters().padding_bytes - before
-    };
-    let wide = round(&mut pipeline);
-    let fitted = pipeline.fit_buckets(3).unwrap();
-    assert_eq!(fitted, [[50, 1], [700, 1], [1000, 10]].map(Extent::from));
-    let narrow = round(&mut pipeline);
-    assert!(narrow * 20 < wide, "{narrow} bytes of padding after {wide}");
-    let counters = pipeline.counters();
-    let counted = (counters.bucket_misses, counters.bucket_evictions);
-    assert_eq!(
-        counted,
-        (1, 1),
-        "by the slot that came by, which dropped its one"
-    );
-    assert_eq!(pipeline.fit_buckets(3).unwrap(), fitted);
-    round(&mut pipeline);
-    assert_eq!(
-        pipeline.counters().bucket_misses,
-        1,
-        "the same stay as they are"
-    );
 }
 
 fn by_uniform(launch: &mut TwinLaunch<'_>) {
@@ -365,35 +330,15 @@ fn a_ring_takes_whole_batches_filled_in_place() {
 }
 
 #[test]
-fn the_legal_policies_are_those_of_the_table() {
-    let legal: Vec<Policy> = Policy::legal().collect();
-    // Captured or explicit graphs, or stream launches, each with scope batch and its three
-    // transfers, or kernels with those, and per_stage with two of them. Resident graphs, captured
-    // or explicit, with three transfers.
-    assert_eq!(legal.len(), 3 * (3 + 3 + 2) + 2 * 3);
-    for policy in &legal {
-        let per_stage = policy.streams == Streams::PerStage;
-        assert!(!per_stage || policy.scope == Scope::Kernels);
-        assert!(!per_stage || policy.transfer != Transfer::Mapped);
-        assert!(policy.mode != Mode::Stream || policy.build == Build::Capture);
-        // Auto goes with what one of its ways goes with.
-        let (mode, scope) = (Mode::Auto, Scope::Batch);
-        let auto = Policy {
-            mode,
-            scope,
-            ..*policy
-        };
-        auto.check().unwrap();
-        assert_ne!(policy.mode, mode, "it is one of the others");
+fn the_combinations_of_a_policy_are_each_there_once() {
+    let all: Vec<Policy> = Policy::combinations().collect();
+    // Captured or explicit graphs, launched or resident, and stream launches, each with three
+    // transfers.
+    assert_eq!(all.len(), 2 * 2 * 3 + 3);
+    for (place, policy) in all.iter().enumerate() {
+        policy.check().unwrap();
+        assert!(!all[..place].contains(policy), "{policy:?} is there twice");
     }
-    let refused = Policy {
-        streams: Streams::PerStage,
-        ..Policy::default()
-    };
-    let error = refused.check().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Config);
-    let fix = error.fix_text().unwrap();
-    assert_eq!(fix, "set scope = \"kernels\", or streams = \"per_slot\"");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::contract::{DeviceSlot, FunctionId, Node, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{Allocation, AllocationView, Backend, Space, Streams};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Packer, Ring, SLOTS_MAX, TimelineConfig, Wait};
 use tapeloop::record::{
     Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
@@ -73,8 +73,7 @@ fn recorded(mut recorder: Recorder) -> (Recording, Buffer<u32>, Buffer<u32>) {
 }
 
 fn device_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
-    let device_slots =
-        backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal);
+    let device_slots = backend.open_slots(recording.buffers(), 1, Priority::Normal);
     device_slots.unwrap().remove(0)
 }
 
@@ -325,7 +324,7 @@ fn slots_kernels_and_bindings_go_together() {
     let (recording, ..) = recorded(Recorder::new(&[LEN]));
     let recording = Arc::new(recording);
     let mut device_slots = cpu
-        .open_slots(recording.buffers(), 2, Streams::PerSlot, Priority::Normal)
+        .open_slots(recording.buffers(), 2, Priority::Normal)
         .unwrap();
     let policy = Policy::default();
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);

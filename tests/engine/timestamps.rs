@@ -7,10 +7,11 @@ use crate::seeds::program::{Input, Program, assert_clean, device, device_with, p
 use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::ErrorKind;
-use tapeloop::backend::contract::{DeviceSlot, GraphId, Node, Op, Queue, TIMESTAMPS, host_ns};
+use tapeloop::backend::contract::{DeviceSlot, GraphId, Node, Op, TIMESTAMPS, host_ns};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{Fault, SimOptions};
-use tapeloop::backend::{AllocationView, Backend, Space, Streams};
+use tapeloop::backend::{AllocationView, Backend, Space};
+use tapeloop::record::HEADER_LEN;
 use tapeloop::replay::{Build, Executor, Mode, Policy, Replay, Verify};
 
 fn cpu() -> Arc<dyn Backend> {
@@ -132,15 +133,38 @@ fn timestamps_of_the_cpu_are_moments_of_the_host() {
 }
 
 #[test]
+fn timed_launches_copy_what_the_batch_uses() {
+    let program = Program::new();
+    let policy = unverified(&Policy::of(Mode::Stream));
+    for backend in backends() {
+        let slots = program.slots(&backend, 1, &policy);
+        let (mut device_slot, mut executor) = slots.unwrap().remove(0);
+        let input = Input::random(&mut Random::new(1), 3);
+        program.fill(&mut *device_slot, &input);
+        let untimed = executor
+            .replay(&mut *device_slot, 1, input.extent())
+            .unwrap();
+        device_slot.wait().unwrap();
+        program.fill(&mut *device_slot, &input);
+        let timed = executor.replay_timed(&mut *device_slot, 1, input.extent());
+        let timed = timed.unwrap();
+        device_slot.wait().unwrap();
+        assert!(program.is_right(&*device_slot, &input));
+        assert_eq!(
+            (timed.copied_bytes, timed.padding_bytes),
+            (untimed.copied_bytes, 0)
+        );
+        assert_eq!(timed.calls, untimed.calls + TIMESTAMPS);
+        // The header, and three elements of each buffer that the host sees.
+        assert_eq!(timed.copied_bytes, 4 * HEADER_LEN + 3 * 4 * 4);
+    }
+}
+
+#[test]
 fn without_timed_batches_nothing_is_timed() {
     let program = Program::new();
     for backend in backends() {
         for policy in policies() {
-            // There a join of queues is no call.
-            let is_cpu = backend.device().backend == "cpu";
-            if is_cpu && policy.streams == Streams::PerStage {
-                continue;
-            }
             let slots = program.slots(&backend, 1, &unverified(&policy));
             let (mut device_slot, mut executor) = slots.unwrap().remove(0);
             let input = Input::random(&mut Random::new(1), 8);
@@ -158,6 +182,7 @@ fn without_timed_batches_nothing_is_timed() {
             let after = backend.driver_calls();
             assert_eq!(after.timings, before.timings, "{policy:?}");
             assert_eq!(after.graph_edits, before.graph_edits, "{policy:?}");
+            let is_cpu = backend.device().backend == "cpu";
             if policy.mode == Mode::Resident && !is_cpu {
                 // The loop notes the times of each batch anyway, and is launched now and then.
                 assert_eq!(calls, 0);
@@ -194,7 +219,7 @@ fn a_graph_reads_its_timestamps_back() {
     let program = Program::new();
     for backend in backends() {
         for build in [Build::Capture, Build::Explicit] {
-            let device_slots = program.open(&backend, 1, Streams::PerSlot);
+            let device_slots = program.open(&backend, 1);
             let mut device_slot = device_slots.unwrap().remove(0);
             let mid = device_slot.addresses(program.handles.mid.id());
             let memset = Op::Memset {
@@ -227,12 +252,12 @@ fn a_graph_reads_its_timestamps_back() {
 fn a_timestamp_that_no_slot_has_is_refused() {
     let program = Program::new();
     for backend in backends() {
-        let device_slots = program.open(&backend, 1, Streams::PerSlot);
+        let device_slots = program.open(&backend, 1);
         let mut device_slot = device_slots.unwrap().remove(0);
         let op = Op::Timestamp {
             timestamp: TIMESTAMPS as u32,
         };
-        let error = device_slot.give(Queue::Compute, &op).unwrap_err();
+        let error = device_slot.give(&op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tapeloop::backend::contract::{DeviceSlot, Priority};
-use tapeloop::backend::{Backend, Streams, cpu::CpuBackend};
+use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, SubmitOptions, Ticket, TrySubmitError};
 use tapeloop::record::BufferDecl;
 use tapeloop::replay::Mode;
@@ -178,11 +178,10 @@ impl BackendHooks for Arc<Opened> {
         inner: &dyn Backend,
         buffers: &[BufferDecl],
         count: usize,
-        streams: Streams,
         priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         self.0.lock().unwrap().push((count, priority));
-        inner.open_slots(buffers, count, streams, priority)
+        inner.open_slots(buffers, count, priority)
     }
 }
 

@@ -223,7 +223,7 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
         (1, 512, 1, Mode::Graph, Wait::Block),
         (2, 301, 3, Mode::Stream, Wait::Spin),
         (5, 4096, 2, Mode::Graph, Wait::Spin),
-        (2, 777, 2, Mode::Auto, Wait::Block),
+        (2, 777, 2, Mode::Resident, Wait::Block),
     ] {
         let mut config = EngineConfig::new(Features::capacity(residues));
         (config.slots, config.policy.mode, config.wait) = (slots, mode, wait);
@@ -233,7 +233,7 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
             bits(&expected)
         );
     }
-    for policy in Policy::legal() {
+    for policy in Policy::combinations() {
         let mut config = EngineConfig::new(Features::capacity(777));
         config.policy = policy;
         config.buckets = Features::buckets(777, 1024);
@@ -387,11 +387,15 @@ fn an_oversized_structure_is_rejected_alone() {
         Features::capacity(64),
         Extent::from([64, 1024, 4, 4, 32, 1284, 64, 64])
     );
-    assert_eq!(Features::buckets(64, 64), [8, 64].map(Features::capacity));
+    let of =
+        |sizes: &[u32]| -> Vec<Extent> { sizes.iter().copied().map(Features::capacity).collect() };
+    assert_eq!(Features::buckets(64, 64), of(&[8, 16, 32, 64]));
     assert_eq!(
-        Features::buckets(64, 100),
-        [8, 64, 100].map(Features::capacity)
+        Features::buckets(64, 300),
+        of(&[8, 16, 32, 64, 128, 256, 300])
     );
+    assert_eq!(Features::buckets(1, 3), of(&[1, 2, 3]));
+    assert_eq!(Features::buckets(0, 0), of(&[1]));
 }
 
 /// A worker process finds twins by the names of their kernels.

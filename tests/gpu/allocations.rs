@@ -4,7 +4,7 @@
 use crate::give::Give;
 use crate::gpu::*;
 use std::sync::Arc;
-use tapeloop::backend::contract::{DeviceSlot, Op, Queue};
+use tapeloop::backend::contract::{DeviceSlot, Op};
 use tapeloop::backend::{Allocation, AllocationView, Backend, Space};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{Bindings, Executor, Mode};
@@ -91,11 +91,11 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
         bytes,
     };
     let good = upload(pinned.address(), device.address(), FLOATS);
-    is_usage(&device_slot.give(Queue::Upload, &good).unwrap_err());
+    is_usage(&device_slot.give(&good).unwrap_err());
     device_slot.adopt(&device).unwrap();
-    is_usage(&device_slot.give(Queue::Upload, &good).unwrap_err());
+    is_usage(&device_slot.give(&good).unwrap_err());
     device_slot.adopt(&pinned).unwrap();
-    device_slot.give(Queue::Upload, &good).unwrap();
+    device_slot.give(&good).unwrap();
     for bad in [
         upload(pinned.address(), device.address(), FLOATS + 1),
         upload(pinned.address() + 1, device.address(), FLOATS),
@@ -112,7 +112,7 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
             bytes: 1,
         },
     ] {
-        is_usage(&device_slot.give(Queue::Upload, &bad).unwrap_err());
+        is_usage(&device_slot.give(&bad).unwrap_err());
         let nodes = [tapeloop::backend::contract::Node {
             op: &bad,
             after: &[],
@@ -131,15 +131,15 @@ fn only_adopted_memory_may_be_addressed_and_on_its_own_side() {
     };
     let own = device_slot.addresses(saxpy.x.id());
     for at in [own.device, own.host.unwrap(), pinned.address()] {
-        device_slot.give(Queue::Compute, &launch(at)).unwrap();
+        device_slot.give(&launch(at)).unwrap();
     }
     for at in [8, device.address() + device.bytes() as u64] {
-        is_usage(&device_slot.give(Queue::Compute, &launch(at)).unwrap_err());
+        is_usage(&device_slot.give(&launch(at)).unwrap_err());
     }
     device_slot.fence().unwrap();
     device_slot.wait().unwrap();
     device_slot.disown(&device);
-    is_usage(&device_slot.give(Queue::Upload, &good).unwrap_err());
+    is_usage(&device_slot.give(&good).unwrap_err());
 }
 
 /// An executor over allocations: `x` from one, `out` to the other.
@@ -236,11 +236,11 @@ fn slots_read_an_allocation_together_and_write_it_alone() {
     for device_slot in &mut device_slots {
         device_slot.adopt(&allocation).unwrap();
         let (up, _) = ops(&**device_slot);
-        device_slot.give(Queue::Upload, &up).unwrap();
+        device_slot.give(&up).unwrap();
         device_slot.fence().unwrap();
     }
     let (_, down) = ops(&*device_slots[0]);
-    is_usage(&device_slots[0].give(Queue::Download, &down).unwrap_err());
+    is_usage(&device_slots[0].give(&down).unwrap_err());
     device_slots
         .iter_mut()
         .for_each(|device_slot| device_slot.wait().unwrap());
@@ -253,10 +253,10 @@ fn slots_read_an_allocation_together_and_write_it_alone() {
         bytes: FLOATS,
     };
     for op in [&up, &change, &down] {
-        device_slots[0].give(Queue::Compute, op).unwrap();
+        device_slots[0].give(op).unwrap();
     }
     let (up, _) = ops(&*device_slots[1]);
-    is_usage(&device_slots[1].give(Queue::Upload, &up).unwrap_err());
+    is_usage(&device_slots[1].give(&up).unwrap_err());
     device_slots[0].fence().unwrap();
     device_slots[0].wait().unwrap();
     assert!(allocation.read().unwrap().iter().all(|byte| *byte == 8));
@@ -321,7 +321,7 @@ fn a_dropped_slot_gives_its_allocations_back_when_its_work_is_done() {
         shared_bytes: 0,
         args: Box::new([allocation.address(), LEN as u64]),
     };
-    device_slot.give(Queue::Compute, &slow).unwrap();
+    device_slot.give(&slow).unwrap();
     is_usage(&allocation.read().err().unwrap());
     drop(device_slot);
     let bytes = allocation.read().unwrap();

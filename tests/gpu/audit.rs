@@ -5,7 +5,7 @@
 use crate::gather::{self, Gather, Params, Slot, policies};
 use crate::gpu::device;
 use tapeloop::backend::{Allocation, AllocationView, Space};
-use tapeloop::replay::{Buckets, Mode, Policy, Rung};
+use tapeloop::replay::{Buckets, Executor, Mode, Policy, Rung};
 use tapeloop::{Error, ErrorKind, Result};
 
 fn view(allocation: &Allocation) -> AllocationView {
@@ -117,9 +117,8 @@ fn a_foreign_pointer_in_a_struct_is_refused() {
         let (recording, x, y) = gather.recording(foreign.address());
         (slot.x, slot.y) = (x, y);
         let buckets = std::sync::Arc::new(Buckets::single(recording));
-        slot.executor
-            .take_buckets(&mut *slot.device_slot, &buckets)
-            .unwrap();
+        let device_slot = &mut *slot.device_slot;
+        slot.executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
         assert_refused(&slot.give(&gather).unwrap_err(), "is foreign");
         slot.executor
             .declare(&mut *slot.device_slot, view(&foreign))

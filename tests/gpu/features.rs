@@ -161,7 +161,7 @@ fn assert_modes_and_backends_agree(
         }
     }
     // The large sets once a mode are enough.
-    let policies = Policy::legal().filter(|_| s.len() < 100 && s.len() > 1);
+    let policies = Policy::combinations().filter(|_| s.len() < 100 && s.len() > 1);
     for policy in policies {
         let run = Run {
             backend,

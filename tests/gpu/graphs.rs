@@ -5,7 +5,7 @@ use crate::give::Give;
 use crate::gpu::*;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, Node, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, Node, Op};
 use tapeloop::backend::{AllocationView, Backend, Space};
 use tapeloop::record::Kernel;
 use tapeloop::replay::{
@@ -330,7 +330,7 @@ fn launches_in_flight_keep_their_parameters() {
                     b.bind_host(saxpy.out, view).unwrap();
                 });
                 if std::mem::take(&mut first) {
-                    ladder.device_slot.give(Queue::Compute, &hold).unwrap();
+                    ladder.device_slot.give(&hold).unwrap();
                 } else if ladder.device_slot.is_done().unwrap() {
                     // As the driver may where it makes a graph anew, and tools may
                     // anywhere; then this round shows less.
@@ -377,7 +377,7 @@ fn upload(device_slot: &dyn DeviceSlot, saxpy: &Saxpy) -> Op {
 fn byte_of(device_slot: &mut dyn DeviceSlot, saxpy: &Saxpy, graph: GraphId) -> u8 {
     device_slot.launch_graph(graph).unwrap();
     let download = download(device_slot, saxpy);
-    device_slot.give(Queue::Download, &download).unwrap();
+    device_slot.give(&download).unwrap();
     device_slot.fence().unwrap();
     device_slot.wait().unwrap();
     let bytes = device_slot.host(saxpy.out.id());

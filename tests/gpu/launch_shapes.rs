@@ -4,10 +4,10 @@
 
 use crate::random::Random;
 use std::sync::Arc;
+use tapeloop::backend::Backend;
 use tapeloop::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
 use tapeloop::backend::sim::{SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Streams};
 use tapeloop::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Mode, Policy, lower};
 use tapeloop::{ErrorKind, Result};
@@ -116,9 +116,7 @@ fn record(kernel: &Kernel, elements: u32, cover: Cover) -> Counting {
 
 fn one_slot(backend: &Arc<dyn Backend>, recording: &Recording) -> Box<dyn DeviceSlot> {
     let buffers = recording.buffers();
-    let mut device_slots = backend
-        .open_slots(buffers, 1, Streams::PerSlot, Priority::Normal)
-        .unwrap();
+    let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal).unwrap();
     device_slots.remove(0)
 }
 

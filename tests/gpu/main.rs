@@ -35,7 +35,7 @@ mod graphs;
 mod kernels;
 mod launch_shapes;
 #[cfg(feature = "cuda")]
-mod queues;
+mod several_slots;
 #[cfg(feature = "cuda")]
 mod slot;
 #[cfg(feature = "cuda")]

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::contract::{DeviceSlot, Op, Priority, Queue};
+use tapeloop::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, NvrtcLibrary, Streams};
+use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, NvrtcLibrary};
 use tapeloop::record::{Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Executor, Mode};
 
@@ -165,7 +165,7 @@ fn a_slot_refuses_addresses_that_are_not_its_own() {
         upload(other.host, own.device),
         upload(own.host, other.device),
     ] {
-        let error = device_slots[0].give(Queue::Upload, &op).unwrap_err();
+        let error = device_slots[0].give(&op).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
 }
@@ -217,7 +217,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     recorder.download(out);
     let recording = recorder.finish().unwrap();
     let error = backend
-        .open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal)
+        .open_slots(recording.buffers(), 1, Priority::Normal)
         .err()
         .unwrap();
     say(&format!("out of memory: {error}"));
@@ -225,12 +225,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     assert!(error.message().contains("8796093022464 bytes"), "{error}");
     assert!(error.fix_text().is_some());
     let error = backend
-        .open_slots(
-            recording.buffers(),
-            usize::MAX,
-            Streams::PerSlot,
-            Priority::Normal,
-        )
+        .open_slots(recording.buffers(), usize::MAX, Priority::Normal)
         .err()
         .unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);

@@ -3,6 +3,7 @@
 //! tests say "skipped: no device".
 
 use crate::gpu::*;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use tapeloop::backend::Backend;
 use tapeloop::backend::contract::Priority;
@@ -58,7 +59,7 @@ fn run(
 ) -> Result<Vec<Replay>> {
     let (recording, out) = recording(name);
     let mut device_slots = backend
-        .open_slots(recording.buffers(), 1, policy.streams, Priority::Normal)
+        .open_slots(recording.buffers(), 1, Priority::Normal)
         .unwrap();
     let device_slot = &mut *device_slots[0];
     let mut executor = ready_with(backend, &recording, device_slot, policy);
@@ -87,19 +88,20 @@ fn assert_caught(backend: &Arc<dyn Backend>, name: &str, policy: &Policy, batche
 }
 
 #[test]
-fn a_kernel_that_reads_the_clock_is_caught_by_the_first_batch_and_by_a_shadow_batch() {
+fn a_kernel_that_reads_the_clock_is_caught_by_the_first_batch_that_is_compared() {
     let Some(backend) = device() else { return };
-    for policy in Policy::legal() {
-        if policy.mode != Mode::Stream {
-            assert_caught(&backend, "timestamp", &policy, 1);
-        }
-        let shadow = Policy {
-            verify: Verify::Off,
-            shadow_every: 3,
+    for policy in Policy::combinations() {
+        let third = Policy {
+            verify: Verify::Every(NonZeroU32::new(3).unwrap()),
             ..policy
         };
-        assert_eq!(run(&backend, "timestamp", &shadow, 2).unwrap().len(), 2);
-        assert_caught(&backend, "timestamp", &shadow, 3);
+        if policy.mode == Mode::Stream {
+            assert_eq!(run(&backend, "timestamp", &third, 2).unwrap().len(), 2);
+            assert_caught(&backend, "timestamp", &third, 3);
+        } else {
+            assert_caught(&backend, "timestamp", &policy, 1);
+            assert_caught(&backend, "timestamp", &third, 1);
+        }
     }
 }
 
@@ -109,7 +111,7 @@ fn a_kernel_that_hangs_on_the_order_of_atomics_is_caught() {
     for &build in Build::ALL {
         let policy = Policy {
             build,
-            shadow_every: 1,
+            verify: Verify::Every(NonZeroU32::MIN),
             ..Policy::default()
         };
         // Two orders may be the same; a hundred pairs are not.
@@ -121,11 +123,9 @@ fn a_kernel_that_hangs_on_the_order_of_atomics_is_caught() {
 fn what_is_right_passes_under_every_policy_and_costs_nothing_after() {
     let Some(backend) = device() else { return };
     let saxpy = saxpy();
-    for policy in Policy::legal() {
+    for policy in Policy::combinations() {
         let buffers = saxpy.recording.buffers();
-        let mut device_slots = backend
-            .open_slots(buffers, 1, policy.streams, Priority::Normal)
-            .unwrap();
+        let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal).unwrap();
         let device_slot = &mut *device_slots[0];
         let mut executor = ready_with(&backend, &saxpy.recording, device_slot, &policy);
         let largest = executor.buckets().largest().capacity;

@@ -4,24 +4,19 @@ use crate::gpu::*;
 use crate::target::turn;
 use std::sync::Arc;
 use tapeloop::backend::contract::{DeviceSlot, Priority};
-use tapeloop::backend::{Allocation, AllocationView, Backend, CudaOptions, Space, Streams};
-use tapeloop::replay::{Bindings, Executor, Mode, Policy, Scope, Transfer};
+use tapeloop::backend::{Allocation, AllocationView, Backend, CudaOptions, Space};
+use tapeloop::replay::{Bindings, Executor, Mode, Policy, Transfer};
 
 const REPLAYS: u64 = 1_000;
 const LARGE: usize = 512 << 20;
 
-fn policies() -> [Policy; 4] {
+fn policies() -> [Policy; 3] {
     let graph = Policy::default();
     [
         graph,
         Policy::of(Mode::Stream),
         Policy {
             transfer: Transfer::Mapped,
-            ..graph
-        },
-        Policy {
-            streams: Streams::PerStage,
-            scope: Scope::Kernels,
             ..graph
         },
     ]
@@ -77,7 +72,7 @@ fn a_replay_costs_its_calls_and_nothing_else_and_allocations_end_with_their_last
     for policy in policies() {
         let buffers = saxpy.recording.buffers();
         let mut device_slot = backend
-            .open_slots(buffers, 1, policy.streams, Priority::Normal)
+            .open_slots(buffers, 1, Priority::Normal)
             .unwrap()
             .remove(0);
         let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);

@@ -1,7 +1,7 @@
 //! The same bytes in every way to replay, whatever is ready.
 
 use super::mix::{Item, Mix, Output, UNIFORMS, items};
-use super::seeds::program::{auto_policies, policies};
+use super::seeds::program::policies;
 use super::target::Target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) fn every_policy_gives_the_bytes_of_the_cpu(target: &Target) {
     let expected = through_an_engine(target, &cpu, &eager, &items);
     let twins = items.iter().map(|item| item.output(UNIFORMS));
     assert!(expected.iter().cloned().eq(twins));
-    for policy in policies().into_iter().chain(auto_policies()) {
+    for policy in policies() {
         let config = config(&policy);
         let engine = through_an_engine(target, &target.backend, &config, &items);
         assert!(engine == expected, "an engine, {policy:?}");
@@ -73,8 +73,10 @@ pub(crate) fn every_policy_gives_the_bytes_of_the_cpu(target: &Target) {
 
 pub(crate) fn urgent_batches_give_the_bytes_of_the_cpu(target: &Target) {
     let items = items(120, 150);
-    let all = policies().into_iter().chain(auto_policies());
-    for policy in all.filter(|policy| policy.mode != Mode::Resident) {
+    for policy in policies()
+        .into_iter()
+        .filter(|policy| policy.mode != Mode::Resident)
+    {
         let mut config = config(&policy);
         (config.slots, config.urgent_slots) = (3, 1);
         let backends = [Arc::clone(&target.backend)];

@@ -7,7 +7,7 @@ use super::target::card;
 use cudarc::driver::sys;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use tapeloop::backend::{ExternalEvent, Streams};
+use tapeloop::backend::ExternalEvent;
 use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Kernel, Recorder, TwinLaunch};
@@ -91,11 +91,8 @@ fn events_order_batches_and_the_work_of_other_code() {
     recorder.download(y);
     let buckets = Buckets::single(recorder.finish().unwrap());
     let buckets = Arc::new(buckets.with_resident(x, numbers.view()).unwrap());
-    let has_events = |mode: Mode, streams: Streams| {
-        matches!(mode, Mode::Graph | Mode::Stream) && streams == Streams::PerSlot
-    };
     let policies = policies().into_iter();
-    let mut policies = policies.filter(|policy| has_events(policy.mode, policy.streams));
+    let mut policies = policies.filter(|policy| policy.mode != Mode::Resident);
     let mut tried = 0;
     while let Some(policy) = policies.next().filter(|_| tried < target.rounds) {
         tried += 1;

@@ -16,7 +16,7 @@ fn config() -> EngineConfig {
     config
 }
 
-pub(crate) fn uniforms_and_buckets_change_under_a_running_engine(target: &Target) {
+pub(crate) fn uniforms_change_under_a_running_engine(target: &Target) {
     let backends = [Arc::clone(&target.backend)];
     let pool = Arc::clone(&target.pool);
     let engine = Engine::new(Mix::new(), &backends, pool, &config()).unwrap();
@@ -27,10 +27,6 @@ pub(crate) fn uniforms_and_buckets_change_under_a_running_engine(target: &Target
             while !is_over.load(Ordering::Relaxed) {
                 engine.set_uniform("factor", FACTORS[round % 4]).unwrap();
                 engine.set_uniform("salt", SALTS[round / 4 % 4]).unwrap();
-                if round % 8 == 0 {
-                    let fitted = engine.fit_buckets(1 + round / 8 % 5).unwrap();
-                    assert_eq!(fitted.last(), Some(&Extent::from([200, 16])));
-                }
                 round += 1;
                 std::thread::yield_now();
             }
@@ -57,7 +53,6 @@ pub(crate) fn uniforms_and_buckets_change_under_a_running_engine(target: &Target
     assert_eq!(done.result.unwrap(), item.output(last));
     let counters = engine.counters();
     assert_eq!(counters.items_rejected, 0);
-    assert!(counters.bucket_misses > 0, "what is fitted has to be made");
 }
 
 pub(crate) fn a_batch_has_the_uniforms_that_were_set_when_it_was_filled(target: &Target) {

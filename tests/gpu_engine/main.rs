@@ -28,7 +28,6 @@ mod sevenfold;
 
 mod attributes;
 #[cfg(feature = "cuda")]
-mod auto;
 #[cfg(feature = "cuda")]
 mod batch;
 #[cfg(all(feature = "cuda", feature = "bench"))]
@@ -95,7 +94,7 @@ on_every_device! {
     fronts::an_engine_dropped_in_mid_flight_answers_every_ticket,
     fronts::a_pipeline_dropped_in_mid_flight_gives_everything_back,
     sampled::every_sampled_batch_is_right_and_in_its_time,
-    live::uniforms_and_buckets_change_under_a_running_engine,
+    live::uniforms_change_under_a_running_engine,
     live::a_batch_has_the_uniforms_that_were_set_when_it_was_filled,
     resident_buffers::every_batch_reads_the_same_weights,
     resident_buffers::batches_of_one_slot_update_a_sum_in_order,

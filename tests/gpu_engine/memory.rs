@@ -5,7 +5,6 @@ use super::target::Target;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::ErrorKind;
-use tapeloop::backend::Streams;
 use tapeloop::backend::contract::Priority;
 use tapeloop::memory::{Limits, Pool, PoolConfig};
 use tapeloop::pipeline::{Engine, EngineConfig};
@@ -45,7 +44,7 @@ pub(crate) fn a_plan_is_what_the_device_loses_and_not_a_byte_less_will_do(target
     let mut recorder = Recorder::new(&[elements, 100]);
     Mix::new().record(&mut recorder, device).unwrap();
     let recording = recorder.finish().unwrap();
-    let open = || backend.open_slots(recording.buffers(), 2, Streams::PerSlot, Priority::Normal);
+    let open = || backend.open_slots(recording.buffers(), 2, Priority::Normal);
     // The driver keeps something of the first streams.
     drop(open().unwrap());
     let before = target.free_bytes();

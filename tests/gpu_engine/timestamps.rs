@@ -27,7 +27,7 @@ fn replay_timed(
 
 /// Every policy; a batch that is verified runs twice, and has no times.
 fn unverified() -> impl Iterator<Item = Policy> {
-    Policy::legal().map(|policy| Policy {
+    Policy::combinations().map(|policy| Policy {
         verify: Verify::Off,
         ..policy
     })
@@ -40,7 +40,7 @@ fn timestamps_lie_between_the_host_s_moments_around_the_batch() {
     let saxpy = saxpy();
     for policy in unverified() {
         let buffers = saxpy.recording.buffers();
-        let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
+        let device_slots = backend.open_slots(buffers, 1, Priority::Normal);
         let mut device_slot = device_slots.unwrap().remove(0);
         let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
         for index in 0..20 {
@@ -81,7 +81,7 @@ fn without_timed_batches_nothing_is_timed() {
     let saxpy = saxpy();
     for policy in unverified() {
         let buffers = saxpy.recording.buffers();
-        let device_slots = backend.open_slots(buffers, 1, policy.streams, Priority::Normal);
+        let device_slots = backend.open_slots(buffers, 1, Priority::Normal);
         let mut device_slot = device_slots.unwrap().remove(0);
         let mut executor = ready_with(&backend, &saxpy.recording, &mut *device_slot, &policy);
         let before = backend.driver_calls();

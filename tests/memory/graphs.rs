@@ -2,8 +2,8 @@
 
 use super::{SPACES, backend, roomy, stats, take};
 use std::sync::Arc;
+use tapeloop::backend::Backend;
 use tapeloop::backend::contract::{DeviceSlot, Priority};
-use tapeloop::backend::{Backend, Streams};
 use tapeloop::memory::Pool;
 use tapeloop::record::{Buffer, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Buckets, Executor, Policy, Rung};
@@ -43,7 +43,7 @@ fn setup(backend: &Arc<dyn Backend>) -> Setup {
     let (recording, x, y) = recording();
     let buffers = recording.buffers().to_vec();
     let mut device_slot = backend
-        .open_slots(&buffers, 1, Streams::PerSlot, Priority::Normal)
+        .open_slots(&buffers, 1, Priority::Normal)
         .unwrap()
         .remove(0);
     let buckets = Arc::new(Buckets::single(recording));

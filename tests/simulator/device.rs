@@ -8,15 +8,15 @@ use crate::seeds::program::{Handles, Input, Program, assert_clean, device, devic
 use std::cell::Cell;
 use std::sync::Arc;
 use tapeloop::ErrorKind;
-use tapeloop::backend::contract::{Built, DeviceSlot, Node, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, Node, Op};
 use tapeloop::backend::sim::{Fault, SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{AllocationView, Backend, Space, Streams};
+use tapeloop::backend::{AllocationView, Backend, Space};
 use tapeloop::record::{Kernel, TwinLaunch};
 use tapeloop::replay::{Executor, Policy};
 
 fn device_slots(backend: &Arc<dyn Backend>, count: usize) -> (Handles, Vec<Box<dyn DeviceSlot>>) {
     let program = Program::new();
-    let device_slots = program.open(backend, count, Streams::PerSlot).unwrap();
+    let device_slots = program.open(backend, count).unwrap();
     (program.handles, device_slots)
 }
 
@@ -46,16 +46,13 @@ fn trip(handles: &Handles, device_slot: &mut dyn DeviceSlot, byte: u8) {
     let device = device_slot.addresses(handles.y.id()).device;
     let host = device_slot.addresses(handles.y.id()).host.unwrap();
     let bytes = 128;
-    device_slot
-        .give(Queue::Compute, &memset(device, byte, bytes))
-        .unwrap();
-    device_slot.join(Queue::Compute, Queue::Download).unwrap();
+    device_slot.give(&memset(device, byte, bytes)).unwrap();
     let download = Op::Download {
         device,
         host,
         bytes,
     };
-    device_slot.give(Queue::Download, &download).unwrap();
+    device_slot.give(&download).unwrap();
     device_slot.fence().unwrap();
 }
 
@@ -98,7 +95,7 @@ fn a_copy_reads_pinned_memory_when_it_runs_and_not_when_it_is_given() {
         let device_slot = &mut *device_slots[0];
         let op = upload(&handles, device_slot);
         device_slot.host_mut(&[handles.x.id()])[0].fill(1);
-        device_slot.give(Queue::Upload, &op).unwrap();
+        device_slot.give(&op).unwrap();
         // Too early, and some of the time it is what the copy finds.
         device_slot.host_mut(&[handles.x.id()])[0].fill(2);
         let host = device_slot.addresses(handles.y.id()).host.unwrap();
@@ -108,7 +105,7 @@ fn a_copy_reads_pinned_memory_when_it_runs_and_not_when_it_is_given() {
             host,
             bytes: 128,
         };
-        device_slot.give(Queue::Download, &download).unwrap();
+        device_slot.give(&download).unwrap();
         device_slot.fence().unwrap();
         device_slot.wait().unwrap();
         let found = device_slot.host(handles.y.id())[127];
@@ -250,12 +247,12 @@ fn allocations_are_the_devices_until_their_work_is_seen_done() {
             device_slot.adopt(&source).unwrap();
             device_slot.adopt(&target).unwrap();
         }
-        device_slots[0].give(Queue::Upload, &op).unwrap();
+        device_slots[0].give(&op).unwrap();
         device_slots[0].fence().unwrap();
         assert!(source.write().is_err());
         assert!(source.read().is_ok(), "both read");
         assert_eq!(
-            device_slots[1].give(Queue::Upload, &op).unwrap_err().kind(),
+            device_slots[1].give(&op).unwrap_err().kind(),
             ErrorKind::Usage
         );
         assert!(backend.read(&target, 0, &mut [0; 64]).is_err());
@@ -303,10 +300,10 @@ fn reading_scratch_that_nothing_wrote_is_told() {
             host: y.host.unwrap(),
             bytes: 4,
         };
-        assert!(device_slots[0].give(Queue::Download, &op).is_err());
+        assert!(device_slots[0].give(&op).is_err());
         assert_eq!(kinds(&sim), [ViolationKind::Undefined]);
         trip(&handles, &mut *device_slots[0], 3);
-        device_slots[0].give(Queue::Download, &op).unwrap();
+        device_slots[0].give(&op).unwrap();
     });
 }
 
@@ -329,7 +326,7 @@ fn a_lost_device_stays_lost_for_every_slot() {
             args: Box::new([]),
         };
         trip(&handles, &mut *device_slots[1], 1);
-        device_slots[0].give(Queue::Compute, &launch).unwrap();
+        device_slots[0].give(&launch).unwrap();
         let fenced = device_slots[0].fence();
         let error = fenced.and_then(|()| device_slots[0].wait()).unwrap_err();
         assert!(
@@ -355,12 +352,9 @@ fn a_call_that_fails_has_no_effect_and_the_slot_goes_on() {
         });
         let (handles, mut device_slots) = device_slots(&backend, 2);
         let op = memset(device_slots[0].addresses(handles.mid.id()).device, 0, 8);
-        device_slots[0].give(Queue::Compute, &op).unwrap();
+        device_slots[0].give(&op).unwrap();
         assert_eq!(device_slots[0].fence().unwrap_err().code(), Some(701));
-        device_slots[0].give(Queue::Compute, &op).unwrap();
-        device_slots[0]
-            .join(Queue::Compute, Queue::Download)
-            .unwrap();
+        device_slots[0].give(&op).unwrap();
         device_slots[0].fence().unwrap();
         device_slots[0].wait().unwrap();
         trip(&handles, &mut *device_slots[0], 7);
@@ -379,14 +373,13 @@ fn slots_dropped_in_flight_take_nothing_with_them() {
     each_seed(100, |seed| {
         let (sim, backend) = device(seed);
         let program = Program::new();
-        for streams in [Streams::PerSlot, Streams::PerStage] {
-            let mut device_slots = program.open(&backend, 2, streams).unwrap();
-            for device_slot in &mut device_slots {
-                trip(&program.handles, &mut **device_slot, 1);
-            }
-            device_slots.remove((seed % 2) as usize);
-            device_slots[0].wait().unwrap();
+        let mut device_slots = program.open(&backend, 2).unwrap();
+        for device_slot in &mut device_slots {
+            trip(&program.handles, &mut **device_slot, 1);
         }
+        device_slots.remove((seed % 2) as usize);
+        device_slots[0].wait().unwrap();
+        drop(device_slots);
         let slots = program.slots(&backend, 2, &Policy::default());
         let mut slots: Vec<(Box<dyn DeviceSlot>, Executor)> = slots.unwrap();
         let input = Input::random(&mut Random::new(seed), 8);

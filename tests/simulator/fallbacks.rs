@@ -204,28 +204,6 @@ fn a_bucket_that_was_bound_otherwise_is_not_replaced_by_another() {
 }
 
 #[test]
-fn new_buckets_whose_graphs_are_refused_wait_for_their_first_batch() {
-    let program = Program::new();
-    for policy in graph_policies(Fallback::None) {
-        let policy = Policy {
-            warm_up: true,
-            ..policy
-        };
-        // Two graphs at the start, and two more.
-        let mut slot = slot(&program, 3, &policy, vec![Fault::Graph { graph: 2 }]);
-        let again = Arc::new((*program.buckets).clone());
-        let taken = slot
-            .executor
-            .take_buckets(&mut *slot.device_slot, &again)
-            .unwrap();
-        assert_eq!((taken.made, taken.graphs_failed), (1, 1));
-        let replay = slot.batch(&program, 0).unwrap();
-        assert_eq!(replay.larger_bucket, 1);
-        slot.end();
-    }
-}
-
-#[test]
 fn an_engine_with_a_way_around_gives_every_result_and_counts_the_detours() {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
     let policies = graph_policies(Fallback::Launches);

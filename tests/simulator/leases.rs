@@ -3,7 +3,7 @@
 use crate::leasing::Leasing;
 use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
-use crate::seeds::program::{assert_clean, auto_policies, device_with, policies};
+use crate::seeds::program::{assert_clean, device_with, policies};
 use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn run(options: SimOptions, policy: Policy, items: &[Vec<f32>]) -> Result<[u64; 
 
 #[test]
 fn results_that_are_held_stay_right_in_every_way_to_replay() {
-    let policies = [policies(), auto_policies()].concat();
+    let policies = policies();
     let (mut leased, mut copied) = (0, 0);
     for (seed, policy) in policies.iter().enumerate() {
         let options = SimOptions {

@@ -9,10 +9,10 @@ use crate::seeds::each_seed;
 use crate::seeds::program::{BLOCK, Input, Program, assert_clean, device, device_with};
 use std::sync::Arc;
 use tapeloop::Result;
-use tapeloop::backend::contract::{GraphId, Node, Op, Queue};
+use tapeloop::backend::contract::{GraphId, Node, Op};
 use tapeloop::backend::sim::{SimBackend, SimOptions, ViolationKind};
-use tapeloop::backend::{AllocationView, Backend, Space, Streams};
-use tapeloop::replay::{Bindings, Build, Executor, Mode, Policy, Rung, Scope, Verify};
+use tapeloop::backend::{AllocationView, Backend, Space};
+use tapeloop::replay::{Bindings, Build, Executor, Mode, Policy, Rung, Verify};
 
 const SEEDS: u64 = 1000;
 
@@ -79,36 +79,31 @@ fn rounds(seed: u64, backend: &Arc<dyn Backend>, policy: &Policy, reads: bool) -
     Ok(wrong)
 }
 
-fn policy(mode: Mode, build: Build, streams: Streams) -> Policy {
+fn policy(mode: Mode, build: Build) -> Policy {
     Policy {
         mode,
         build,
-        streams,
-        scope: match streams {
-            Streams::PerSlot => Scope::Batch,
-            Streams::PerStage => Scope::Kernels,
-        },
         // Its waits would cover those that are missing.
         verify: Verify::Off,
         ..Policy::default()
     }
 }
 
-fn of_seed(seed: u64, streams: Streams) -> Policy {
+fn of_seed(seed: u64) -> Policy {
     let ways = [
         (Mode::Graph, Build::Capture),
         (Mode::Graph, Build::Explicit),
         (Mode::Stream, Build::Capture),
     ];
     let (mode, build) = ways[seed as usize % 3];
-    policy(mode, build, streams)
+    policy(mode, build)
 }
 
 #[test]
 fn a_refill_before_the_batch_is_done() {
     let bug = |_| Bug::DoneTooEarly;
     planted(bug, ViolationKind::Unordered, |seed, backend| {
-        rounds(seed, backend, &of_seed(seed, Streams::PerSlot), false)
+        rounds(seed, backend, &of_seed(seed), false)
     });
 }
 
@@ -117,7 +112,7 @@ fn results_read_before_the_batch_is_done() {
     let bug = |_| Bug::DoneTooEarly;
     planted(bug, ViolationKind::Unordered, |seed, backend| {
         let program = Program::new();
-        let policy = of_seed(seed, Streams::PerSlot);
+        let policy = of_seed(seed);
         let (mut device_slot, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
         let input = Input::random(&mut Random::new(seed), 5);
         program.fill(&mut *device_slot, &input);
@@ -132,31 +127,15 @@ fn a_forgotten_fence() {
     planted(
         |_| Bug::NoFence,
         ViolationKind::Unordered,
-        |seed, backend| rounds(seed, backend, &of_seed(seed, Streams::PerSlot), true),
+        |seed, backend| rounds(seed, backend, &of_seed(seed), true),
     );
-}
-
-#[test]
-fn kernels_that_do_not_wait_for_uploads() {
-    let bug = |_| Bug::NoJoin(Queue::Upload);
-    planted(bug, ViolationKind::Unordered, |seed, backend| {
-        rounds(seed, backend, &of_seed(seed, Streams::PerStage), true)
-    });
-}
-
-#[test]
-fn downloads_that_do_not_wait_for_kernels() {
-    let bug = |_| Bug::NoJoin(Queue::Compute);
-    planted(bug, ViolationKind::Unordered, |seed, backend| {
-        rounds(seed, backend, &of_seed(seed, Streams::PerStage), true)
-    });
 }
 
 #[test]
 fn any_missing_edge_of_a_graph_built_by_hand() {
     let bug = |seed| Bug::NoEdge(seed as usize);
     planted(bug, ViolationKind::Unordered, |seed, backend| {
-        let policy = policy(Mode::Graph, Build::Explicit, Streams::PerSlot);
+        let policy = policy(Mode::Graph, Build::Explicit);
         rounds(seed, backend, &policy, true)
     });
 }
@@ -166,7 +145,7 @@ fn scratch_that_two_slots_share() {
     let mid = Program::new().handles.mid.id();
     let bug = |_| Bug::Shared(mid);
     planted(bug, ViolationKind::Foreign, |seed, backend| {
-        rounds(seed, backend, &of_seed(seed, Streams::PerSlot), true)
+        rounds(seed, backend, &of_seed(seed), true)
     });
     // Where addresses are let through, the clocks see it too.
     each_seed(SEEDS, |seed| {
@@ -176,7 +155,7 @@ fn scratch_that_two_slots_share() {
         };
         let (sim, backend) = device_with(options);
         let backend = Broken::backend(backend, Bug::Shared(mid));
-        let ran = rounds(seed, &backend, &of_seed(seed, Streams::PerSlot), true);
+        let ran = rounds(seed, &backend, &of_seed(seed), true);
         let outcome = Outcome::new(&sim, ran);
         assert!(!outcome.failed && outcome.kinds.contains(&ViolationKind::Unordered));
     });
@@ -188,7 +167,7 @@ fn rebound(seed: u64, backend: &Arc<dyn Backend>, rung: Rung, in_flight: bool) -
     let mut random = Random::new(seed);
     let program = Program::new();
     let build = *random.pick(Build::ALL);
-    let policy = policy(Mode::Graph, build, Streams::PerSlot);
+    let policy = policy(Mode::Graph, build);
     let (mut device_slot, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
     let input = Input::random(&mut random, 8);
     program.fill(&mut *device_slot, &input);
@@ -228,8 +207,7 @@ fn the_old_address_after_an_update_that_was_dropped() {
         ViolationKind::Stale,
         |seed, backend| {
             let program = Program::new();
-            let policy = policy(Mode::Graph, Build::Explicit, Streams::PerSlot);
-            let mut device_slot = program.open(backend, 1, policy.streams)?.remove(0);
+            let mut device_slot = program.open(backend, 1)?.remove(0);
             let old = backend.allocate(Space::Device, 64)?;
             device_slot.adopt(&old)?;
             let memset = |device: u64| Op::Memset {
@@ -287,10 +265,7 @@ fn freed_memory_is_told_from_foreign_memory() {
     each_seed(SEEDS, |seed| {
         let (sim, backend) = device(seed);
         let program = Program::new();
-        let mut device_slot = program
-            .open(&backend, 1, Streams::PerSlot)
-            .unwrap()
-            .remove(0);
+        let mut device_slot = program.open(&backend, 1).unwrap().remove(0);
         let allocation = backend.allocate(Space::Device, 64).unwrap();
         let device = allocation.address();
         let op = Op::Memset {
@@ -298,17 +273,14 @@ fn freed_memory_is_told_from_foreign_memory() {
             byte: 0,
             bytes: 64,
         };
-        assert!(
-            device_slot.give(Queue::Compute, &op).is_err(),
-            "not adopted"
-        );
+        assert!(device_slot.give(&op).is_err(), "not adopted");
         device_slot.adopt(&allocation).unwrap();
-        device_slot.give(Queue::Compute, &op).unwrap();
+        device_slot.give(&op).unwrap();
         device_slot.fence().unwrap();
         device_slot.disown(&allocation);
         drop(allocation);
         device_slot.wait().unwrap();
-        assert!(device_slot.give(Queue::Compute, &op).is_err(), "gone");
+        assert!(device_slot.give(&op).is_err(), "gone");
         let outcome = Outcome::new(&sim, Ok(0));
         assert_eq!(
             outcome.kinds,
@@ -337,8 +309,8 @@ fn an_update_that_reaches_a_launch_in_flight() {
 
 /// One graph of the first of two slots for both, with the parameters of each.
 fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Result<usize> {
-    let mut device_slots = program.open(backend, 2, Streams::PerSlot)?;
-    let policy = policy(Mode::Graph, Build::Explicit, Streams::PerSlot);
+    let mut device_slots = program.open(backend, 2)?;
+    let policy = policy(Mode::Graph, Build::Explicit);
     let mut nodes = Vec::new();
     let mut graphs: Vec<GraphId> = Vec::new();
     for device_slot in &mut device_slots {

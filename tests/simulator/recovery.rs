@@ -4,7 +4,7 @@
 use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
 use crate::seeds;
-use crate::seeds::program::{assert_clean, auto_policies, device_with};
+use crate::seeds::program::{assert_clean, device_with, policies};
 use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashSet;
@@ -27,12 +27,6 @@ fn supervised(seed: u64, faults: Vec<Fault>) -> (Arc<SimBackend>, Arc<dyn Backen
         supervised: true,
         ..SimOptions::seeded(seed)
     })
-}
-
-fn all_policies() -> Vec<Policy> {
-    let mut all = seeds::program::policies();
-    all.extend(auto_policies());
-    all
 }
 
 fn config(random: &mut Random, policy: Policy) -> EngineConfig {
@@ -139,7 +133,7 @@ fn run_either(
 
 #[test]
 fn every_item_comes_back_right_but_those_that_lose_the_device() {
-    let policies = all_policies();
+    let policies = policies();
     each_seed(2000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
@@ -156,7 +150,7 @@ fn every_item_comes_back_right_but_those_that_lose_the_device() {
 
 #[test]
 fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
-    let policies = all_policies();
+    let policies = policies();
     each_seed(3000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
@@ -185,7 +179,7 @@ fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
 
 #[test]
 fn a_process_that_is_killed_while_it_works_or_starts_costs_restarts_and_no_item() {
-    let policies = all_policies();
+    let policies = policies();
     each_seed(2000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
@@ -354,7 +348,7 @@ fn a_device_that_never_starts_again_ends_the_engine_at_the_limit() {
 
 #[test]
 fn a_kernel_that_never_ends_is_given_up_after_the_deadline() {
-    let policies = all_policies();
+    let policies = policies();
     each_seed(60, |seed| {
         let mut random = Random::new(seed);
         let mut policy = policies[seed as usize % policies.len()];
@@ -372,7 +366,7 @@ fn a_kernel_that_never_ends_is_given_up_after_the_deadline() {
 
 #[test]
 fn without_supervision_the_batch_and_its_stage_are_told_and_the_items_handed_back() {
-    let policies = all_policies();
+    let policies = policies();
     each_seed(60, |seed| {
         let mut random = Random::new(seed);
         let mut policy = policies[seed as usize % policies.len()];

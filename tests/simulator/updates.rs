@@ -8,12 +8,12 @@ use crate::seeds::program::{
 };
 use std::mem::discriminant;
 use std::sync::Arc;
-use tapeloop::backend::contract::{DeviceSlot, Queue};
+use tapeloop::backend::contract::DeviceSlot;
 use tapeloop::backend::sim::{Fault, SimOptions};
-use tapeloop::backend::{Allocation, AllocationView, Backend, Space, Streams};
+use tapeloop::backend::{Allocation, AllocationView, Backend, Space};
 use tapeloop::record::Buffer;
 use tapeloop::replay::{
-    Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Scope, Updates, hazards, lower,
+    Bindings, Build, Executor, Lowered, Mode, Policy, Rung, Updates, hazards, lower,
 };
 
 const CAPACITY: usize = CAPACITIES[0];
@@ -163,7 +163,7 @@ impl Walk<'_> {
         let elements = 1 + self.random.below(CAPACITY);
         let blocks = 1 + self.random.below(CAPACITY / BLOCK);
         let value = self.random.below(9) as f32;
-        let mapped = self.random.flip() && self.policy.streams == Streams::PerSlot;
+        let mapped = self.random.flip();
         let choice = self.random.below(16);
         let host = |model: &mut Model, which: usize, walk: &mut Self, bindings: &mut Bindings| {
             let (allocation, at) = walk.place(Space::Pinned);
@@ -262,14 +262,6 @@ impl Walk<'_> {
         }
     }
 
-    fn body(&self, bindings: &Bindings) -> Vec<Lowered> {
-        let mut body = lower(bindings);
-        if self.policy.scope == Scope::Kernels {
-            body.retain(|lowered| lowered.queue() == Queue::Compute);
-        }
-        body
-    }
-
     fn expected_rung(&mut self, old: &Bindings, new: &Bindings, least: Rung) -> Rung {
         if self.policy.mode == Mode::Stream {
             return Rung::Unchanged;
@@ -283,7 +275,7 @@ impl Walk<'_> {
                 .collect()
         };
         let edges = |body: &[Lowered]| hazards(new.recording(), &commands(body));
-        let (old, new) = (self.body(old), self.body(new));
+        let (old, new) = (lower(old), lower(new));
         let changed = old
             .iter()
             .zip(&new)

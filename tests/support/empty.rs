@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::contract::{
     Addresses, BackendId, Built, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
-    HostViews, Op, Priority, Queue, TIMESTAMPS, Timestamps,
+    HostViews, Op, Priority, TIMESTAMPS, Timestamps,
 };
-use tapeloop::backend::{Allocation, Backend, DriverCalls, Space, Streams};
+use tapeloop::backend::{Allocation, Backend, DriverCalls, Space};
 use tapeloop::record::{BufferDecl, BufferId, Image};
 use tapeloop::replay::Buckets;
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
@@ -56,7 +56,6 @@ unsafe impl Backend for EmptyBackend {
         &self,
         buffers: &[BufferDecl],
         device_slots: usize,
-        _: Streams,
         _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let words = |decl: &BufferDecl| vec![0; decl.size_bytes().div_ceil(8)];
@@ -128,10 +127,6 @@ unsafe impl DeviceSlot for EmptySlot {
         &self.id
     }
 
-    fn streams(&self) -> Option<tapeloop::backend::Streams> {
-        None
-    }
-
     fn is_quiet(&self) -> bool {
         true
     }
@@ -168,11 +163,7 @@ unsafe impl DeviceSlot for EmptySlot {
 
     fn disown(&mut self, _: &Allocation) {}
 
-    unsafe fn enqueue(&mut self, _: Queue, _: &Op) -> Result<()> {
-        Ok(())
-    }
-
-    fn join(&mut self, _: Queue, _: Queue) -> Result<()> {
+    unsafe fn enqueue(&mut self, _: &Op) -> Result<()> {
         Ok(())
     }
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use tapeloop::backend::contract::{
     Addresses, BackendId, Built, DeviceSlot, DeviceSlotId, FunctionId, GraphId, GraphSource,
-    HostViews, Op, Priority, Queue, Timestamps,
+    HostViews, Op, Priority, Timestamps,
 };
 use tapeloop::backend::{
     Allocation, Backend, Compilation, Contents, DeviceInfo, DriverCalls, ExternalEvent, Residency,
-    Space, Streams,
+    Space,
 };
 use tapeloop::record::{BufferDecl, BufferId, Image, Kernel};
 use tapeloop::{Error, Result};
@@ -29,10 +29,9 @@ pub(crate) trait BackendHooks: Send + Sync + Sized + 'static {
         inner: &dyn Backend,
         buffers: &[BufferDecl],
         count: usize,
-        streams: Streams,
         priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
-        let opened = inner.open_slots(buffers, count, streams, priority)?;
+        let opened = inner.open_slots(buffers, count, priority)?;
         let hooks: Vec<_> = opened.iter().map(|_| self.slot(&opened)).collect();
         let slots = opened.into_iter().zip(hooks);
         let forward =
@@ -59,13 +58,9 @@ pub(crate) trait SlotHooks: Send + Sync + 'static {
 
     /// # Safety
     /// As [`DeviceSlot::enqueue`].
-    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         // SAFETY: the caller keeps the same contract.
-        unsafe { inner.enqueue(queue, op) }
-    }
-
-    fn join(&mut self, inner: &mut dyn DeviceSlot, earlier: Queue, later: Queue) -> Result<()> {
-        inner.join(earlier, later)
+        unsafe { inner.enqueue(op) }
     }
 
     /// # Safety
@@ -177,11 +172,10 @@ unsafe impl<H: BackendHooks> Backend for Forward<H> {
         &self,
         buffers: &[BufferDecl],
         count: usize,
-        streams: Streams,
         priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         self.hooks
-            .open_slots(&*self.inner, buffers, count, streams, priority)
+            .open_slots(&*self.inner, buffers, count, priority)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
@@ -222,10 +216,6 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
         self.inner.id()
     }
 
-    fn streams(&self) -> Option<Streams> {
-        self.inner.streams()
-    }
-
     fn stream(&self) -> Option<u64> {
         self.hooks.stream(&*self.inner)
     }
@@ -258,13 +248,9 @@ unsafe impl<H: SlotHooks> DeviceSlot for ForwardSlot<H> {
         self.inner.disown(allocation);
     }
 
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
         // SAFETY: the caller keeps the same contract.
-        unsafe { self.hooks.enqueue(&mut *self.inner, queue, op) }
-    }
-
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.hooks.join(&mut *self.inner, earlier, later)
+        unsafe { self.hooks.enqueue(&mut *self.inner, op) }
     }
 
     fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {

@@ -129,7 +129,7 @@ impl Gather {
         let buffers = recording.buffers().to_vec();
         let buckets = Arc::new(Buckets::single(recording));
         let mut device_slot = backend
-            .open_slots(&buffers, 1, policy.streams, Priority::Normal)
+            .open_slots(&buffers, 1, Priority::Normal)
             .unwrap()
             .remove(0);
         let mut executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
@@ -224,7 +224,7 @@ pub(crate) fn policies() -> Vec<Policy> {
         warm_up: false,
         ..policy
     };
-    let mut all: Vec<Policy> = Policy::legal().map(lazy).collect();
+    let mut all: Vec<Policy> = Policy::combinations().map(lazy).collect();
     all.sort_by_key(|policy| policy.mode == Mode::Stream);
     all
 }

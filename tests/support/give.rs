@@ -2,12 +2,12 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use tapeloop::Result;
-use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Node, Op};
 
 /// The unsafe calls of a slot, for tests.
 pub(crate) trait Give {
     /// [`DeviceSlot::enqueue`].
-    fn give(&mut self, queue: Queue, op: &Op) -> Result<()>;
+    fn give(&mut self, op: &Op) -> Result<()>;
     /// [`DeviceSlot::make_graph`] of an explicit graph.
     fn give_graph(&mut self, nodes: &[Node<'_>], into: Option<GraphId>)
     -> Result<(GraphId, Built)>;
@@ -18,11 +18,11 @@ pub(crate) trait Give {
 }
 
 impl<L: DeviceSlot + ?Sized> Give for L {
-    fn give(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    fn give(&mut self, op: &Op) -> Result<()> {
         // SAFETY: the tests launch twins, which are safe code, and kernels with as many
         // elements as there are behind the addresses that they pass. Other addresses are
         // there to be refused by the slot.
-        unsafe { self.enqueue(queue, op) }
+        unsafe { self.enqueue(op) }
     }
 
     fn give_graph(

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use tapeloop::backend::contract::{DeviceSlot, Priority};
 use tapeloop::backend::cuda::CudaBackend;
-use tapeloop::backend::{Backend, CudaOptions, Streams};
+use tapeloop::backend::{Backend, CudaOptions};
 use tapeloop::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
 use tapeloop::replay::{Buckets, Executor, Mode, Policy, Replay, Verify};
 
@@ -177,9 +177,8 @@ pub(crate) fn device_slots(
     recording: &Recording,
     count: usize,
 ) -> Vec<Box<dyn DeviceSlot>> {
-    let streams = Streams::PerSlot;
     backend
-        .open_slots(recording.buffers(), count, streams, Priority::Normal)
+        .open_slots(recording.buffers(), count, Priority::Normal)
         .unwrap()
 }
 

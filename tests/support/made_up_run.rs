@@ -55,9 +55,7 @@ fn facts(workload: &str, mode: &str) -> PointFacts {
         axis: "base".to_owned(),
         front: "ring".to_owned(),
         mode: mode.to_owned(),
-        build: "capture".to_owned(),
-        scope: "batch".to_owned(),
-        streams: "per_slot".to_owned(),
+        removed: None,
         transfer: "copy".to_owned(),
         slots: 4,
         batch: if launch { 4096 } else { 2_097_152 },
@@ -84,7 +82,7 @@ fn sized(mut facts: PointFacts, bytes: u64) -> PointFacts {
 fn period(facts: &PointFacts) -> f64 {
     let host = match facts.mode.as_str() {
         "stream" => 9_000.0 + 4_250.0 * facts.kernels as f64,
-        "auto" => 8_000.0 + 160.0 * facts.kernels as f64,
+        "resident" => 8_000.0 + 160.0 * facts.kernels as f64,
         _ => 7_800.0 + 155.0 * facts.kernels as f64,
     };
     let link = facts.upload_bytes as f64 / BOTH * 1e9;
@@ -335,7 +333,7 @@ fn files(random: &mut Random) -> Vec<(PointFacts, Figures)> {
 pub(crate) fn full() -> Vec<Record> {
     let mut random = Random::new(7);
     let mut points = Vec::new();
-    for mode in ["graph", "stream", "auto"] {
+    for mode in ["graph", "stream", "resident"] {
         let mut base = facts("launch", mode);
         let mut measured = figures(&mut random, &base, 0.015);
         measured.open = opens(period(&base) * 3.0, period(&base));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tapeloop::Result;
-use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op, Queue};
+use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op};
 use tapeloop::backend::{Backend, Residency};
 use tapeloop::record::Kernel;
 
@@ -168,10 +168,10 @@ impl TamperSlot {
 }
 
 impl SlotHooks for TamperSlot {
-    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         self.tamper.pay(Call::Op(op));
         // SAFETY: the caller keeps the same contract.
-        unsafe { inner.enqueue(queue, op) }
+        unsafe { inner.enqueue(op) }
     }
 
     unsafe fn make_graph(

@@ -27,7 +27,7 @@ use leasing::Leasing;
 use random::Random;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scale::{Scale, doubled, vectors};
-use seeds::program::{Input, Program, auto_policies, policies};
+use seeds::program::{Input, Program, policies};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, WorkerProgram, serve};
-use tapeloop::backend::{Backend, Choice, Space, Streams};
+use tapeloop::backend::{Backend, Choice, Space};
 use tapeloop::pipeline::{Counters, Engine, EngineConfig, Pipeline};
 use tapeloop::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop::replay::{Mode, Policy, Rung, Verify};
@@ -266,7 +266,7 @@ fn every_policy_gives_the_results_of_a_device_in_this_process() {
     let (worker, backend) = open();
     let first = worker.process_id();
     let items = vectors(40);
-    for policy in policies().into_iter().chain(auto_policies()) {
+    for policy in policies() {
         let mut config = EngineConfig::new([64, 8]);
         config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
         config.policy = policy;
@@ -446,7 +446,7 @@ fn what_a_worker_cannot_do_is_refused() {
     assert!(error.to_string().contains("no CPU twin"), "{error}");
     // And it goes on.
     let program = Program::new();
-    let device_slots = program.open(&backend, 3, Streams::PerSlot).unwrap();
+    let device_slots = program.open(&backend, 3).unwrap();
     assert_eq!(device_slots.len(), 3);
     assert!(!backend.revive().unwrap(), "nothing was lost");
 }

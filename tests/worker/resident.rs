@@ -2,7 +2,7 @@
 
 use super::lookup::{self, Lookup, TABLE, expected};
 use super::*;
-use tapeloop::backend::contract::{GraphSource, Op, Priority, Queue};
+use tapeloop::backend::contract::{GraphSource, Op, Priority};
 use tapeloop::backend::{AllocationView, Contents};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::replay::Buckets;
@@ -29,7 +29,7 @@ fn run(backends: &[Arc<dyn Backend>], killed: &WorkerBackend) -> Counters {
 #[test]
 fn every_policy_reads_a_resident_table_before_and_after_a_restart() {
     let (worker, backend) = open();
-    for policy in policies().into_iter().chain(auto_policies()) {
+    for policy in policies() {
         let mut config = EngineConfig::new([16]);
         config.buckets = [[4], [16]].map(Extent::from).to_vec();
         config.policy = policy;
@@ -172,7 +172,7 @@ fn a_graph_keeps_a_large_allocation_after_its_handles_and_through_a_restart() {
     let mut recorder = Recorder::new(&[16]);
     let y = Lookup::new().record_with(&mut recorder).y.id();
     let recording = recorder.finish().unwrap();
-    let open = backend.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal);
+    let open = backend.open_slots(recording.buffers(), 1, Priority::Normal);
     let mut device_slot = open.unwrap().remove(0);
     device_slot.adopt(&memory).unwrap();
     let own = device_slot.addresses(y);
@@ -195,7 +195,7 @@ fn a_graph_keeps_a_large_allocation_after_its_handles_and_through_a_restart() {
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("work writes memory whose contents"), "{text}");
     // SAFETY: as above.
-    unsafe { device_slot.enqueue(Queue::Compute, &memset) }.unwrap();
+    unsafe { device_slot.enqueue(&memset) }.unwrap();
     device_slot.fence().unwrap();
     let text = device_slot.wait().unwrap_err().to_string();
     assert!(text.contains("work writes memory whose contents"), "{text}");

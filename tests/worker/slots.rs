@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop::backend::contract::{DeviceSlot, GraphId, Op, Priority, Queue};
+use tapeloop::backend::contract::{DeviceSlot, GraphId, Op, Priority};
 use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
-use tapeloop::backend::{Backend, Choice, Streams};
+use tapeloop::backend::{Backend, Choice};
 use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Buffer, BufferId, Kernel, Recorder, Twin, TwinLaunch};
-use tapeloop::replay::{Buckets, Executor, Policy, Scope};
+use tapeloop::replay::{Buckets, Executor, Policy};
 use tapeloop::{Error, ErrorKind};
 
 const ROLE: &str = "TAPELOOP_TEST_ROLE";
@@ -78,21 +78,13 @@ fn program(name: &str, twin: Twin) -> Program {
 type Slot = (Box<dyn DeviceSlot>, Executor);
 
 impl Program {
-    fn slots(&self, backend: &Arc<dyn Backend>, count: usize, streams: Streams) -> Vec<Slot> {
+    fn slots(&self, backend: &Arc<dyn Backend>, count: usize) -> Vec<Slot> {
         let buffers = self.buckets.largest().recording.buffers();
         let device_slots = backend
-            .open_slots(buffers, count, streams, Priority::Normal)
+            .open_slots(buffers, count, Priority::Normal)
             .unwrap();
         let slot = |mut device_slot: Box<dyn DeviceSlot>| {
-            let scope = match streams {
-                Streams::PerSlot => Scope::Batch,
-                Streams::PerStage => Scope::Kernels,
-            };
-            let policy = Policy {
-                streams,
-                scope,
-                ..Policy::default()
-            };
+            let policy = Policy::default();
             let executor = Executor::new(backend, &mut *device_slot, &self.buckets, &policy);
             (device_slot, executor.unwrap())
         };
@@ -172,7 +164,7 @@ fn slots_come_and_go_in_flight() {
     let (worker, backend) = open();
     let program = program("slow", slow);
     for round in 0..40 {
-        let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+        let mut slots = program.slots(&backend, 2);
         program.submit(&mut slots[0], round % 7);
         program.submit(&mut slots[1], 8 + round % 5);
         let (device_slot, _) = &mut slots[1];
@@ -188,7 +180,7 @@ fn slots_come_and_go_in_flight() {
 fn a_short_batch_is_answered_before_a_long_one_that_was_given_first() {
     let (_, backend) = open();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 2);
     let [long, short] = &mut slots[..] else {
         unreachable!("two were opened");
     };
@@ -208,7 +200,7 @@ fn a_short_batch_is_answered_before_a_long_one_that_was_given_first() {
 fn memory_of_a_slot_that_was_given_up_does_not_change_any_more() {
     let (worker, backend) = open();
     let program = program("writes_on", writes_on);
-    let mut slots = program.slots(&backend, 1, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 1);
     program.submit(&mut slots[0], 0);
     let process = worker.process_id().unwrap();
     let (device_slot, _) = &mut slots[0];
@@ -228,7 +220,7 @@ fn memory_of_a_slot_that_was_given_up_does_not_change_any_more() {
 fn a_batch_that_was_refused_before_a_loss_is_no_success() {
     let (worker, backend) = open();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 2);
     let mut later = slots.pop().unwrap();
     let (device_slot, _) = &mut slots[0];
     program.fill(&mut **device_slot, 0);
@@ -252,7 +244,7 @@ fn a_loss_is_reported_when_the_process_has_ended() {
     let (worker, backend) = open();
     let program = program("writes_on", writes_on);
     for name in ["-KILL", "-STOP"] {
-        let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+        let mut slots = program.slots(&backend, 2);
         for slot in &mut slots {
             program.submit(slot, 0);
         }
@@ -284,7 +276,7 @@ fn a_loss_is_reported_when_the_process_has_ended() {
 fn a_deadline_that_passes_while_a_lost_worker_ends_is_not_the_reason() {
     let (_, backend) = open();
     let program = program("writes_on", writes_on);
-    let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 2);
     for slot in &mut slots {
         program.submit(slot, 0);
     }
@@ -300,7 +292,7 @@ fn a_deadline_that_passes_while_a_lost_worker_ends_is_not_the_reason() {
 fn a_lost_batch_is_not_forgotten_when_the_slot_is_given_the_next() {
     let (worker, backend) = open();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 1, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 1);
     program.submit(&mut slots[0], 2_000);
     signal(worker.process_id().unwrap(), "-KILL");
     while !backend.revive().unwrap() {
@@ -320,7 +312,7 @@ fn a_lost_batch_is_not_forgotten_when_the_slot_is_given_the_next() {
 fn a_lost_batch_is_reported_whenever_another_thread_starts_the_worker_again() {
     let (worker, backend) = open();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 1, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 1);
     let (device_slot, executor) = &mut slots[0];
     for round in 0..20 {
         program.fill(&mut **device_slot, 2_000);
@@ -351,7 +343,7 @@ fn a_lost_batch_is_reported_whenever_another_thread_starts_the_worker_again() {
 fn a_slot_keeps_its_memory_when_a_worker_starts_without_its_neighbour() {
     let (worker, backend) = open();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 3, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 3);
     drop(slots.remove(0));
     signal(worker.process_id().unwrap(), "-KILL");
     for (place, slot) in slots.iter_mut().enumerate() {
@@ -376,7 +368,7 @@ fn a_worker_that_does_not_start_again_is_tried_again() {
     let worker = Arc::new(WorkerBackend::open(options).unwrap());
     let backend: Arc<dyn Backend> = Arc::clone(&worker) as Arc<dyn Backend>;
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 1, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 1);
     program.submit(&mut slots[0], 2_000);
     std::fs::write(&no_start, "").unwrap();
     signal(worker.process_id().unwrap(), "-KILL");
@@ -399,7 +391,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
     let (worker, backend) = open();
     let process = worker.process_id();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 2, Streams::PerSlot);
+    let mut slots = program.slots(&backend, 2);
     let foreign = slots[1].0.addresses(program.x.id()).device;
     let (device_slot, executor) = &mut slots[0];
     let refused = Op::Memset {
@@ -407,7 +399,7 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
         byte: 0,
         bytes: 4,
     };
-    device_slot.give(Queue::Compute, &refused).unwrap();
+    device_slot.give(&refused).unwrap();
     device_slot.fence().unwrap();
     let error = device_slot.wait().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
@@ -428,10 +420,10 @@ fn a_refused_operation_ends_its_batch_and_not_the_worker() {
 }
 
 #[test]
-fn memory_is_closed_while_no_fence_speaks_of_the_work() {
+fn memory_is_closed_until_a_fence_behind_the_work_is_reached() {
     let (_, backend) = open();
     let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 1, Streams::PerStage);
+    let mut slots = program.slots(&backend, 1);
     let (device_slot, _) = &mut slots[0];
     let x = device_slot.addresses(program.x.id());
     let memset = Op::Memset {
@@ -439,16 +431,13 @@ fn memory_is_closed_while_no_fence_speaks_of_the_work() {
         byte: 1,
         bytes: 4,
     };
-    // A fence stands in the download queue, which nothing orders after this.
-    device_slot.give(Queue::Compute, &memset).unwrap();
-    device_slot.fence().unwrap();
+    device_slot.give(&memset).unwrap();
     device_slot.wait().unwrap();
     let is_open = |device_slot: &dyn DeviceSlot, buffer: BufferId| {
         let seen = catch_unwind(AssertUnwindSafe(|| device_slot.host(buffer).len()));
         seen.is_ok()
     };
-    assert!(!is_open(&**device_slot, program.x.id()));
-    device_slot.join(Queue::Compute, Queue::Download).unwrap();
+    assert!(!is_open(&**device_slot, program.x.id()), "without a fence");
     device_slot.fence().unwrap();
     device_slot.wait().unwrap();
     assert!(is_open(&**device_slot, program.x.id()));

@@ -8,7 +8,7 @@ use crate::backend::storage::Storage;
 use crate::backend::twin_launch::check_words;
 use crate::backend::{
     Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
-    Op, Queue, Streams, TIMESTAMPS, Timestamps, no_timestamp, receive_helping,
+    Op, TIMESTAMPS, Timestamps, no_timestamp, receive_helping,
 };
 use crate::error::{Context, Error, ErrorKind, Result, catch};
 use crate::record::{Access, BufferId};
@@ -232,10 +232,6 @@ unsafe impl DeviceSlot for CpuSlot {
         &self.id
     }
 
-    fn streams(&self) -> Option<Streams> {
-        None
-    }
-
     fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.memory.is_some()
     }
@@ -282,16 +278,12 @@ unsafe impl DeviceSlot for CpuSlot {
         self.adopted.disown(allocation);
     }
 
-    unsafe fn enqueue(&mut self, _: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
         let step = self.step(op)?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         self.lease(std::slice::from_ref(&step))?;
         self.queue.push(Work::Op(step));
-        Ok(())
-    }
-
-    fn join(&mut self, _: Queue, _: Queue) -> Result<()> {
         Ok(())
     }
 

@@ -12,7 +12,7 @@ mod work;
 use super::twin_launch::Functions;
 use super::{
     Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, DeviceInfo, DeviceSlot,
-    DriverCalls, FunctionId, Priority, Space, Streams,
+    DriverCalls, FunctionId, Priority, Space,
 };
 use crate::error::Result;
 use crate::record::{Access, BufferDecl, Kernel};
@@ -87,8 +87,8 @@ impl CpuBackend {
         buffers: &[BufferDecl],
         slots: usize,
         host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn super::worker::RemoteLoops>>> {
-        let open = |buffers| -> Box<dyn super::worker::RemoteLoops> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        let open = |buffers| -> Box<dyn DeviceSlot> {
             self.shared.calls.add(Call::Allocation);
             Box::new(CpuSlot::new(buffers, Arc::clone(&self.shared)))
         };
@@ -96,9 +96,6 @@ impl CpuBackend {
         Ok(all.into_iter().map(open).collect())
     }
 }
-
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-impl super::worker::RemoteLoops for CpuSlot {}
 
 // SAFETY: functions are twins, which are safe code, and every slot has the storage that was
 // asked for.
@@ -123,7 +120,6 @@ unsafe impl Backend for CpuBackend {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        _: Streams,
         _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let open = |_| -> Result<Box<dyn DeviceSlot>> {

@@ -9,10 +9,9 @@ use super::context::Context;
 use super::graph::{Exec, Template};
 use super::memory::DeviceMemory;
 use super::module::{Function, Functions};
-use super::pinned_words::PinnedWords;
+use super::pinned_words::{LoopWords, PinnedWords};
 use super::stream::{Event, Stream};
 use crate::backend::doorbell::{Word, Words};
-use crate::backend::loop_words::LoopWords;
 use crate::backend::{Call, Residency};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use crate::record::{Image, Kernel};
@@ -55,8 +54,7 @@ fn kernels() -> &'static [Kernel; 2] {
     })
 }
 
-/// A loop on the device. Its host, in this process or in another one, gives it batches and says when
-/// it is launched.
+/// A loop on the device. Its host gives it batches, and launches it when it has parked.
 pub(super) struct DeviceLoop {
     exec: Exec,
     /// A stream that only this loop uses.
@@ -145,16 +143,21 @@ impl DeviceLoop {
         self.checked_at = now;
     }
 
-    /// Whether the loop has ended, as far as is known. Asks the driver every [`HEALTH_INTERVAL`].
+    /// When the batch that was last seen done began and ended, in nanoseconds of the device's clock.
+    pub(super) fn batch_ns(&self) -> (u64, u64) {
+        self.words.batch_ns()
+    }
+
+    /// Asks the driver, every [`HEALTH_INTERVAL`], whether the loop has failed.
     ///
     /// # Errors
     /// The error that ended the loop.
-    pub(super) fn has_ended(&mut self, now: Instant) -> Result<bool> {
+    pub(super) fn check(&mut self, now: Instant) -> Result<()> {
         let Some(launched) = self.launched else {
-            return Ok(true);
+            return Ok(());
         };
         if now.saturating_duration_since(self.checked_at) < HEALTH_INTERVAL {
-            return Ok(false);
+            return Ok(());
         }
         self.checked_at = now;
         // A fault ends the loop. Without one it ends only after it has parked.
@@ -162,14 +165,14 @@ impl DeviceLoop {
         let context = self.stream.context();
         let has_ended = self.ended.is_done().within(|| "a loop on the device");
         if !has_ended.map_err(|error| context.lose(&error))? {
-            return Ok(false);
+            return Ok(());
         }
         if self.words.load(Word::Parked, Acquire) < launched {
             let message = "a loop on the device ended without its batch";
             return Err(context.lose(&Error::new(ErrorKind::Device, message)));
         }
         self.launched = None;
-        Ok(true)
+        Ok(())
     }
 }
 

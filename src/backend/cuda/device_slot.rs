@@ -5,18 +5,16 @@ use super::allocations::{Allocations, Use};
 use super::capture::{capture, capture_call};
 use super::context::Context;
 use super::copies;
-use super::graph::{Draft, Graph, NodeWork, Resident, Template};
+use super::graph::{Draft, Graph, NodeWork, Template};
 use super::graph_plan::{NodePlan, one_each, plan};
 use super::module::{Function, Functions};
-use super::queues::{Queues, StreamSet};
-use super::resident::ResidentLoop;
 use super::slot_memory::SlotMemory;
-use super::stream::Stream;
+use super::slot_stream::SlotStream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::Graphs;
 use crate::backend::{
     self, Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, ExternalEvent, FunctionId,
-    GraphId, GraphSource, HostViews, Op, Priority, Queue, Residency, Streams,
+    GraphId, GraphSource, HostViews, Op, Priority, Residency,
 };
 use crate::error::{Context as _, Error, Result};
 use crate::record::BufferId;
@@ -28,25 +26,22 @@ use std::time::Duration;
 /// A slot of the CUDA backend.
 pub(super) struct CudaSlot {
     id: DeviceSlotId,
-    // Fields drop in this order, after `drop` has waited for the streams: graphs and queues, which
+    // Fields drop in this order, after `drop` has waited for the stream: graphs and the stream, which
     // start work, go before the memory that the work may use.
     /// Behind a lock, as the driver lets one thread at a time use a graph.
-    pub(super) graphs: Mutex<Graphs<Graph>>,
-    pub(super) queues: Queues,
-    /// The resident graph whose batch is in flight. The queues then have no work.
+    graphs: Mutex<Graphs<Graph>>,
+    stream: SlotStream,
+    /// The resident graph whose batch is in flight. The stream then has no work.
     ringing: Option<GraphId>,
     /// The resident graph whose batch was the slot's last work, if it was one.
     last_rang: Option<GraphId>,
-    /// The slot's own stream, on which it captures: a capture on a shared stream would record
-    /// the work of other slots too.
-    capture_stream: Arc<Stream>,
     /// Adopted allocations, and the leases of work in flight.
     allocations: Allocations,
     share: SlotMemory,
     /// The events that graphs and streams record.
     timestamps: Timestamps,
-    pub(super) functions: Arc<Functions>,
-    pub(super) context: Arc<Context>,
+    functions: Arc<Functions>,
+    context: Arc<Context>,
 }
 
 impl CudaSlot {
@@ -54,22 +49,15 @@ impl CudaSlot {
         timestamps: Timestamps,
         functions: &Arc<Functions>,
         share: SlotMemory,
-        streams: StreamSet,
-        blocking_wait: bool,
+        stream: SlotStream,
     ) -> Result<CudaSlot> {
         let context = Arc::clone(timestamps.context());
-        let queues = Queues::new(&context, streams, blocking_wait)?;
-        let capture_stream = match queues.are_shared() {
-            true => Arc::new(Stream::new(&context)?),
-            false => Arc::clone(queues.stream(Queue::Compute)),
-        };
         let mut slot = CudaSlot {
             id: DeviceSlotId::new(context.id),
             graphs: Mutex::default(),
-            queues,
+            stream,
             ringing: None,
             last_rang: None,
-            capture_stream,
             allocations: Allocations::default(),
             share,
             timestamps,
@@ -82,8 +70,8 @@ impl CudaSlot {
             bytes: slot.share.device_bytes(),
         };
         // SAFETY: the memset is of the slot's own device memory, and waited for here.
-        unsafe { slot.enqueue(Queue::Compute, &zero)? };
-        slot.queues.synchronize()?;
+        unsafe { slot.enqueue(&zero)? };
+        slot.stream.synchronize()?;
         Ok(slot)
     }
 
@@ -136,7 +124,7 @@ impl CudaSlot {
                     .map(|&place| &line[place.saturating_sub(1)..place]);
                 Template::explicit(&self.context, after, &nodes, &calls)?
             }
-            GraphSource::Captured(_) => capture(&self.capture_stream, &nodes)?,
+            GraphSource::Captured(_) => capture(self.stream.stream(), &nodes)?,
             GraphSource::Explicit(_) => {
                 let after = plan.iter().map(|node| &*node.after);
                 Template::explicit(&self.context, after, &nodes, &calls)?
@@ -154,7 +142,7 @@ impl CudaSlot {
             }
         };
         // All work of a slot for urgent batches has the highest priority already.
-        let urgent_kernel = match self.queues.priority() {
+        let urgent_kernel = match self.stream.priority() {
             Priority::Normal => nodes.iter().find_map(Checked::urgent_kernel).cloned(),
             Priority::Urgent => None,
         };
@@ -171,7 +159,7 @@ impl CudaSlot {
     fn capture_call(&self, checked: &Checked<'_>) -> Result<Option<Template>> {
         let is_call = checked.is_library_call();
         is_call
-            .then(|| capture_call(&self.capture_stream, checked))
+            .then(|| capture_call(self.stream.stream(), checked))
             .transpose()
     }
 
@@ -195,8 +183,7 @@ impl CudaSlot {
     fn assert_quiet(&self) {
         assert!(
             self.is_quiet(),
-            "host memory is touched while the slot works: join the queues into the download \
-             queue, set a fence behind the work, then wait"
+            "host memory is touched while the slot works: set a fence behind the work, then wait"
         );
     }
 
@@ -235,9 +222,9 @@ impl CudaSlot {
 
 /// Leases the allocations of work that is about to be submitted. Leases that a refusal leaves are
 /// released with the rest.
-fn lease(allocations: &mut Allocations, queues: &mut Queues, uses: &[Use]) -> Result<()> {
-    let leased = allocations.lease(uses, || queues.synchronize());
-    if leased.is_err() && queues.are_quiet() {
+fn lease(allocations: &mut Allocations, stream: &mut SlotStream, uses: &[Use]) -> Result<()> {
+    let leased = allocations.lease(uses, || stream.synchronize());
+    if leased.is_err() && stream.is_quiet() {
         allocations.release();
     }
     leased
@@ -250,19 +237,12 @@ unsafe impl DeviceSlot for CudaSlot {
         &self.id
     }
 
-    fn streams(&self) -> Option<Streams> {
-        Some(match self.queues.are_shared() {
-            true => Streams::PerStage,
-            false => Streams::PerSlot,
-        })
-    }
-
     fn stream(&self) -> Option<u64> {
-        (!self.queues.are_shared()).then(|| self.queues.stream(Queue::Compute).handle())
+        Some(self.stream.stream().handle())
     }
 
     fn is_quiet(&self) -> bool {
-        self.queues.are_quiet() && self.ringing.is_none()
+        self.stream.is_quiet() && self.ringing.is_none()
     }
 
     fn buffer_count(&self) -> usize {
@@ -296,23 +276,18 @@ unsafe impl DeviceSlot for CudaSlot {
         self.allocations.disown(allocation);
     }
 
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
         let _outer = self.context.enter();
         self.finish_ringing()?;
         self.timestamps.make_for(op)?;
         let checked = self.check(op)?;
-        lease(&mut self.allocations, &mut self.queues, checked.uses())?;
+        lease(&mut self.allocations, &mut self.stream, checked.uses())?;
         self.last_rang = None;
-        let stream = self.queues.give(queue);
+        let stream = self.stream.stream_for_work();
         // SAFETY: the work was counted as given. Until it is seen done, the
         // leases above stay in `allocations` (`settle`), the host side is out of
         // reach (`assert_quiet`), and `drop` waits for it before the share goes.
         unsafe { checked.submit(stream, Call::Submission) }
-    }
-
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        let _outer = self.context.enter();
-        self.queues.join(earlier, later)
     }
 
     unsafe fn make_graph(
@@ -368,11 +343,10 @@ unsafe impl DeviceSlot for CudaSlot {
 
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
         let _outer = self.context.enter();
-        self.queues.check_loop()?;
+        self.stream.check_loop()?;
         let graph = self.graphs.get_mut().get_mut(graph)?;
-        graph.make_resident(|template| {
-            ResidentLoop::new(template, &self.functions, residency).map(Resident::Here)
-        })
+        graph.make_resident(&self.functions, residency)?;
+        Ok(true)
     }
 
     fn launch_graph(&mut self, id: GraphId) -> Result<()> {
@@ -384,10 +358,10 @@ unsafe impl DeviceSlot for CudaSlot {
             // Allocations may have been adopted since the graph was made.
             self.allocations.add_adopted(uses.to_mut());
         }
-        lease(&mut self.allocations, &mut self.queues, &uses)?;
+        lease(&mut self.allocations, &mut self.stream, &uses)?;
         if let Some(resident) = graph.resident() {
-            if !self.queues.are_quiet() {
-                self.queues.synchronize()?;
+            if !self.stream.is_quiet() {
+                self.stream.synchronize()?;
             }
             self.last_rang = Some(id);
             // SAFETY: as for `enqueue`: the batch counts as in flight until it is seen done. The
@@ -397,7 +371,7 @@ unsafe impl DeviceSlot for CudaSlot {
             return Ok(());
         }
         self.last_rang = None;
-        let stream = self.queues.give(Queue::Compute);
+        let stream = self.stream.stream_for_work();
         // SAFETY: as for `enqueue`.
         unsafe { graph.launch(stream) }
     }
@@ -405,26 +379,26 @@ unsafe impl DeviceSlot for CudaSlot {
     fn wait_for_event(&mut self, event: &ExternalEvent) -> Result<()> {
         let _outer = self.context.enter();
         self.finish_ringing()?;
-        self.queues.wait_for_event(event)
+        self.stream.wait_for_event(event)
     }
 
     fn record_event(&mut self, event: &ExternalEvent) -> Result<()> {
         let _outer = self.context.enter();
         self.finish_ringing()?;
-        self.queues.record_event(event)
+        self.stream.record_event(event)
     }
 
     fn fence(&mut self) -> Result<()> {
         // A loop announces the end of its batch.
         self.last_rang
-            .map_or_else(|| self.queues.fence(), |_| Ok(()))
+            .map_or_else(|| self.stream.fence(), |_| Ok(()))
     }
 
     fn is_done(&mut self) -> Result<bool> {
         if self.last_rang.is_some() {
             return self.is_batch_done();
         }
-        let done = self.queues.is_done()?;
+        let done = self.stream.is_done()?;
         self.settle();
         Ok(done)
     }
@@ -433,7 +407,7 @@ unsafe impl DeviceSlot for CudaSlot {
         if self.last_rang.is_some() {
             return self.finish_ringing();
         }
-        self.queues.wait()?;
+        self.stream.wait()?;
         self.settle();
         Ok(())
     }
@@ -459,7 +433,7 @@ impl Drop for CudaSlot {
         // Refused if the context is lost: its work may never end.
         let ended = self
             .finish_ringing()
-            .and_then(|()| self.queues.synchronize());
+            .and_then(|()| self.stream.synchronize());
         if let Err(error) = ended {
             // The work may never end. Everything that it may use is leaked: the arenas, the
             // allocations with their leases, the graphs, their events and functions. Other slots

@@ -6,15 +6,11 @@ use super::context::{Context, Device};
 use super::driver::Driver;
 use super::fake_loops::FakeLoops;
 use super::result_codes;
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::{CudaBackend, CudaOptions};
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-use crate::error::Result;
 use cudarc::driver::sys;
 use parking_lot::{Mutex, MutexGuard};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uchar, c_uint, c_void};
 use std::sync::Arc;
 use std::thread::{ThreadId, current};
@@ -49,8 +45,6 @@ pub(super) struct State {
     pub(super) retained: u32,
     /// Allocations by address, with their sizes.
     pub(super) memory: BTreeMap<usize, usize>,
-    /// The addresses of registered memory.
-    registered: BTreeSet<usize>,
     /// Pending copies: (to, from, bytes).
     pub(super) copies: Vec<(usize, usize, usize)>,
     /// The capture on the backend's own stream: its mode, and who began it.
@@ -112,21 +106,6 @@ impl Drop for Session {
             running.join().unwrap();
         }
     }
-}
-
-/// A backend over the driver, whose state is changed by `prepare` first. The process has no other
-/// use of the driver from then on.
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-pub(in crate::backend) fn backend_of_process(
-    options: &CudaOptions,
-    prepare: impl FnOnce(&mut FakeLoops),
-) -> Result<CudaBackend> {
-    let session = Box::leak(Box::new(Session::new()));
-    state(|state| {
-        state.loops.loads_modules = true;
-        prepare(&mut state.loops);
-    });
-    CudaBackend::of_context(session.context(), options)
 }
 
 /// Reads or changes the driver's state.
@@ -239,7 +218,6 @@ fn driver() -> Driver {
         put(
             value,
             match attribute {
-                A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM => 1,
                 A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => capability,
                 A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH => (capability >= 6).into(),
                 _ => 0,
@@ -353,20 +331,6 @@ fn memory(driver: &mut Driver) {
         assert_eq!(byte, 0, "memory comes zeroed, so only zeros are set");
         result_codes::SUCCESS
     }
-    extern "C" fn register(address: *mut c_void, _: usize, _: c_uint) -> i32 {
-        allow(|state| match state.registered.insert(address as usize) {
-            true => result_codes::SUCCESS,
-            false => result_codes::INVALID_VALUE,
-        })
-    }
-    extern "C" fn unregister(address: *mut c_void) -> i32 {
-        allow(|state| match state.registered.remove(&(address as usize)) {
-            true => result_codes::SUCCESS,
-            false => result_codes::INVALID_VALUE,
-        })
-    }
-    driver.cuMemHostRegister_v2 = register;
-    driver.cuMemHostUnregister = unregister;
     driver.cuMemAlloc_v2 = allocate;
     driver.cuMemHostAlloc = allocate_host;
     driver.cuMemFree_v2 = free_device;

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 #[derive(Default)]
-pub(in crate::backend) struct FakeLoops {
+pub(super) struct FakeLoops {
     graphs: BTreeMap<usize, Nodes>,
     /// By exec: the nodes of its graph.
     execs: BTreeMap<usize, Nodes>,
@@ -29,9 +29,7 @@ pub(in crate::backend) struct FakeLoops {
     /// Batches that loops ran so far.
     pub(super) batches: usize,
     /// Whether the next batch of a loop faults.
-    pub(in crate::backend) faults: bool,
-    /// The result of the next launch of a graph, if not 0.
-    pub(in crate::backend) launch_returns: i32,
+    pub(super) faults: bool,
 }
 
 impl FakeLoops {
@@ -231,10 +229,6 @@ pub(super) fn install(driver: &mut Driver) {
     }
     extern "C" fn launch(exec: sys::CUgraphExec, stream: sys::CUstream) -> i32 {
         let (exec, stream) = (exec as usize, stream as usize);
-        let refused = state(|state| std::mem::take(&mut state.loops.launch_returns));
-        if refused != result_codes::SUCCESS {
-            return refused;
-        }
         let body = state(|state| {
             let made = state.loops.execs[&exec].clone();
             let body = made.body.map(|body| state.loops.graphs[&body].clone());

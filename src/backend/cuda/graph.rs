@@ -4,19 +4,17 @@ use super::address_checks::Checked;
 use super::allocations::{Use, all_uses};
 use super::context::Context;
 use super::copies;
-#[cfg(all(feature = "supervise", target_os = "linux"))]
-use super::device_loop::DeviceLoop;
 use super::graph_node::{self, NodeKind};
+use super::loop_clock::BatchTimes;
 use super::module::Functions;
-use super::queues::no_priority;
 use super::readback;
 use super::resident::ResidentLoop;
 use super::result_codes::{self, Code, is_of_topology, update_result};
+use super::slot_stream::no_priority;
 use super::stream::Stream;
 use super::timestamps::Timestamps;
 use crate::backend::graphs::check_same_build;
-use crate::backend::loop_clock::BatchTimes;
-use crate::backend::{Built, Call, Op};
+use crate::backend::{Built, Call, Op, Residency};
 use crate::error::{Context as _, Error, ErrorKind, Result};
 use cudarc::driver::sys::{self, CUgraphInstantiate_flags_enum};
 use std::mem::MaybeUninit;
@@ -213,7 +211,7 @@ impl NodeWork {
 pub(super) struct Graph {
     /// The loop that replays this graph. Declared first, so that it ends before `exec` and the
     /// templates are dropped.
-    resident: Option<Resident>,
+    resident: Option<ResidentLoop>,
     exec: Exec,
     /// The graph that `exec` was instantiated from, whose nodes identify those of `exec`.
     made: Template,
@@ -230,15 +228,6 @@ pub(super) struct Graph {
     parts: Vec<Vec<Use>>,
     /// The uses of a launch: the union of `parts`.
     uses: Vec<Use>,
-}
-
-/// A loop that replays a graph, by its host.
-pub(super) enum Resident {
-    /// This process.
-    Here(ResidentLoop),
-    /// The process that started this one.
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    There(DeviceLoop),
 }
 
 /// A graph that is not instantiated yet.
@@ -457,29 +446,14 @@ impl Graph {
         unsafe { self.exec.launch(stream) }
     }
 
-    /// The graph's loop, if this process is its host.
+    /// The graph's loop on the device, if it is resident.
     pub(super) fn resident(&mut self) -> Option<&mut ResidentLoop> {
-        match &mut self.resident {
-            Some(Resident::Here(resident)) => Some(resident),
-            _ => None,
-        }
-    }
-
-    /// The graph's loop, if another process is its host.
-    #[cfg(all(feature = "supervise", target_os = "linux"))]
-    pub(super) fn remote_loop(&mut self) -> Option<&mut DeviceLoop> {
-        match &mut self.resident {
-            Some(Resident::There(remote)) => Some(remote),
-            _ => None,
-        }
+        self.resident.as_mut()
     }
 
     /// The moments of the last batch of the graph's loop, which was seen done.
     pub(super) fn batch_times(&self) -> Option<BatchTimes> {
-        match &self.resident {
-            Some(Resident::Here(resident)) => Some(resident.batch_times()),
-            _ => None,
-        }
+        self.resident.as_ref().map(ResidentLoop::batch_times)
     }
 
     /// Refuses to change a resident graph: its loop has a copy.
@@ -491,11 +465,12 @@ impl Graph {
         }
     }
 
-    /// Makes the graph resident: the loop that `make` makes of it replays it. Returns true.
+    /// Makes the graph resident: a loop on the device replays it.
     pub(super) fn make_resident(
         &mut self,
-        make: impl FnOnce(&Template) -> Result<Resident>,
-    ) -> Result<bool> {
+        functions: &Functions,
+        residency: Residency,
+    ) -> Result<()> {
         if self.resident.is_some() || self.was_set {
             return Err(
                 Error::usage("the graph is resident, or was changed since it was made")
@@ -507,7 +482,7 @@ impl Graph {
             return Err(no_priority(&why, "leave out Kernel::urgent"));
         }
         let template = self.newest.as_ref().unwrap_or(&self.made);
-        self.resident = Some(make(template)?);
-        Ok(true)
+        self.resident = Some(ResidentLoop::new(template, functions, residency)?);
+        Ok(())
     }
 }

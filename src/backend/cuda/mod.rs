@@ -6,7 +6,7 @@
 //!   at compile time (`driver`). Types that own a handle also hold its context (`context`).
 //! - A slot gives the device only addresses in its own memory (`slot_memory`) and in allocations
 //!   that it adopted (`address_checks`). It lends the host side of its memory only while no work is
-//!   in flight (`queues`), and leases each allocation that work in flight uses (`allocations`).
+//!   in flight (`slot_stream`), and leases each allocation that work in flight uses (`allocations`).
 //!   Dropping a slot waits first.
 //! - A call restores the state of an embedder's thread, and captures of other threads do not
 //!   disturb it (`thread_guard`).
@@ -35,6 +35,7 @@ mod graph;
 mod graph_node;
 mod graph_plan;
 mod launch_attributes;
+mod loop_clock;
 mod memory;
 mod module;
 mod nvrtc;
@@ -42,19 +43,18 @@ mod nvrtc;
 mod nvtx;
 mod occupancy;
 mod pinned_words;
-mod queues;
 mod readback;
-mod remote_loops;
 mod resident;
 mod result_codes;
 mod slot_memory;
+mod slot_stream;
 mod stream;
 mod thread_guard;
 mod timestamps;
 
 use super::{
     Allocation, Backend, BackendId, Compilation, CudaOptions, DeviceInfo, DeviceSlot, DriverCalls,
-    FunctionId, Layout, Occupancy, Priority, Space, Streams,
+    FunctionId, Layout, Occupancy, Priority, Space,
 };
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(all(test, feature = "features"))]
@@ -66,13 +66,11 @@ use device_slot::CudaSlot;
 pub(super) use devices::{find_uuids, list_devices};
 pub(super) use doctor::gpu_findings;
 pub(super) use driver::ABSENT_FIX;
-#[cfg(all(test, feature = "supervise", target_os = "linux"))]
-pub(super) use fake_driver::backend_of_process;
 use memory::{DeviceMemory, Pinned};
 #[cfg(feature = "nvtx")]
 pub use nvtx::NvtxLayer;
-use queues::stream_set;
 use slot_memory::SlotMemory;
+use slot_stream::SlotStream;
 use std::any::Any;
 use std::sync::Arc;
 use timestamps::{Clock, Timestamps};
@@ -115,21 +113,17 @@ impl CudaBackend {
             Ok(device) => device,
             Err(absent) => return Ok(Err(absent)),
         };
-        CudaBackend::of_context(Context::retain(device)?, options).map(Ok)
-    }
-
-    fn of_context(context: Arc<Context>, options: &CudaOptions) -> Result<CudaBackend> {
+        let context = Context::retain(device)?;
         let _outer = context.enter();
-        let device = context.device;
         let compiler = compile::Compiler::new(options, device.driver.version);
-        Ok(CudaBackend {
+        Ok(Ok(CudaBackend {
             info: device.info(),
             functions: Arc::new(module::Functions::new(&context, compiler)),
             copier: Copier::new(&context)?,
             context,
             clock: Arc::default(),
             blocking_wait: options.blocking_wait,
-        })
+        }))
     }
 
     fn timestamps(&self) -> Timestamps {
@@ -161,23 +155,15 @@ impl CudaBackend {
         pinned: Pinned,
         layout: Layout,
         slots: usize,
-        streams: Streams,
         priority: Priority,
-    ) -> Result<Vec<CudaSlot>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let device_bytes = layout.device_bytes * slots;
         let device = DeviceMemory::new(&self.context, device_bytes.max(1))?;
-        let shared = match streams {
-            Streams::PerSlot => None,
-            Streams::PerStage => Some(stream_set(&self.context, streams, priority)?),
-        };
         SlotMemory::cut(layout, pinned, device, slots)
-            .map(|share| {
-                let streams = match &shared {
-                    Some(shared) => shared.clone(),
-                    None => stream_set(&self.context, streams, priority)?,
-                };
-                let (timestamps, functions) = (self.timestamps(), &self.functions);
-                CudaSlot::open(timestamps, functions, share, streams, self.blocking_wait)
+            .map(|share| -> Result<Box<dyn DeviceSlot>> {
+                let stream = SlotStream::new(&self.context, priority, self.blocking_wait)?;
+                let slot = CudaSlot::open(self.timestamps(), &self.functions, share, stream)?;
+                Ok(Box::new(slot))
             })
             .collect()
     }
@@ -193,14 +179,13 @@ impl CudaBackend {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        (streams, priority): (Streams, Priority),
+        priority: Priority,
         host: super::worker::Arena,
-    ) -> Result<Vec<Box<dyn super::worker::RemoteLoops>>> {
+    ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let _outer = self.context.enter();
         let pinned = Pinned::registered(&self.context, host)?;
         let (layout, _) = Layout::for_slots(buffers, slots)?;
-        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
-        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
+        self.open_slots_in(pinned, layout, slots, priority)
     }
 }
 
@@ -240,15 +225,13 @@ unsafe impl Backend for CudaBackend {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        streams: Streams,
         priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
         let _outer = self.context.enter();
         // The driver refuses allocations of 0 bytes.
         let pinned = Pinned::zeroed(&self.context, host_bytes.max(1))?;
-        let opened = self.open_slots_in(pinned, layout, slots, streams, priority)?;
-        Ok(opened.into_iter().map(|slot| Box::new(slot) as _).collect())
+        self.open_slots_in(pinned, layout, slots, priority)
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {

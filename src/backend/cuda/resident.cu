@@ -7,7 +7,7 @@
 
 using u64 = unsigned long long;
 
-// What loop_words.rs has in `HostWords` and `DeviceWords`.
+// The layout of `HostWords` and `DeviceWords` in pinned_words.rs.
 struct HostWords {
     u64 ring;
     u64 stop;

@@ -1,10 +1,10 @@
-//! A loop on the device whose host is this process.
+//! A loop on the device and its host, which gives it batches.
 
 use super::device_loop::DeviceLoop;
 use super::graph::Template;
+use super::loop_clock::BatchTimes;
 use super::module::Functions;
 use super::pinned_words::{PinnedWords, loops_of};
-use crate::backend::loop_clock::BatchTimes;
 use crate::backend::loops::LoopHandle;
 use crate::backend::{Residency, host_ns};
 use crate::error::{Context as _, Result};
@@ -15,6 +15,8 @@ use std::time::Instant;
 pub(super) struct ResidentLoop {
     device: DeviceLoop,
     handle: LoopHandle<Arc<PinnedWords>>,
+    /// When the last batch was given to the loop, in the time of [`host_ns`].
+    rung_ns: u64,
 }
 
 impl ResidentLoop {
@@ -33,7 +35,11 @@ impl ResidentLoop {
         let device = DeviceLoop::new(template, functions, residency, Arc::clone(&words))?;
         let loops = loops_of(context.device.handle());
         let handle = LoopHandle::new(&loops, words, residency)?;
-        Ok(ResidentLoop { device, handle })
+        Ok(ResidentLoop {
+            device,
+            handle,
+            rung_ns: 0,
+        })
     }
 
     /// Gives a batch to the loop, and launches the loop if it has parked.
@@ -43,15 +49,22 @@ impl ResidentLoop {
     /// and the host must keep off what it writes.
     pub(super) unsafe fn ring(&mut self) -> Result<()> {
         let (now, device) = (Instant::now(), &mut self.device);
+        self.rung_ns = host_ns(now);
         device.put_off_check(now);
         // SAFETY: the caller's promise.
         let launch = || unsafe { device.launch() };
-        self.handle.ring(host_ns(now), launch)
+        self.handle.ring(self.rung_ns, launch)
     }
 
     /// The moments of the last batch, which was seen done.
     pub(super) fn batch_times(&self) -> BatchTimes {
-        self.handle.batch_times()
+        let (begun_ns, ended_ns) = self.device.batch_ns();
+        BatchTimes {
+            rung_ns: self.rung_ns,
+            begun_ns,
+            ended_ns,
+            seen_ns: host_ns(Instant::now()),
+        }
     }
 
     /// Whether the last batch is done. It makes no driver call unless the loop is to be launched
@@ -68,7 +81,7 @@ impl ResidentLoop {
         let launch = || unsafe { device.launch() };
         let launched = self.handle.launch_if_parked(host_ns(now), launch);
         launched.within(|| "launch the loop")?;
-        self.device.has_ended(now).map(|_| false)
+        self.device.check(now).map(|()| false)
     }
 }
 
@@ -84,8 +97,7 @@ mod tests {
     use super::super::device_slot::tests::{allocation, slot};
     use super::super::fake_driver::{self, Session};
     use crate::backend::{
-        Allocation, DeviceSlot, GraphId, GraphSource, Node, Op, Queue, Residency, TIMESTAMPS,
-        host_ns,
+        Allocation, DeviceSlot, GraphId, GraphSource, Node, Op, Residency, TIMESTAMPS, host_ns,
     };
     use crate::error::{Error, ErrorKind, ErrorScope};
     use crate::record::Access;
@@ -207,7 +219,7 @@ mod tests {
             bytes: 64,
         };
         // SAFETY: the memset is of an allocation that the slot adopted.
-        unsafe { slot.enqueue(Queue::Compute, &zero) }.unwrap();
+        unsafe { slot.enqueue(&zero) }.unwrap();
         assert_eq!(counts().0, 1, "the batch is done");
         assert!(!slot.is_quiet());
         slot.launch_graph(graph).unwrap();

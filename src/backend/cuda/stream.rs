@@ -121,22 +121,14 @@ impl Stream {
         })
     }
 
-    /// Makes later work of the stream wait for an event.
-    pub(super) fn wait_for(&self, mark: &Event) -> Result<()> {
-        self.wait_for_raw(mark.raw)
-    }
-
     /// Makes later work of the stream wait for an event of other code.
     pub(super) fn wait_for_external(&self, event: &ExternalEvent) -> Result<()> {
-        self.wait_for_raw(event.handle() as sys::CUevent)
-    }
-
-    fn wait_for_raw(&self, event: sys::CUevent) -> Result<()> {
         let driver = self.context.bind_for(Call::Submission)?;
+        let raw = event.handle() as sys::CUevent;
         // SAFETY: the stream lives as long as `self`, and the event as long as the caller's reference
-        // to it, as its maker has promised of one of other code.
+        // to it, as its maker has promised.
         self.context.check("cuStreamWaitEvent", unsafe {
-            (driver.cuStreamWaitEvent)(self.raw, event, 0)
+            (driver.cuStreamWaitEvent)(self.raw, raw, 0)
         })
     }
 

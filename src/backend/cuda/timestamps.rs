@@ -2,9 +2,9 @@
 //! the host's clock.
 
 use super::context::Context;
+use super::loop_clock::{BatchTimes, LoopClock};
 use super::result_codes;
 use super::stream::{Event, Stream};
-use crate::backend::loop_clock::{BatchTimes, LoopClock};
 use crate::backend::{self, Call, Op, TIMESTAMPS, host_ns};
 use crate::error::Result;
 use cudarc::driver::sys;

@@ -1,7 +1,7 @@
 //! Operations whose addresses were checked, with the memory that they access.
 
 use super::violation::{Action, Actor};
-use crate::backend::{Allocation, Op, Queue};
+use crate::backend::{Allocation, Op};
 use crate::record::Access;
 use std::ops::Range;
 
@@ -41,10 +41,9 @@ impl ResolvedOp {
         }
     }
 
-    pub(super) fn actor(&self, slot: u32, queue: Queue, node: Option<usize>) -> Actor {
+    pub(super) fn actor(&self, slot: u32, node: Option<usize>) -> Actor {
         Actor {
-            slot,
-            queue: Some(queue),
+            slot: Some(slot),
             node: node.map(|node| node as u32),
             action: self.action(),
         }

@@ -11,7 +11,7 @@ use super::schedule::{HOST, Run, Schedule, Work};
 use super::slot_state::SlotState;
 use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
 use crate::backend::twin_launch::Functions;
-use crate::backend::{Call, CallCounters, Contents, Op, Queue};
+use crate::backend::{Call, CallCounters, Contents, Op};
 use crate::error::{Error, ErrorKind, Result};
 use crate::later_fields::LaterFields;
 use std::collections::BTreeMap;
@@ -231,8 +231,7 @@ impl Device {
         let memory = self.memory.get(memory);
         Accessed {
             operation: self.operation(actor.action),
-            slot: actor.slot as usize,
-            queue: actor.queue,
+            slot: actor.slot.map(|slot| slot as usize),
             node: actor.node.map(|node| node as usize),
             memory: memory.map_or_else(|| "freed memory".to_owned(), |memory| memory.name.clone()),
             bytes,
@@ -260,18 +259,14 @@ impl Device {
         self.violate(Violation::unordered(earlier, later))
     }
 
-    /// Checks an access by the host to memory, and names `slot` in messages.
+    /// Checks an access by the host to memory.
     pub(super) fn host_access(
         &mut self,
-        slot: u32,
         memory: u64,
         range: &Range<usize>,
         writes: bool,
     ) -> Result<()> {
-        let actor = Actor {
-            slot,
-            ..Actor::HOST
-        };
+        let actor = Actor::HOST;
         let host = self.host.clone();
         let checked = self.check_access(actor, memory, range, writes, &host);
         if self.memory.get(memory).is_some() {
@@ -295,14 +290,14 @@ impl Device {
 
     /// Submits a graph, or an operation as a graph of one. Checks everything first, and submits
     /// nothing if a check fails.
-    pub(super) fn submit(&mut self, slot: u32, queue: Queue, graph: &mut Graph) -> Result<Touches> {
-        let stream = self.slot(slot).stream(queue);
+    pub(super) fn submit(&mut self, slot: u32, graph: &mut Graph) -> Result<Touches> {
+        let stream = self.slot(slot).stream;
         let epoch = self.schedule.next_epoch(stream);
         // An allocation that is in use is refused, which is no violation.
         let taken = self.lease(slot, &graph.steps, epoch)?;
         let mut clock = self.host.clone();
         clock.join(&self.schedule.stream(stream).clock);
-        let touches = match self.admit(slot, queue, graph, epoch, &clock) {
+        let touches = match self.admit(slot, graph, epoch, &clock) {
             Ok(touches) => touches,
             Err(error) => {
                 self.unlease(slot, taken);
@@ -310,7 +305,7 @@ impl Device {
             }
         };
         let run = Run::new(Arc::clone(&graph.steps), graph.order.clone());
-        self.give(slot, queue, Work::Run(run));
+        self.give(slot, Work::Run(run));
         Ok(touches)
     }
 
@@ -319,14 +314,13 @@ impl Device {
     pub(super) fn admit(
         &mut self,
         slot: u32,
-        queue: Queue,
         graph: &mut Graph,
         epoch: Epoch,
         clock: &Clock,
     ) -> Result<Touches> {
         let whole = matches!(graph.order, Order::After(_)) || graph.steps.len() > 1;
         let steps = Arc::clone(&graph.steps);
-        let actor = |node: usize| steps[node].actor(slot, queue, whole.then_some(node));
+        let actor = |node: usize| steps[node].actor(slot, whole.then_some(node));
         let touches = self.check(clock, graph, actor)?;
         let settled = self.settled();
         for (node, touch) in touches.iter() {
@@ -393,15 +387,15 @@ impl Device {
         Ok(())
     }
 
-    /// Submits work to a queue, ordered after all work that the host has seen done.
-    pub(super) fn give(&mut self, slot: u32, queue: Queue, work: Work) -> (Epoch, Clock) {
-        let stream = self.slot(slot).stream(queue);
+    /// Gives work to a slot, ordered after all work that the host has seen done.
+    pub(super) fn give(&mut self, slot: u32, work: Work) -> (Epoch, Clock) {
+        let stream = self.slot(slot).stream;
         let host = &self.host;
         self.schedule.stream(stream).clock.join(host);
         let epoch = self.schedule.give(stream, work);
         let clock = self.schedule.stream(stream).clock.clone();
         let given = (epoch, clock);
-        self.slot(slot).given[queue as usize] = Some(given.clone());
+        self.slot(slot).given = Some(given.clone());
         given
     }
 
@@ -409,23 +403,18 @@ impl Device {
     pub(super) fn run_until(&mut self, epoch: Epoch) -> Result<()> {
         while !self.schedule.is_done(epoch) {
             self.check_lost()?;
-            self.advance(epoch.stream)?;
+            self.advance(epoch.stream);
         }
         Ok(())
     }
 
-    /// Runs one part of the work at the head of a stream, or all that it waits for.
-    pub(super) fn advance(&mut self, stream: usize) -> Result<()> {
+    /// Runs one part of the work at the head of a stream.
+    pub(super) fn advance(&mut self, stream: usize) {
         // Kernels that end after a number of calls also end while the host waits.
         self.schedule.pass_call();
-        if self.schedule.is_held(stream) {
-            return Ok(());
+        if !self.schedule.is_held(stream) {
+            self.step(stream);
         }
-        match self.schedule.waits_for(stream) {
-            Some(other) => self.run_until(other)?,
-            None => self.step(stream),
-        }
-        Ok(())
     }
 
     /// Runs one part of the work at the head of a stream.
@@ -444,7 +433,7 @@ impl Device {
                 });
                 (steps, node, part, run.is_over())
             }
-            Some(Work::Wait(_) | Work::Fence) => return self.schedule.finish(stream),
+            Some(Work::Fence) => return self.schedule.finish(stream),
             Some(Work::Slow(_)) => return,
             Some(Work::Loop(number)) => {
                 let number = *number;

@@ -11,7 +11,7 @@ use crate::backend::loops::Loops;
 use crate::backend::twin_launch::Functions;
 use crate::backend::{
     Addresses, Allocation, AllocationKey, BackendId, Built, Call, CallCounters, DeviceSlot,
-    DeviceSlotId, GraphId, GraphSource, HostViews, Op, Queue, Residency, Streams, Timestamps,
+    DeviceSlotId, GraphId, GraphSource, HostViews, Op, Residency, Timestamps,
 };
 use crate::error::{Error, Result};
 use crate::record::BufferId;
@@ -38,7 +38,7 @@ pub(super) struct SimSlot {
     pub(super) views: Views,
     /// By resident graph.
     pub(super) loops: BTreeMap<GraphId, SimLoop>,
-    /// The resident graph whose batch is in flight. The queues then have no work.
+    /// The resident graph whose batch is in flight. The stream then has no work.
     pub(super) ringing: Option<GraphId>,
     /// Whether the slot's last work was a batch of a resident graph.
     pub(super) last_rang: bool,
@@ -133,7 +133,7 @@ impl SimSlot {
             "host memory is touched before the slot's loss was reported: wait for the slot"
         );
         // The caller cannot return an error; the violation is kept.
-        let _ = device.host_access(self.id, address, &range, writes);
+        let _ = device.host_access(address, &range, writes);
     }
 }
 
@@ -184,21 +184,11 @@ unsafe impl DeviceSlot for SimSlot {
         &self.slot_id
     }
 
-    fn streams(&self) -> Option<Streams> {
-        let mut device = self.shared.device.lock();
-        let [upload, compute, _] = device.slot(self.id).streams;
-        Some(match upload == compute {
-            true => Streams::PerSlot,
-            false => Streams::PerStage,
-        })
-    }
-
     fn is_quiet(&self) -> bool {
         let mut device = self.shared.device.lock();
         let share = device.slot(self.id);
         let (is_seen, given) = (share.gone.is_none(), share.given.clone());
-        let mut given = given.into_iter().flatten();
-        is_seen && given.all(|(epoch, _)| device.host.covers(epoch))
+        is_seen && given.is_none_or(|(epoch, _)| device.host.covers(epoch))
     }
 
     fn buffer_count(&self) -> usize {
@@ -232,7 +222,7 @@ unsafe impl DeviceSlot for SimSlot {
         self.enter(|device, _, slot| device.slot(slot).adopted.remove(&address));
     }
 
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
+    unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
         self.finish_ringing()?;
         self.last_rang = false;
         self.enter(|device, views, slot| {
@@ -241,23 +231,8 @@ unsafe impl DeviceSlot for SimSlot {
             device.call(Call::Submission)?;
             device.count_submission(slot)?;
             let mut single = Graph::new(vec![step], Order::Line);
-            let touches = device.submit(slot, queue, &mut single)?;
+            let touches = device.submit(slot, &mut single)?;
             views.poison(&device.memory, &touches);
-            Ok(())
-        })
-    }
-
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.enter(|device, _, slot| {
-            let share = device.slot(slot);
-            if share.stream(earlier) == share.stream(later) {
-                return device.check_lost();
-            }
-            // Counts as the record of an event and a stream's wait for it.
-            device.call(Call::Submission)?;
-            device.call(Call::Submission)?;
-            device.count_submission(slot)?;
-            device.join(slot, earlier, later);
             Ok(())
         })
     }
@@ -326,10 +301,6 @@ unsafe impl DeviceSlot for SimSlot {
     }
 
     fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
-        if self.streams() == Some(Streams::PerStage) {
-            return Err(Error::usage("a resident graph needs a stream of its slot")
-                .fix("open the slot with Streams::PerSlot"));
-        }
         self.add_loop(graph, residency).map(|()| true)
     }
 
@@ -343,7 +314,7 @@ unsafe impl DeviceSlot for SimSlot {
             device.count_submission(slot)?;
             let mut launched = device.slot(slot).graphs.get_mut(graph)?.clone();
             device.check_adopted(slot, &launched)?;
-            let touches = device.submit(slot, Queue::Compute, &mut launched)?;
+            let touches = device.submit(slot, &mut launched)?;
             // Keeps the result of the checks.
             *device.slot(slot).graphs.get_mut(graph)? = launched;
             views.poison(&device.memory, &touches);
@@ -435,7 +406,7 @@ mod tests {
         let kernel = Kernel::new("nothing").updates::<u8>("b").twin(|_| {});
         recorder.launch(&kernel, 1, &[buffer.into()]);
         let recording = recorder.finish().unwrap();
-        let opened = sim.open_slots(recording.buffers(), 1, Streams::PerSlot, Priority::Normal);
+        let opened = sim.open_slots(recording.buffers(), 1, Priority::Normal);
         let mut opened = opened.unwrap();
         let addresses = opened[0].addresses(buffer.id());
         let memset = Op::Memset {

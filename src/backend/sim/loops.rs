@@ -12,7 +12,7 @@ use super::graph::Graph;
 use super::schedule::{Run, Work};
 use super::violation::{Violation, ViolationKind};
 use crate::backend::doorbell::Word;
-use crate::backend::{Queue, Residency, of_whole_batch};
+use crate::backend::{Residency, of_whole_batch};
 use crate::error::Result;
 use std::sync::atomic::Ordering::{self, Acquire, Release};
 
@@ -207,10 +207,10 @@ impl Device {
     /// Runs a part of a loop that was launched, or of its batch.
     pub(super) fn advance_loop(&mut self, number: u32) -> Result<()> {
         self.check_lost()?;
-        match self.runs(number) {
-            true => self.advance(self.loops[&number].stream),
-            false => Ok(()),
+        if self.runs(number) {
+            self.advance(self.loops[&number].stream);
         }
+        Ok(())
     }
 
     /// Takes back a batch whose loop could not be launched, and whose place is not used again.
@@ -331,7 +331,7 @@ impl Device {
             self.schedule.next_epoch(stream),
             self.schedule.stream(stream).clock.clone(),
         );
-        match self.admit(slot, Queue::Compute, &mut graph, epoch, &known) {
+        match self.admit(slot, &mut graph, epoch, &known) {
             Err(error) => self.lose(error),
             Ok(_) => {
                 self.device_loop(number).graph = graph.clone();

@@ -6,8 +6,8 @@
 //! have the same effects.
 //!
 //! Violations do not depend on luck. Vector clocks over byte ranges are compared when work is
-//! submitted: each access must be ordered after every earlier conflicting one, by a stream, a join,
-//! an edge of a graph, or because the host has seen the earlier one done. So a missing wait is a
+//! submitted: each access must be ordered after every earlier conflicting one, by a stream, an
+//! edge of a graph, or because the host has seen the earlier one done. So a missing wait is a
 //! [`Violation`] on every seed. A test runs its program on several seeds and expects
 //! [`SimBackend::violations`] and [`SimBackend::live`] to be empty:
 //!
@@ -48,7 +48,7 @@ mod violation;
 use super::twin_launch::Functions;
 use super::{
     Addresses, Allocation, AllocationKey, Backend, BackendId, Call, CallCounters, Contents,
-    DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Priority, Space, Streams,
+    DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Layout, Lease, Priority, Space,
     no_allocations,
 };
 use crate::error::Result;
@@ -194,7 +194,7 @@ impl SimBackend {
         let mut device = self.enter("a copy that the host waits for")?;
         let lease = allocation.lease(access)?;
         let range = offset..offset + bytes;
-        device.host_access(0, allocation.address(), &range, access.writes())?;
+        device.host_access(allocation.address(), &range, access.writes())?;
         Ok((device, lease))
     }
 }
@@ -218,7 +218,6 @@ unsafe impl Backend for SimBackend {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        streams: Streams,
         _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let mut device = self.enter("an allocation")?;
@@ -227,14 +226,9 @@ unsafe impl Backend for SimBackend {
             device.call(Call::Allocation)?;
             device.plan.allocation(bytes).map_or(Ok(()), Err)?;
         }
-        let stages = match streams {
-            Streams::PerSlot => None,
-            Streams::PerStage => Some([(); 3].map(|()| device.schedule.open())),
-        };
         let mut opened = Vec::with_capacity(slots);
         for _ in 0..slots {
-            let streams = stages.unwrap_or_else(|| [device.schedule.open(); 3]);
-            let slot = device.open_slot(streams);
+            let slot = device.open_slot();
             opened.push((slot, device.fill_slot(slot, buffers)));
         }
         if let Some((_, Err(error))) = opened.iter().find(|(_, filled)| filled.is_err()) {
@@ -327,10 +321,11 @@ unsafe impl Backend for SimBackend {
 }
 
 impl Device {
-    fn open_slot(&mut self, streams: [usize; 3]) -> u32 {
+    fn open_slot(&mut self) -> u32 {
         let slot = self.slots_opened;
         self.slots_opened += 1;
-        self.slots.insert(slot, SlotState::new(streams));
+        self.slots
+            .insert(slot, SlotState::new(self.schedule.open()));
         slot
     }
 

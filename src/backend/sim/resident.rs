@@ -141,7 +141,7 @@ impl SimSlot {
         self.finish_ringing()?;
         self.enter(|device, views, slot| {
             device.check_lost()?;
-            device.settle_queues(slot)?;
+            device.settle(slot)?;
             views.refresh(&device.memory);
             Ok(())
         })

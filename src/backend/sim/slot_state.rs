@@ -5,9 +5,9 @@ use super::clock::{Clock, Epoch};
 use super::device::Device;
 use super::graph::Graph;
 use super::schedule::Work;
-use super::violation::{Violation, ViolationKind, queue_name};
+use super::violation::{Violation, ViolationKind};
 use crate::backend::graphs::Graphs;
-use crate::backend::{Addresses, Allocation, Lease, Queue, Space, TIMESTAMPS, Timestamps};
+use crate::backend::{Addresses, Allocation, Lease, Space, TIMESTAMPS, Timestamps};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::Access;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use std::thread::ThreadId;
 
 /// A slot, as the device knows it.
 pub(super) struct SlotState {
-    pub(super) streams: [usize; 3],
+    pub(super) stream: usize,
     pub(super) buffers: Vec<Addresses>,
     /// By address.
     pub(super) adopted: BTreeMap<u64, Allocation>,
     leases: BTreeMap<u64, Held>,
     pub(super) graphs: Graphs<Graph>,
     pub(super) capture: Option<Capture>,
-    /// For each queue, the last work, and the work ordered before it.
-    pub(super) given: [Option<(Epoch, Clock)>; 3],
+    /// The last work, and the work ordered before it.
+    pub(super) given: Option<(Epoch, Clock)>,
     fence: Option<(Epoch, Clock)>,
     /// How many more polls report that the fence is not reached.
     denials: u64,
@@ -53,24 +53,20 @@ pub(super) struct Capture {
 }
 
 impl SlotState {
-    pub(super) fn new(streams: [usize; 3]) -> Self {
+    pub(super) fn new(stream: usize) -> Self {
         SlotState {
-            streams,
+            stream,
             buffers: Vec::new(),
             adopted: BTreeMap::new(),
             leases: BTreeMap::new(),
             graphs: Graphs::default(),
             capture: None,
-            given: [const { None }; 3],
+            given: None,
             fence: None,
             denials: 0,
             timestamps: [None; TIMESTAMPS],
             gone: None,
         }
-    }
-
-    pub(super) fn stream(&self, queue: Queue) -> usize {
-        self.streams[queue as usize]
     }
 
     pub(super) fn leases(&self) -> usize {
@@ -122,7 +118,7 @@ impl Device {
 
     /// Drops the work of a slot after a loss of the device.
     pub(super) fn forget_work(&mut self, slot: u32) {
-        for (_, clock) in self.slot(slot).given.clone().into_iter().flatten() {
+        if let Some((_, clock)) = self.slot(slot).given.clone() {
             self.host.join(&clock);
         }
         self.release(slot, true);
@@ -202,23 +198,13 @@ impl Device {
         Err(error)
     }
 
-    pub(super) fn join(&mut self, slot: u32, earlier: Queue, later: Queue) {
-        let share = self.slot(slot);
-        let Some((epoch, clock)) = share.given[earlier as usize].clone() else {
-            return;
-        };
-        let stream = share.stream(later);
-        self.schedule.stream(stream).clock.join(&clock);
-        self.give(slot, later, Work::Wait(epoch));
-    }
-
-    /// Runs all work of the slot's queues, which the host has then seen done.
-    pub(super) fn settle_queues(&mut self, slot: u32) -> Result<()> {
-        for (epoch, clock) in self.slot(slot).given.clone().into_iter().flatten() {
-            if !self.host.covers(epoch) {
-                self.run_until(epoch)?;
-                self.host.join(&clock);
-            }
+    /// Runs all work of the slot, which the host has then seen done.
+    pub(super) fn settle(&mut self, slot: u32) -> Result<()> {
+        if let Some((epoch, clock)) = self.slot(slot).given.clone()
+            && !self.host.covers(epoch)
+        {
+            self.run_until(epoch)?;
+            self.host.join(&clock);
         }
         self.release(slot, false);
         Ok(())
@@ -227,12 +213,12 @@ impl Device {
     /// Notes a batch that a loop is about to be given, as work and as a fence behind it.
     pub(super) fn note_given(&mut self, slot: u32, given: (Epoch, Clock)) {
         let share = self.slot(slot);
-        share.given[Queue::Compute as usize] = Some(given.clone());
+        share.given = Some(given.clone());
         share.fence = Some(given);
     }
 
     pub(super) fn fence(&mut self, slot: u32) {
-        let fence = self.give(slot, Queue::Download, Work::Fence);
+        let fence = self.give(slot, Work::Fence);
         let denials = self.random.below(3);
         let share = self.slot(slot);
         (share.fence, share.denials) = (Some(fence), denials);
@@ -268,12 +254,10 @@ impl Device {
 
     /// Closes a slot: waits for its work where possible, and frees its memory.
     pub(super) fn close(&mut self, slot: u32) {
-        for given in self.slot(slot).given.clone() {
-            if let Some((epoch, clock)) = given
-                && self.run_until(epoch).is_ok()
-            {
-                self.host.join(&clock);
-            }
+        if let Some((epoch, clock)) = self.slot(slot).given.clone()
+            && self.run_until(epoch).is_ok()
+        {
+            self.host.join(&clock);
         }
         self.release(slot, true);
         let Some(share) = self.slots.remove(&slot) else {
@@ -295,10 +279,9 @@ impl Device {
                     continue;
                 }
                 let operation = self.operation(step.action());
-                let queue = queue_name(Queue::Compute);
                 let message = format!(
-                    "{operation} (slot {slot}, {queue} queue, node {node}) uses {allocation:?}, which \
-                     the slot has disowned"
+                    "{operation} (slot {slot}, node {node}) uses {allocation:?}, which the slot has \
+                     disowned"
                 );
                 self.violate(Violation::new(ViolationKind::Stale, message))?;
             }

@@ -1,6 +1,6 @@
 //! Violations of the rules for work on a device.
 
-use crate::backend::{FunctionId, Queue, Space};
+use crate::backend::{FunctionId, Space};
 use crate::error::Error;
 use std::fmt;
 use std::ops::Range;
@@ -31,10 +31,8 @@ pub enum ViolationKind {
 pub struct Accessed {
     /// The actor: `upload`, `kernel scale`, `the host`.
     pub operation: String,
-    /// The slot of the work, or of the memory that the host accessed.
-    pub slot: usize,
-    /// The queue of the work.
-    pub queue: Option<Queue>,
+    /// The slot of the work; `None` for the host.
+    pub slot: Option<usize>,
     /// The index in the graph.
     pub node: Option<usize>,
     /// The memory.
@@ -112,8 +110,8 @@ impl fmt::Display for Accessed {
         let verb = if self.writes { "writes" } else { "reads" };
         let Range { start, end } = self.bytes;
         f.write_str(&self.operation)?;
-        if let Some(queue) = self.queue {
-            write!(f, " (slot {}, {} queue", self.slot, queue_name(queue))?;
+        if let Some(slot) = self.slot {
+            write!(f, " (slot {slot}")?;
             match self.node {
                 Some(node) => write!(f, ", node {node})")?,
                 None => f.write_str(")")?,
@@ -132,8 +130,8 @@ impl fmt::Display for Violation {
 /// The actor of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor {
-    pub(super) slot: u32,
-    pub(super) queue: Option<Queue>,
+    /// `None` for the host.
+    pub(super) slot: Option<u32>,
     pub(super) node: Option<u32>,
     pub(super) action: Action,
 }
@@ -150,21 +148,11 @@ pub(super) enum Action {
 }
 
 impl Actor {
-    /// The host, where no slot matters.
     pub(super) const HOST: Actor = Actor {
-        slot: 0,
-        queue: None,
+        slot: None,
         node: None,
         action: Action::Host,
     };
-}
-
-pub(super) fn queue_name(queue: Queue) -> &'static str {
-    match queue {
-        Queue::Upload => "upload",
-        Queue::Compute => "compute",
-        Queue::Download => "download",
-    }
 }
 
 /// The name of one side of a buffer.

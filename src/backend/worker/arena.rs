@@ -1,6 +1,5 @@
 //! Memory that two processes share.
 
-use crate::backend::loop_words::LoopWords;
 use crate::error::{Error, ErrorKind, Result};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
@@ -195,8 +194,7 @@ impl ArenaPart {
     }
 }
 
-/// The progress of one slot, which the worker writes and the slot's process reads. Batches of loops
-/// are not part of it, but for their failures.
+/// The progress of one slot, which the worker writes and the slot's process reads.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(super) struct CompletionFlag {
@@ -266,32 +264,6 @@ impl CompletionFlags {
         // page is aligned for it, any bytes are values of its atomics, and both
         // processes use it by those alone.
         unsafe { flags.add(index).as_ref() }
-    }
-}
-
-/// The size of a file that holds the words of a loop.
-pub(super) const LOOP_BYTES: usize = size_of::<LoopWords>();
-
-/// The words of one loop. The worker gives them to its device.
-pub(super) struct LoopFile(Arena);
-
-impl LoopFile {
-    /// Allocates words, all zero.
-    ///
-    /// # Errors
-    /// As [`Arena::new`].
-    pub(super) fn new() -> Result<LoopFile> {
-        Arena::new(LOOP_BYTES).map(LoopFile)
-    }
-
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
-        self.0.file()
-    }
-
-    pub(super) fn words(&self) -> &LoopWords {
-        // SAFETY: the arena is as large and aligned to a page; any bytes are values of the words.
-        // They are atomics, which the device of the other process changes as another thread would.
-        unsafe { self.0.start.cast().as_ref() }
     }
 }
 

@@ -6,19 +6,15 @@ use super::arena::{
 };
 use super::message::{Reply, Request, SlotCall, Spec};
 use super::process::Fate;
-use super::queue_order::QueueOrder;
 use super::served_slot::as_loss;
-use super::supervisor::{Supervisor, WorkerLoop};
-use crate::backend::loops::LoopHandle;
+use super::supervisor::Supervisor;
 use crate::backend::{
-    Addresses, Allocation, AllocationKey, BackendId, Backoff, Built, DeviceSlot, DeviceSlotId,
-    GraphId, GraphSource, HostViews, Layout, Op, Queue, Residency, Streams, Timestamps, host_ns,
-    of_whole_batch,
+    Addresses, Allocation, AllocationKey, BackendId, Built, DeviceSlot, DeviceSlotId, GraphId,
+    GraphSource, HostViews, Layout, Op, Residency, Timestamps, check_loop_in_worker, host_ns,
 };
 use crate::error::{Error, ErrorScope, Result};
 use crate::record::BufferId;
 use rustix::thread::futex;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
@@ -31,37 +27,30 @@ const LOOKED: Duration = Duration::from_millis(5);
 /// The state that slots which are opened together share.
 pub(super) struct Opened {
     pub(super) backend: BackendId,
+    /// The name of the worker's backend.
+    pub(super) device: &'static str,
     pub(super) allocation_key: AllocationKey,
     pub(super) layout: Arc<Layout>,
-    pub(super) streams: Streams,
     pub(super) flags: Arc<CompletionFlags>,
     pub(super) supervisor: Arc<Supervisor>,
 }
 
 pub(super) struct WorkerSlot {
     id: DeviceSlotId,
+    /// The name of the worker's backend.
+    device: &'static str,
     allocation_key: AllocationKey,
     /// The number in requests. A later slot may get the same.
     slot: u32,
     layout: Arc<Layout>,
-    streams: Streams,
     host: ArenaPart,
     /// The work since the last fence.
     steps: Vec<SlotCall>,
-    order: QueueOrder,
-    /// The loops of resident graphs. Their batches cost no request.
-    loops: BTreeMap<GraphId, WorkerLoop>,
-    /// The resident graph whose batch is in flight. The slot has no other work then.
-    ringing: Option<GraphId>,
-    /// The resident graph whose batch was the slot's last work, if it was one.
-    last_rang: Option<GraphId>,
-    /// Whether all earlier work is ordered before the last fence.
-    is_covered: bool,
     /// The numbers of the last fence that was set, and of the last one that was seen reached or
     /// lost. Numbers wrap, and are only compared for equality.
     given: u32,
     seen: u32,
-    /// The worker that got the last fence, or the last batch of a loop.
+    /// The worker that got the last fence.
     generation: u64,
     looked_at: Instant,
     flags: Arc<CompletionFlags>,
@@ -75,17 +64,12 @@ impl WorkerSlot {
     pub(super) fn new(opened: &Opened, index: usize, slot: u32, host: ArenaPart) -> WorkerSlot {
         WorkerSlot {
             id: DeviceSlotId::new(opened.backend),
+            device: opened.device,
             allocation_key: opened.allocation_key,
             slot,
             layout: Arc::clone(&opened.layout),
-            streams: opened.streams,
             host,
             steps: Vec::new(),
-            order: QueueOrder::new(opened.streams),
-            loops: BTreeMap::new(),
-            ringing: None,
-            last_rang: None,
-            is_covered: true,
             given: 0,
             seen: 0,
             generation: 0,
@@ -107,46 +91,29 @@ impl WorkerSlot {
         self.flags.slot(self.index)
     }
 
-    /// Whether a batch of a loop, or work before a fence, was not seen over.
+    /// Whether the last fence was not seen reached or lost.
     fn is_in_flight(&self) -> bool {
-        self.seen != self.given || self.ringing.is_some()
-    }
-
-    /// Notes that the last fence is reached or the loop's batch is done, or that both are lost with
-    /// their process.
-    fn settle(&mut self) {
-        self.seen = self.given;
-        self.ringing = None;
+        self.seen != self.given
     }
 
     /// Notes that the process with the slot's work has ended.
     fn settle_loss(&mut self) {
-        self.settle();
+        self.seen = self.given;
         self.flag().clear_failure();
-        self.order.reset();
-        self.is_covered = true;
     }
 
-    /// Whether the last fence is reached, or the loop's batch done. The error of a batch is reported
-    /// once. The loss of a worker is reported once, when its process has ended: until then its device
-    /// may write to the slot's host memory.
+    /// Whether the last fence is reached. The error of a batch is reported once. The loss of a
+    /// worker is reported once, when its process has ended: until then its device may write to the
+    /// slot's host memory.
     fn look(&mut self) -> Result<bool> {
         if !self.is_in_flight() {
-            // Work behind the last fence is lost with its process.
-            if !self.is_covered && matches!(self.supervisor.fate(self.generation), Fate::Ended(_)) {
-                self.settle_loss();
-            }
             return Ok(true);
         }
         let flag = self.flag();
-        let is_reached = match self.ringing {
-            Some(graph) => self.loops.get(&graph).is_some_and(LoopHandle::is_done),
-            None => flag.done.load(Acquire) == self.given,
-        };
+        let is_reached = flag.done.load(Acquire) == self.given;
         let failure = flag.failure.load(Acquire);
-        // The results of a loop's batch are there, even if another loop has failed since.
-        if is_reached && (failure == NO_FAILURE || self.ringing.is_some()) {
-            self.settle();
+        if is_reached && failure == NO_FAILURE {
+            self.seen = self.given;
             return Ok(true);
         }
         match self.supervisor.fate(self.generation) {
@@ -158,13 +125,9 @@ impl WorkerSlot {
             }
             Fate::Stuck(error) => return Err(error),
         }
-        // A loop whose launch was refused has no batch.
-        let is_over = is_reached || self.ringing.is_some();
-        if failure == DEVICE_FAILED || (is_over && failure == BATCH_FAILED) {
-            return self.ask_why(is_over);
+        if failure == DEVICE_FAILED || (is_reached && failure == BATCH_FAILED) {
+            return self.ask_why(is_reached);
         }
-        // An error is the loss of the worker, which the next look reports.
-        let _ = self.launch_if_parked();
         if self.looked_at.elapsed() > LOOKED {
             self.looked_at = Instant::now();
             self.supervisor.check_alive();
@@ -173,19 +136,16 @@ impl WorkerSlot {
     }
 
     /// Asks for the error that the completion flag announces. An error of the device loses the
-    /// worker, and is reported when its process has ended. An error of a batch is reported when it is
-    /// over: until then the worker uses the slot's memory.
-    fn ask_why(&mut self, is_over: bool) -> Result<bool> {
+    /// worker, and is reported when its process has ended. An error of a batch is reported when its
+    /// fence is reached: until then the worker uses the slot's memory.
+    fn ask_why(&mut self, is_reached: bool) -> Result<bool> {
         let why = Request::Why { slot: self.slot };
         match self.supervisor.ask_worker(&why, self.generation) {
             Ok(Reply::Done(Err(error))) if error.scope() >= ErrorScope::Device => {
                 self.supervisor.lose(self.generation, &error);
             }
-            Ok(Reply::Done(Err(error))) if is_over => {
-                if let Some(refused) = self.ringing.and_then(|graph| self.loops.get(&graph)) {
-                    refused.note_refusal();
-                }
-                self.settle();
+            Ok(Reply::Done(Err(error))) if is_reached => {
+                self.seen = self.given;
                 return Err(error);
             }
             Ok(_) => drop(self.supervisor.garbled()),
@@ -195,46 +155,9 @@ impl WorkerSlot {
         Ok(false)
     }
 
-    /// Launches the loop whose batch is in flight, if it parked before it took the batch.
-    fn launch_if_parked(&self) -> Result<()> {
-        let Some(graph) = self.ringing else {
-            return Ok(());
-        };
-        let launch = || (self.supervisor).launch_loop(self.slot, graph, self.generation);
-        let resident = self.loops.get(&graph);
-        resident.map_or(Ok(()), |resident| {
-            resident.launch_if_parked(host_ns(Instant::now()), launch)
-        })
-    }
-
-    /// Gives a batch to the loop of a resident graph, once the slot's other work is over: no stream
-    /// orders the two.
-    fn ring(&mut self, graph: GraphId) -> Result<()> {
-        if !self.steps.is_empty() {
-            self.fence()?;
-        }
-        self.wait()?;
-        let worker = self.supervisor.current()?;
-        if worker != self.generation {
-            // As `Supervisor::give` does.
-            self.flag().clear_failure();
-        }
-        self.generation = worker;
-        self.last_rang = Some(graph);
-        let (supervisor, slot) = (&self.supervisor, self.slot);
-        let launch = || supervisor.launch_loop(slot, graph, worker);
-        let resident = self.loops.get_mut(&graph).expect("a graph with a loop");
-        let now = Instant::now();
-        resident.ring(host_ns(now), launch)?;
-        self.ringing = Some(graph);
-        self.looked_at = now;
-        Ok(())
-    }
-
     /// Waits until `until`, or without a limit. Returns whether the work is done.
     fn wait_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let start = Instant::now();
-        let backoff = Backoff::new(start);
         loop {
             let reached = self.flag().done.load(Acquire);
             if self.look()? {
@@ -247,11 +170,6 @@ impl WorkerSlot {
             }
             if now - start < SPUN {
                 std::hint::spin_loop();
-                continue;
-            }
-            if self.ringing.is_some() {
-                // The device wakes no thread.
-                backoff.wait(now, left);
                 continue;
             }
             let left = left.min(LOOKED).as_nanos();
@@ -273,12 +191,8 @@ unsafe impl DeviceSlot for WorkerSlot {
         &self.id
     }
 
-    fn streams(&self) -> Option<Streams> {
-        Some(self.streams)
-    }
-
     fn is_quiet(&self) -> bool {
-        self.steps.is_empty() && !self.is_in_flight() && self.is_covered
+        self.steps.is_empty() && !self.is_in_flight()
     }
 
     fn buffer_count(&self) -> usize {
@@ -320,13 +234,8 @@ unsafe impl DeviceSlot for WorkerSlot {
 
     fn disown(&mut self, _: &Allocation) {}
 
-    unsafe fn enqueue(&mut self, queue: Queue, op: &Op) -> Result<()> {
-        self.steps.push(SlotCall::Op(queue, op.clone()));
-        Ok(())
-    }
-
-    fn join(&mut self, earlier: Queue, later: Queue) -> Result<()> {
-        self.steps.push(SlotCall::Join(earlier, later));
+    unsafe fn enqueue(&mut self, op: &Op) -> Result<()> {
+        self.steps.push(SlotCall::Op(op.clone()));
         Ok(())
     }
 
@@ -352,42 +261,19 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn drop_graph(&mut self, graph: GraphId) {
-        if self.ringing == Some(graph) {
-            // The batch's error is lost with its graph. If the batch cannot be waited for, the slot
-            // never counts as quiet.
-            let _ = self.wait();
-        }
-        if let Some(resident) = self.loops.remove(&graph) {
-            resident.stop();
-        }
         self.supervisor.drop_graph(self.slot, graph);
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
-        if self.loops.contains_key(&graph) {
-            return self.ring(graph);
-        }
         self.steps.push(SlotCall::Graph(graph));
         Ok(())
     }
 
-    fn make_resident(&mut self, graph: GraphId, residency: Residency) -> Result<bool> {
-        let made = self.supervisor.make_resident(self.slot, graph, residency)?;
-        let is_resident = made.is_some();
-        self.loops.extend(made.map(|made| (graph, made)));
-        Ok(is_resident)
+    fn make_resident(&mut self, _: GraphId, _: Residency) -> Result<bool> {
+        check_loop_in_worker(self.device).map(|()| false)
     }
 
     fn fence(&mut self) -> Result<()> {
-        if self.last_rang.is_some() && self.steps.is_empty() {
-            // The loop announces the end of its batch.
-            return Ok(());
-        }
-        if self.ringing.is_some() {
-            let finished = self.wait();
-            finished.inspect_err(|_| self.steps.clear())?;
-        }
-        self.last_rang = None;
         let mut work = Request::Work {
             slot: self.slot,
             steps: std::mem::take(&mut self.steps),
@@ -399,8 +285,6 @@ unsafe impl DeviceSlot for WorkerSlot {
         if let Request::Work { steps, fence, .. } = &mut work {
             if sent.is_ok() {
                 self.given = *fence;
-                steps.iter().for_each(|step| self.order.add(step));
-                self.is_covered = self.order.fence_covers_all();
             }
             steps.clear();
             self.steps = std::mem::take(steps);
@@ -423,12 +307,6 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn timestamps(&self) -> Result<Timestamps> {
-        let rang = self.last_rang.filter(|_| self.ringing.is_none());
-        if let Some(resident) = rang.and_then(|rang| self.loops.get(&rang)) {
-            let times = resident.batch_times();
-            let (begun, ended) = self.supervisor.loop_clock.convert(&times);
-            return Ok(of_whole_batch(begun, ended));
-        }
         let asked = Instant::now();
         let reply = self
             .supervisor
@@ -465,7 +343,6 @@ unsafe impl DeviceSlot for WorkerSlot {
 
 impl Drop for WorkerSlot {
     fn drop(&mut self) {
-        self.loops.values().for_each(LoopHandle::stop);
         self.supervisor.close_slot(self.slot);
     }
 }

@@ -23,8 +23,6 @@ const READ_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Link {
     socket: UnixStream,
     buffer: Vec<u8>,
-    /// How many messages were sent.
-    sent: u64,
 }
 
 impl Link {
@@ -32,13 +30,7 @@ impl Link {
         Link {
             socket,
             buffer: Vec::new(),
-            sent: 0,
         }
-    }
-
-    /// How many messages this end has sent.
-    pub(super) fn sent(&self) -> u64 {
-        self.sent
     }
 
     pub(super) fn socket(&self) -> &UnixStream {
@@ -74,7 +66,6 @@ impl Link {
             }
         }
         self.buffer = buffer;
-        self.sent += 1;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::backend::{
     Built, Choice, Compilation, CudaOptions, DriverCalls, FunctionId, GraphId, GraphSource, Node,
-    Occupancy, Op, Priority, Queue, Residency, Streams, Timestamps,
+    Occupancy, Op, Priority, Timestamps,
 };
 use crate::error::Result;
 use crate::record::{BufferDecl, DeviceInfo, Image, Kernel, LaunchAttributes, Param};
@@ -38,7 +38,6 @@ pub(super) enum Request {
     OpenSlots {
         buffers: Vec<BufferDecl>,
         slots: Vec<Option<u32>>,
-        streams: Streams,
         priority: Priority,
     },
     /// Drops a slot; its work in flight runs to its end. The reply is [`Reply::Done`].
@@ -69,14 +68,6 @@ pub(super) enum Request {
         node: usize,
         op: Op,
     },
-    /// Makes a graph resident. A file follows: the words of its loop. The reply is
-    /// [`Reply::Resident`].
-    MakeResident {
-        slot: u32,
-        #[serde(with = "graph_number")]
-        graph: GraphId,
-        residency: Residency,
-    },
     /// The reply is [`Reply::Ops`].
     GraphOps {
         slot: u32,
@@ -95,13 +86,6 @@ pub(super) enum Request {
         slot: u32,
         steps: Vec<SlotCall>,
         fence: u32,
-    },
-    /// Launches the loop of a resident graph, for a batch that was rung. No reply: a refusal sets
-    /// the slot's completion flag.
-    LaunchLoop {
-        slot: u32,
-        #[serde(with = "graph_number")]
-        graph: GraphId,
     },
     /// Asks for the error that a slot's completion flag announces. The reply is [`Reply::Done`].
     Why { slot: u32 },
@@ -153,9 +137,8 @@ impl Spec {
 /// One call of a slot's work.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum SlotCall {
-    Op(Queue, Op),
+    Op(Op),
     Graph(#[serde(with = "graph_number")] GraphId),
-    Join(Queue, Queue),
 }
 
 /// A kernel without its code.
@@ -236,7 +219,6 @@ pub(super) enum Reply {
     Opened(Result<Opened>),
     Loaded(Result<FunctionId>),
     Built(Result<Built>),
-    Resident(Result<bool>),
     Ops(Result<Vec<Op>>),
     Occupancy(Result<Occupancy>),
     /// The timestamps, and the current time, both on the worker's clock.

@@ -4,26 +4,23 @@
 //! A fault on a GPU ends CUDA for the whole process. So the engine's process does not open the
 //! device: a worker does, a program that calls [`serve`]. Kernels, slots and graphs are sent once
 //! to each worker. The host memory of slots is shared, and pinned by the worker. For each batch,
-//! the engine's process sends a launch, and the worker stores a completion flag in shared memory. A
-//! resident graph needs no launch: the engine's process rings its loop, whose words are in shared
-//! memory too, and sends a message only to have the loop launched.
+//! the engine's process sends a launch, and the worker stores a completion flag in shared memory.
 //!
 //! ```text
 //! engine's process                          worker
 //! WorkerBackend, WorkerSlot -- requests --> serve: a slot's work in its turn
 //!        arena ............ memory ........ arena, registered as pinned
 //!        flags <........... memory ........ the threads that wait for the device
-//!   loop words <..........> memory ........ loop words, registered as pinned, and the device
 //! ```
 //!
 //! # Memory that two processes share
 //!
 //! Slots that are opened together have one file for their host memory and one for their completion
-//! flags; each loop has one for its words. The worker uses a slot's host memory from a submission
-//! until its fence is reached, and this process otherwise. Each group of slots has its own flags,
-//! so a flag that a worker stores late cannot complete a later slot's work. When a worker is lost,
-//! its slots' memory stays closed until its process has ended. [`Backend::revive`] reports a killed
-//! process that does not end within 10 seconds, and the memory of its work in flight stays closed.
+//! flags. The worker uses a slot's host memory from a submission until its fence is reached, and
+//! this process otherwise. Each group of slots has its own flags, so a flag that a worker stores
+//! late cannot complete a later slot's work. When a worker is lost, its slots' memory stays closed
+//! until its process has ended. [`Backend::revive`] reports a killed process that does not end
+//! within 10 seconds, and the memory of its work in flight stays closed.
 //!
 //! [`Backend::revive`] starts the next worker, which gets kernels, filled allocations, slots and graphs
 //! again before any work. The pipeline calls it, runs the lost batches again and finds the item at fault.
@@ -32,22 +29,17 @@ mod addresses;
 mod arena;
 mod device_slot;
 mod ipc;
-#[cfg(all(test, feature = "cuda"))]
-mod loop_tests;
 mod message;
 mod polling;
 mod process;
-mod queue_order;
-mod remote_loops;
 mod restart_state;
 mod serve;
 mod served_slot;
-mod shared_words;
 mod supervisor;
 
 use super::{
     Allocation, AllocationKey, Backend, BackendId, Choice, Compilation, Contents, CudaOptions,
-    DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Layout, Occupancy, Priority, Space, Streams,
+    DeviceInfo, DeviceSlot, DriverCalls, FunctionId, Layout, Occupancy, Priority, Space,
     no_allocations,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -57,7 +49,6 @@ use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
 use device_slot::WorkerSlot;
 use message::{Reply, Request};
-pub(super) use remote_loops::RemoteLoops;
 use restart_state::Group;
 pub use serve::serve;
 use std::ffi::OsString;
@@ -167,12 +158,6 @@ impl WorkerBackend {
         self.supervisor.process_id()
     }
 
-    /// How many requests its workers were sent so far. A batch takes one, and in mode resident none
-    /// but where its loop has to be launched.
-    pub fn requests(&self) -> u64 {
-        self.supervisor.requests()
-    }
-
     /// The reason for the worker's choice of backend.
     pub fn reason(&self) -> &str {
         &self.reason
@@ -213,7 +198,6 @@ unsafe impl Backend for WorkerBackend {
         &self,
         buffers: &[BufferDecl],
         slots: usize,
-        streams: Streams,
         priority: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
         let (layout, [_, host_bytes]) = Layout::for_slots(buffers, slots)?;
@@ -226,7 +210,6 @@ unsafe impl Backend for WorkerBackend {
         let group = Group {
             buffers: buffers.to_vec(),
             slots: Vec::new(),
-            streams,
             priority,
             host: Arc::clone(first.arena()),
             flags: Arc::clone(&flags),
@@ -234,9 +217,9 @@ unsafe impl Backend for WorkerBackend {
         let numbers = self.supervisor.open_slots(group, slots)?;
         let opened = device_slot::Opened {
             backend: self.id,
+            device: self.device.backend,
             allocation_key: self.allocation_key,
             layout: Arc::new(layout),
-            streams,
             flags,
             supervisor: Arc::clone(&self.supervisor),
         };

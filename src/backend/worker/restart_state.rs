@@ -4,11 +4,10 @@ use super::addresses::{ALLOCATIONS_START, SLOTS_MAX};
 use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
 use super::message::{KernelDecl, Reply, Request, Spec};
-use super::shared_words::SharedWords;
 use super::supervisor::answer;
 use super::unexpected;
 use crate::backend::graphs::Graphs;
-use crate::backend::{Compilation, Contents, GraphId, Op, Priority, Residency, Streams, doorbell};
+use crate::backend::{Compilation, Contents, Op, Priority};
 use crate::error::{Error, Result};
 use crate::record::{BufferDecl, Image};
 use std::collections::BTreeMap;
@@ -27,14 +26,7 @@ pub(super) struct RestartState {
     allocations_end: u64,
     groups: Vec<Group>,
     /// The graphs of each open slot.
-    slots: BTreeMap<u32, Graphs<Known>>,
-}
-
-/// A graph.
-pub(super) struct Known {
-    pub(super) spec: Spec,
-    /// When its loop ends, and the words of the loop, if it is resident.
-    pub(super) resident: Option<(Residency, Arc<SharedWords>)>,
+    slots: BTreeMap<u32, Graphs<Spec>>,
 }
 
 /// An allocation.
@@ -50,7 +42,6 @@ pub(super) struct Group {
     pub(super) buffers: Vec<BufferDecl>,
     /// The number of each slot, in the order of `host` and `flags`; `None` for a closed slot.
     pub(super) slots: Vec<Option<u32>>,
-    pub(super) streams: Streams,
     pub(super) priority: Priority,
     pub(super) host: Arc<Arena>,
     pub(super) flags: Arc<CompletionFlags>,
@@ -95,7 +86,7 @@ impl RestartState {
     pub(super) fn take_unused(&mut self) -> Vec<u64> {
         let graphs = || self.slots.values().flat_map(Graphs::iter);
         let is_unused = |(address, filled): &(&u64, &Filled)| {
-            !filled.is_held && !graphs().any(|(_, known)| filled.is_used(**address, &known.spec))
+            !filled.is_held && !graphs().any(|(_, spec)| filled.is_used(**address, spec))
         };
         let unused = self.filled.iter().filter(is_unused);
         let unused: Vec<u64> = unused.map(|(address, _)| *address).collect();
@@ -125,17 +116,9 @@ impl RestartState {
 
     /// # Panics
     /// If the slot is not open.
-    pub(super) fn graphs(&mut self, slot: u32) -> &mut Graphs<Known> {
+    pub(super) fn graphs(&mut self, slot: u32) -> &mut Graphs<Spec> {
         let graphs = self.slots.get_mut(&slot);
         graphs.expect("open slots are in the restart_state")
-    }
-
-    /// Notes that the worker has ended, and all loops with it.
-    pub(super) fn note_end(&self) {
-        let graphs = self.slots.values().flat_map(Graphs::iter);
-        for (_, words) in graphs.filter_map(|(_, known)| known.resident.as_ref()) {
-            doorbell::note_end(&**words);
-        }
     }
 
     /// Sends everything to a new worker.
@@ -159,41 +142,16 @@ impl RestartState {
             group.open(link)??;
         }
         for (&slot, graphs) in &self.slots {
-            for (graph, known) in graphs.iter() {
-                let spec = known.spec.clone();
+            for (graph, spec) in graphs.iter() {
+                let spec = spec.clone();
                 link.send(&Request::Build { slot, graph, spec })?;
                 match answer(link)? {
                     Reply::Built(built) => built.map(|_| ())?,
                     _ => return Err(unexpected()),
                 }
-                if let Some((residency, words)) = &known.resident {
-                    let made = make_resident(link, slot, graph, *residency, words);
-                    made?.map(|_| ())?;
-                }
             }
         }
         Ok(())
-    }
-}
-
-/// Makes a graph resident in the worker. The outer error is the link's, the inner one the
-/// device's.
-pub(super) fn make_resident(
-    link: &mut Link,
-    slot: u32,
-    graph: GraphId,
-    residency: Residency,
-    words: &SharedWords,
-) -> Result<Result<bool>> {
-    link.send(&Request::MakeResident {
-        slot,
-        graph,
-        residency,
-    })?;
-    link.send_file(words.file())?;
-    match answer(link)? {
-        Reply::Resident(made) => Ok(made),
-        _ => Err(unexpected()),
     }
 }
 
@@ -260,7 +218,6 @@ impl Group {
         link.send(&Request::OpenSlots {
             buffers: self.buffers.clone(),
             slots: self.slots.clone(),
-            streams: self.streams,
             priority: self.priority,
         })?;
         link.send_file(self.host.file())?;

@@ -1,20 +1,19 @@
 //! Runs a worker process.
 
 use super::addresses::{Allocations, Map};
-use super::arena::{Arena, CompletionFlags, LOOP_BYTES};
+use super::arena::{Arena, CompletionFlags};
 use super::ipc::Link;
 use super::message::{KernelDecl, Opened, Reply, Request, SlotCall, Spec};
 use super::polling::poll_slots;
 use super::served_slot::{Held, Posted, ServedSlot, State, unknown};
 use crate::backend::select::{Builtin, open_builtin};
 use crate::backend::{
-    Backend, Built, Choice, CudaOptions, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary,
-    Op, Priority, Residency, Space, Streams, crate_threads, host_ns,
+    Backend, Built, FunctionId, GraphId, KernelCache, Layout, NvrtcLibrary, Op, Priority, Space,
+    crate_threads, host_ns,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{BufferDecl, Image, Kernel, Twin, TwinCode};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
-use rayon::ThreadPool;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeMap;
@@ -41,18 +40,6 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// [`WorkerBackend`](super::WorkerBackend) started it: the other end names code that runs here, and
 /// memory.
 pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
-    // SAFETY: the caller's promise.
-    unsafe { serve_with(twins, open_builtin) }
-}
-
-/// As [`serve`], with the backend that `open` opens.
-///
-/// # Safety
-/// As [`serve`].
-pub(super) unsafe fn serve_with<N: AsRef<str>>(
-    twins: &[(N, Twin)],
-    open: impl FnOnce(Choice, &Arc<ThreadPool>, &CudaOptions) -> Result<(Builtin, String)>,
-) -> Result<()> {
     let mut by_name = BTreeMap::new();
     for (name, twin) in twins {
         if by_name.insert(name.as_ref(), *twin).is_some() {
@@ -91,7 +78,7 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
     cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::at(path) });
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
-    let (builtin, reason) = match open(choice, &pool, &cuda) {
+    let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {
         Ok(opened) => opened,
         Err(error) => return link.send(&Reply::Opened(Err(error))),
     };
@@ -115,11 +102,10 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
             Request::OpenSlots {
                 buffers,
                 slots,
-                streams,
                 priority,
             } => {
                 let files = (link.receive_file()?, link.receive_file()?);
-                let opened = worker.open_slots(&buffers, &slots, (streams, priority), files);
+                let opened = worker.open_slots(&buffers, &slots, priority, files);
                 link.send(&Reply::Done(opened))?;
             }
             Request::Fill {
@@ -130,15 +116,6 @@ pub(super) unsafe fn serve_with<N: AsRef<str>>(
                 let contents = link.receive_file()?;
                 let filled = worker.fill(address, offset, bytes, contents);
                 link.send(&Reply::Done(filled))?;
-            }
-            Request::MakeResident {
-                slot,
-                graph,
-                residency,
-            } => {
-                let words = link.receive_file()?;
-                let made = worker.make_resident(slot, graph, residency, words);
-                link.send(&Reply::Resident(made))?;
             }
             Request::Prepare { first } => worker.prepare(first, &mut link)?,
             request => {
@@ -230,14 +207,6 @@ impl Worker<'_> {
                 }
                 return None;
             }
-            Request::LaunchLoop { slot, graph } => {
-                if let Some(entry) = self.slots.get(&slot) {
-                    entry.slot.post(Posted::LaunchLoop(graph));
-                    // Also if it was refused, so that the slot reports that.
-                    let _ = entry.poller.send(Arc::clone(&entry.slot));
-                }
-                return None;
-            }
             Request::Work { slot, steps, fence } => {
                 self.work(slot, steps, fence);
                 return None;
@@ -260,7 +229,6 @@ impl Worker<'_> {
             | Request::OpenSlots { .. }
             | Request::Fill { .. }
             | Request::Prepare { .. }
-            | Request::MakeResident { .. }
             | Request::Close => Reply::Done(Err(Error::usage("a request out of its turn"))),
         })
     }
@@ -334,7 +302,7 @@ impl Worker<'_> {
         &mut self,
         buffers: &[BufferDecl],
         numbers: &[Option<u32>],
-        queues: (Streams, Priority),
+        priority: Priority,
         (host, flags): (OwnedFd, OwnedFd),
     ) -> Result<()> {
         let layout = Layout::new(buffers);
@@ -347,7 +315,7 @@ impl Worker<'_> {
         let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
         let slots = self
             .builtin
-            .open_slots_over(buffers, numbers.len(), queues, host)?;
+            .open_slots_over(buffers, numbers.len(), priority, host)?;
         for (index, (&number, mut slot)) in numbers.iter().zip(slots).enumerate() {
             // The slot was closed before this worker was started.
             let Some(number) = number else { continue };
@@ -428,20 +396,6 @@ impl Worker<'_> {
         Ok(built)
     }
 
-    fn make_resident(
-        &self,
-        slot: u32,
-        graph: GraphId,
-        residency: Residency,
-        words: OwnedFd,
-    ) -> Result<bool> {
-        let words = Arena::of_file(words, LOOP_BYTES)?;
-        let mut state = self.served(slot)?.lock();
-        let State { slot, graphs, .. } = &mut *state;
-        let held = graphs.get(&graph.0).ok_or_else(unknown)?;
-        slot.make_remote_loop(held.graph, residency, words)
-    }
-
     fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: Op) -> Result<()> {
         let served = self.served(slot)?;
         let here = self.op(&served.map, &op)?;
@@ -478,7 +432,7 @@ impl Worker<'_> {
             return;
         };
         let here = |step| match step {
-            SlotCall::Op(queue, op) => Ok(SlotCall::Op(queue, self.op(&entry.slot.map, &op)?)),
+            SlotCall::Op(op) => Ok(SlotCall::Op(self.op(&entry.slot.map, &op)?)),
             step => Ok(step),
         };
         let steps = steps.into_iter().map(here).collect();

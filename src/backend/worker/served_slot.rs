@@ -1,11 +1,10 @@
 //! A slot in the worker: its work, its graphs, and its completion flag.
 
 use super::addresses::Map;
-use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED, NO_FAILURE};
+use super::arena::{BATCH_FAILED, CompletionFlags, DEVICE_FAILED};
 use super::message::{SlotCall, Spec};
 use super::polling::Polled;
-use super::remote_loops::RemoteLoops;
-use crate::backend::{Allocation, GraphId, Op};
+use crate::backend::{Allocation, DeviceSlot, GraphId, Op};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use parking_lot::{Mutex, MutexGuard};
 use rustix::thread::futex;
@@ -34,20 +33,17 @@ pub(super) enum Posted {
         steps: Result<Vec<SlotCall>>,
         fence: u32,
     },
-    LaunchLoop(GraphId),
     DropGraph(GraphId),
     Adopt(Allocation),
     Disown(Allocation),
 }
 
 pub(super) struct State {
-    pub(super) slot: Box<dyn RemoteLoops>,
+    pub(super) slot: Box<dyn DeviceSlot>,
     /// By the id in the other process.
     pub(super) graphs: BTreeMap<u64, Held>,
     /// The number of the last fence.
     fence: u32,
-    /// Whether the last fence was not seen reached.
-    in_flight: bool,
     /// The error to report.
     error: Option<Error>,
     is_lost: bool,
@@ -62,7 +58,7 @@ pub(super) struct Held {
 
 impl ServedSlot {
     pub(super) fn new(
-        slot: Box<dyn RemoteLoops>,
+        slot: Box<dyn DeviceSlot>,
         map: Map,
         flags: Arc<CompletionFlags>,
         index: usize,
@@ -76,7 +72,6 @@ impl ServedSlot {
                 slot,
                 graphs: BTreeMap::new(),
                 fence: 0,
-                in_flight: false,
                 error: None,
                 is_lost: false,
             }),
@@ -92,10 +87,7 @@ impl ServedSlot {
             false => state.error.take(),
         };
         if state.error.is_none() {
-            self.flags
-                .slot(self.index)
-                .failure
-                .store(NO_FAILURE, Release);
+            self.flags.slot(self.index).clear_failure();
         }
         error.unwrap_or_else(unknown)
     }
@@ -128,31 +120,25 @@ impl ServedSlot {
 impl Polled for ServedSlot {
     fn poll(&self) -> bool {
         let mut state = self.lock();
-        let have_loops_ended = state.have_loops_ended();
-        let was_in_flight = std::mem::take(&mut state.in_flight);
-        if was_in_flight && !state.is_done() {
-            state.in_flight = true;
+        if !state.is_done() {
             return false;
         }
         let flag = self.flags.slot(self.index);
         // The failure first: a reader that sees the fence reached sees the failure too.
-        let has_failed = state.error.is_some();
-        if has_failed {
+        if state.error.is_some() {
             let failure = match state.is_lost {
                 true => DEVICE_FAILED,
                 false => BATCH_FAILED,
             };
             flag.failure.store(failure, Release);
         }
-        if was_in_flight && !state.is_lost {
+        if !state.is_lost {
             flag.done.store(state.fence, Release);
         }
         drop(state);
-        if was_in_flight || has_failed {
-            // The only error is that no thread sleeps.
-            let _ = futex::wake(&flag.done, futex::Flags::empty(), u32::MAX);
-        }
-        have_loops_ended
+        // The only error is that no thread sleeps.
+        let _ = futex::wake(&flag.done, futex::Flags::empty(), u32::MAX);
+        true
     }
 }
 
@@ -160,21 +146,11 @@ impl State {
     fn take_in(&mut self, posted: Posted) {
         match posted {
             Posted::Work { steps, fence } => {
-                (self.fence, self.in_flight) = (fence, true);
+                self.fence = fence;
                 if !self.is_lost {
                     self.work(steps);
                 }
             }
-            Posted::LaunchLoop(graph) if !self.is_lost => {
-                let held = self.graphs.get(&graph.0).ok_or_else(unknown);
-                // SAFETY: the process that started this one rang the loop's batch, and keeps off
-                // its memory until the batch is done.
-                let launched =
-                    held.and_then(|held| unsafe { self.slot.launch_remote_loop(held.graph) });
-                launched.unwrap_or_else(|error| self.fail(error));
-            }
-            // The completion flag says so.
-            Posted::LaunchLoop(_) => {}
             Posted::Adopt(allocation) => {
                 let adopted = self.slot.adopt(&allocation);
                 adopted.unwrap_or_else(|error| self.fail(error));
@@ -188,36 +164,28 @@ impl State {
         }
     }
 
-    /// Submits a batch to the device. A batch that is refused half way gets its joins and its fence
-    /// all the same, so that its submitted part is waited for.
+    /// Submits a batch to the device. A batch that is refused half way gets its fence all the same, so
+    /// that its submitted part is waited for.
     fn work(&mut self, steps: Result<Vec<SlotCall>>) {
         let steps = steps.unwrap_or_else(|error| {
             self.fail(error);
             Vec::new()
         });
-        let mut is_refused = false;
         for step in &steps {
             let given = match step {
-                SlotCall::Join(earlier, later) => self.slot.join(*earlier, *later),
-                _ if is_refused => continue,
                 // SAFETY: the process that started this one gave the operation to its
                 // slot, so code there vouched for it; `Worker::work` put this slot's
                 // addresses in.
-                SlotCall::Op(queue, op) => unsafe { self.slot.enqueue(*queue, op) },
+                SlotCall::Op(op) => unsafe { self.slot.enqueue(op) },
                 SlotCall::Graph(graph) => self
                     .graphs
                     .get(&graph.0)
                     .ok_or_else(unknown)
                     .and_then(|held| self.slot.launch_graph(held.graph)),
             };
-            match given {
-                Ok(()) => {}
-                // The fence would not cover all work.
-                Err(error) if matches!(step, SlotCall::Join(..)) => return self.lose(error),
-                Err(error) => {
-                    is_refused = true;
-                    self.fail(error);
-                }
+            if let Err(error) = given {
+                self.fail(error);
+                break;
             }
         }
         if let Err(error) = self.slot.fence() {
@@ -254,17 +222,6 @@ impl State {
                 true
             }
         }
-    }
-
-    /// Whether no loop runs whose host is the other process, or the device is lost.
-    fn have_loops_ended(&mut self) -> bool {
-        if self.is_lost {
-            return true;
-        }
-        self.slot.have_remote_loops_ended().unwrap_or_else(|error| {
-            self.lose(error);
-            true
-        })
     }
 }
 

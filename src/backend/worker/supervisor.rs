@@ -7,12 +7,9 @@ use super::arena::CompletionFlag;
 use super::ipc::Link;
 use super::message::{Opened, Reply, Request, Spec};
 use super::process::{END_TIMEOUT, Fate, Workers};
-use super::restart_state::{Group, Known, RestartState, make_resident};
-use super::shared_words::SharedWords;
+use super::restart_state::{Group, RestartState};
 use super::{WorkerOptions, unexpected};
-use crate::backend::loop_clock::LoopClock;
-use crate::backend::loops::{LoopHandle, Loops};
-use crate::backend::{Built, Compilation, GraphId, Op, Residency};
+use crate::backend::{Built, Compilation, GraphId, Op};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
 use parking_lot::Mutex;
 use std::io::stderr;
@@ -35,22 +32,13 @@ pub(super) struct Supervisor {
     options: WorkerOptions,
     core: Mutex<Core>,
     /// Outside of `core`, so that a worker that does not answer can be killed.
-    workers: Arc<Workers>,
-    /// The loops on the worker's device, whose host is this process.
-    loops: Arc<Loops<Arc<SharedWords>>>,
+    workers: Workers,
     /// What earlier workers and the current one have compiled, as they last reported.
     compilation: Mutex<[Compilation; 2]>,
-    /// Relates the clock of the worker's device to this process's.
-    pub(super) loop_clock: LoopClock,
 }
-
-/// A loop on the worker's device, as the thread of its slot uses it.
-pub(super) type WorkerLoop = LoopHandle<Arc<SharedWords>>;
 
 struct Core {
     link: Link,
-    /// The number of requests to earlier workers.
-    earlier_requests: u64,
     restart_state: RestartState,
 }
 
@@ -61,7 +49,7 @@ impl Supervisor {
     /// [`ErrorKind::Unavailable`] for a program that is not a worker, also if it ends while it
     /// starts; the error that the worker reports for its device.
     pub(super) fn start(options: WorkerOptions) -> Result<(Arc<Supervisor>, Opened)> {
-        let workers = Arc::new(Workers::new(END_TIMEOUT));
+        let workers = Workers::new(END_TIMEOUT);
         let restart_state = RestartState::default();
         let started = start_worker(&workers, &options, &restart_state);
         let (link, opened) = started.map_err(|error| match error.kind() {
@@ -73,25 +61,16 @@ impl Supervisor {
             options,
             core: Mutex::new(Core {
                 link,
-                earlier_requests: 0,
                 restart_state,
             }),
             workers,
-            loops: Arc::default(),
             compilation: Mutex::default(),
-            loop_clock: LoopClock::default(),
         };
         Ok((Arc::new(supervisor), opened))
     }
 
     pub(super) fn process_id(&self) -> Option<u32> {
         self.workers.process_id()
-    }
-
-    /// How many requests the workers were sent.
-    pub(super) fn requests(&self) -> u64 {
-        let core = self.core.lock();
-        core.earlier_requests + core.link.sent()
     }
 
     /// The state of the worker of a generation.
@@ -144,15 +123,6 @@ impl Supervisor {
         result
     }
 
-    /// The generation of the worker that takes requests.
-    ///
-    /// # Errors
-    /// The loss of the worker.
-    pub(super) fn current(&self) -> Result<u64> {
-        self.workers.check()?;
-        Ok(self.generation())
-    }
-
     /// Sends a slot's work to a worker. Returns the worker's generation. `flag` is the slot's, and
     /// `last` the worker that got its work before, of which some may be in flight.
     ///
@@ -180,7 +150,8 @@ impl Supervisor {
     /// The generation of the worker that takes requests, which must be `worker` if given. The core
     /// is locked, so no other worker can start.
     fn check_worker(&self, worker: Option<u64>) -> Result<u64> {
-        let generation = self.current()?;
+        self.workers.check()?;
+        let generation = self.generation();
         match worker.is_some_and(|worker| worker != generation) {
             true => Err(self.workers.loss()),
             false => Ok(generation),
@@ -265,11 +236,8 @@ impl Supervisor {
         };
         let graphs = core.restart_state.graphs(slot);
         match into {
-            Some(graph) => graphs.get_mut(graph)?.spec = spec,
-            None => {
-                let resident = None;
-                graphs.insert_as(graph, Known { spec, resident });
-            }
+            Some(graph) => *graphs.get_mut(graph)? = spec,
+            None => graphs.insert_as(graph, spec),
         }
         Ok((graph, built))
     }
@@ -277,7 +245,7 @@ impl Supervisor {
     pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
         let mut core = self.core.lock();
         let known = core.restart_state.graphs(slot).get(graph)?;
-        if node >= known.spec.ops.len() {
+        if node >= known.ops.len() {
             return Err(no_node(node));
         }
         let request = Request::SetParams {
@@ -292,57 +260,8 @@ impl Supervisor {
         }
         // In range: checked above, and the lock was held since.
         let known = core.restart_state.graphs(slot).get_mut(graph)?;
-        known.spec.ops[node] = op.clone();
+        known.ops[node] = op.clone();
         Ok(())
-    }
-
-    /// Makes a graph resident. Returns its loop; `None` for a device without loops.
-    pub(super) fn make_resident(
-        &self,
-        slot: u32,
-        graph: GraphId,
-        residency: Residency,
-    ) -> Result<Option<WorkerLoop>> {
-        let words = Arc::new(SharedWords::new(&self.workers)?);
-        let host = LoopHandle::new(&self.loops, Arc::clone(&words), residency)?;
-        let made = self.make_loop(slot, graph, residency, words);
-        match made {
-            Ok(true) => Ok(Some(host)),
-            Ok(false) | Err(_) => {
-                host.stop();
-                made.map(|_| None)
-            }
-        }
-    }
-
-    fn make_loop(
-        &self,
-        slot: u32,
-        graph: GraphId,
-        residency: Residency,
-        words: Arc<SharedWords>,
-    ) -> Result<bool> {
-        let mut core = self.core.lock();
-        core.restart_state.graphs(slot).get(graph)?;
-        self.workers.check()?;
-        let made = make_resident(&mut core.link, slot, graph, residency, &words);
-        let is_resident = self.answered(self.linked(&core.link, made)?)?;
-        if is_resident {
-            let known = core.restart_state.graphs(slot).get_mut(graph)?;
-            known.resident = Some((residency, words));
-        }
-        Ok(is_resident)
-    }
-
-    /// Launches a loop in the worker of this generation, for the batch that was rung last.
-    ///
-    /// # Errors
-    /// The loss of that worker, also if another one has started since.
-    pub(super) fn launch_loop(&self, slot: u32, graph: GraphId, worker: u64) -> Result<()> {
-        let mut core = self.core.lock();
-        self.check_worker(Some(worker))?;
-        let sent = core.link.send(&Request::LaunchLoop { slot, graph });
-        self.linked(&core.link, sent)
     }
 
     pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
@@ -377,10 +296,8 @@ impl Supervisor {
         let start = Instant::now();
         // The old worker might still write to memory that is used again.
         self.workers.wait_for_end()?;
-        core.restart_state.note_end();
         let started = start_worker(&self.workers, &self.options, &core.restart_state);
         let (link, _) = started.within(|| "starting the worker again")?;
-        core.earlier_requests += core.link.sent();
         let earlier = self.compilation();
         *self.compilation.lock() = [earlier, Compilation::default()];
         core.link = link;

@@ -228,14 +228,67 @@ fn points_of_one_run_alone_are_listed() {
     let of = |mode| record(mode, around(1e4, 0.01));
     let compared = compare(
         &[of("graph"), of("stream")],
-        &[of("graph"), of("auto")],
+        &[of("graph"), of("resident")],
         Machines::Same,
     )
     .unwrap();
     assert_eq!(compared.only_old, ["launch stream"]);
-    assert_eq!(compared.only_new, ["launch auto"]);
+    assert_eq!(compared.only_new, ["launch resident"]);
     assert_eq!(compared.points[0].name, "launch graph");
-    assert!(compare(&[of("stream")], &[of("auto")], Machines::Same).is_err());
+    assert!(compare(&[of("stream")], &[of("resident")], Machines::Same).is_err());
+}
+
+#[test]
+fn points_of_settings_that_were_removed_are_left_out_with_a_note() {
+    let lines = |edits: &[(&str, &str, &str)]| -> Vec<Record> {
+        let all = edits.iter().map(|&(workload, key, value)| {
+            let mut record = record("graph", around(1e4, 0.01));
+            record.point.workload = workload.to_owned();
+            let mut line = serde_json::to_value(&record).unwrap();
+            line["point"]["build"] = match workload {
+                "features" => "explicit".into(),
+                _ => "capture".into(),
+            };
+            line["point"]["scope"] = "batch".into();
+            line["point"]["streams"] = "per_slot".into();
+            line["point"][key] = value.into();
+            line.to_string()
+        });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), all.collect::<Vec<_>>().join("\n")).unwrap();
+        crate::bench::record::read(file.path()).unwrap()
+    };
+    let old = lines(&[
+        ("launch", "scope", "batch"),
+        ("launch", "scope", "kernels"),
+        ("launch", "streams", "per_stage"),
+        ("launch", "build", "explicit"),
+        ("launch", "mode", "auto"),
+        ("features", "build", "explicit"),
+        ("features", "build", "capture"),
+    ]);
+    let mut new = vec![record("graph", around(1e4, 0.01))];
+    new.push(new[0].clone());
+    new[1].point.workload = "features".to_owned();
+    let compared = compare(&old, &new, Machines::Same).unwrap();
+    let verdicts: Vec<_> = compared.points.iter().map(|point| point.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Same; 2]);
+    assert_eq!((compared.only_old.len(), compared.only_new.len()), (0, 0));
+    let note = compared.warnings.last().unwrap();
+    let settings = "5 records of the old run left out: settings that were removed \
+                    (build, mode = \"auto\", scope, streams)";
+    assert!(note.starts_with(settings), "{note}");
+    // Stream launches have no graph whose build could differ.
+    let stream = lines(&[("launch", "mode", "stream"), ("features", "mode", "stream")]);
+    assert!(stream.iter().all(|record| record.point.removed.is_none()));
+    // A run of such points alone.
+    let error = compare(
+        &new,
+        &lines(&[("launch", "scope", "kernels")]),
+        Machines::Same,
+    );
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("1 record of the new run left out"), "{text}");
 }
 
 #[test]

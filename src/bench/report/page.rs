@@ -164,21 +164,10 @@ fn workloads(points: &[MergedPoint]) -> Markup {
 /// What the words for settings mean that some points have, and others have not.
 fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
     let has = |is: fn(&PointFacts) -> bool| points.iter().any(|point| is(&point.facts));
-    let sentences = [
-        (
-            has(|facts| facts.build == "explicit") && has(|facts| facts.build == "capture"),
-            "A graph is made of captured calls, as a stream gets them, or of explicit nodes, which \
-             the program adds one by one.",
-        ),
-        (
-            has(|facts| facts.scope == "kernels"),
-            "A graph of the kernels leaves the copies to the stream.",
-        ),
-        (
-            has(|facts| facts.mode == "resident"),
-            "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
-        ),
-    ];
+    let sentences = [(
+        has(|facts| facts.mode == "resident"),
+        "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
+    )];
     let there = sentences.into_iter().filter(|(is_there, _)| *is_there);
     there.map(|(_, sentence)| sentence)
 }

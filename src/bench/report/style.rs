@@ -46,7 +46,6 @@ impl Look {
         ];
         let look = match mode {
             "stream" => Look::new(Ink::Vermilion, Shape::Square, false),
-            "auto" => Look::new(Ink::Green, Shape::Triangle, false),
             _ => Look::new(Ink::Blue, Shape::Disc, false),
         };
         let free = [look]

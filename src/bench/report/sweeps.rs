@@ -86,13 +86,11 @@ pub(super) fn pairs(points: &[MergedPoint]) -> Vec<(&MergedPoint, &MergedPoint)>
     graphs.filter_map(pair).collect()
 }
 
-/// Whether two points differ at most in the mode, and in the build and scope that only graphs have.
+/// Whether two points differ at most in the mode.
 pub(super) fn alike_but_for_mode(one: &PointFacts, other: &PointFacts) -> bool {
     PointFacts {
         mode: other.mode.clone(),
         axis: other.axis.clone(),
-        build: other.build.clone(),
-        scope: other.scope.clone(),
         ..one.clone()
     } == *other
 }

@@ -60,11 +60,6 @@ fn stage(figures: &Figures, ns: fn(&crate::bench::record::Stages) -> f64) -> Cel
     stages.map_or_else(nothing, |stages| one(format::time(ns(stages))))
 }
 
-/// Records of earlier versions write microseconds as `us`.
-fn micro(text: &str) -> String {
-    text.replace(" us", " µs")
-}
-
 fn cores(figures: &Figures) -> Cell {
     if figures.cores.is_empty() {
         return nothing();
@@ -75,7 +70,7 @@ fn cores(figures: &Figures) -> Cell {
     (format::digits(all), parts.collect::<Vec<_>>().join(", "))
 }
 
-const COLUMNS: [Column; 20] = [
+const COLUMNS: [Column; 19] = [
     ("time per batch", "median and range", |f, _| period(f)),
     ("batches", "per second", |f, _| rate(f, 1.0, format::per_s)),
     ("structures", "per second", |f, _| {
@@ -112,9 +107,6 @@ const COLUMNS: [Column; 20] = [
         false => nothing(),
     }),
     ("processor", "s per million atoms", |f, _| cores(f)),
-    ("mode auto", "chose", |f, _| {
-        one(micro(&f.chosen.join("; ")))
-    }),
 ];
 
 /// The records by key, in the order of the first record of each.

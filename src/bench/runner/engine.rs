@@ -2,7 +2,6 @@
 
 use super::{
     BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
-    sentences,
 };
 use crate::bench::benchmark::Benchmark;
 use crate::bench::machine::Threads;
@@ -33,10 +32,6 @@ impl<S: Benchmark> EngineRunner<S> {
 impl<S: Benchmark> Runner for EngineRunner<S> {
     fn batch_facts(&self) -> BatchFacts {
         self.source.batch
-    }
-
-    fn chosen(&self) -> Vec<String> {
-        sentences(self.engine.chosen())
     }
 
     fn closed(&mut self, batches: u64) -> Result<Closed> {

@@ -2,7 +2,6 @@
 
 use super::{
     BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
-    sentences,
 };
 use crate::bench::benchmark::Benchmark;
 use crate::bench::machine::Threads;
@@ -49,10 +48,6 @@ impl<S: Benchmark> PipelineRunner<S> {
 impl<S: Benchmark> Runner for PipelineRunner<S> {
     fn batch_facts(&self) -> BatchFacts {
         self.source.batch
-    }
-
-    fn chosen(&self) -> Vec<String> {
-        sentences(self.pipeline.chosen())
     }
 
     fn closed(&mut self, batches: u64) -> Result<Closed> {

@@ -2,7 +2,7 @@
 
 use super::{
     BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
-    largest_batch, latencies, sentences, slot_missing, sum,
+    largest_batch, latencies, slot_missing, sum,
 };
 use crate::backend::host_ns;
 use crate::bench::benchmark::Benchmark;
@@ -139,10 +139,6 @@ impl<S: Benchmark> RingRunner<S> {
 impl<S: Benchmark> Runner for RingRunner<S> {
     fn batch_facts(&self) -> BatchFacts {
         self.batch
-    }
-
-    fn chosen(&self) -> Vec<String> {
-        sentences(self.ring.chosen())
     }
 
     fn closed(&mut self, batches: u64) -> Result<Closed> {

@@ -42,7 +42,7 @@ pub(super) struct ReadingArgs {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct EngineArgs {
-    /// How batches are launched: graph, stream, auto, resident.
+    /// How batches are launched: graph, stream, resident.
     #[arg(long, value_name = "NAME")]
     mode: Option<String>,
     /// Number of batches in flight.

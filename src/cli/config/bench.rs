@@ -13,7 +13,7 @@ use crate::cli::trusted_code;
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
-use crate::replay::{Mode, Scope, Transfer};
+use crate::replay::{Mode, Transfer};
 use crate::structure::ReadOptions;
 use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
@@ -52,7 +52,6 @@ pub(crate) struct BenchConfig {
 #[derive(Clone, Debug)]
 struct VariedValues {
     modes: Option<Vec<Mode>>,
-    scopes: Option<Vec<Scope>>,
     transfers: Option<Vec<Transfer>>,
     fronts: Option<Vec<Front>>,
     slots: Option<Vec<usize>>,
@@ -160,7 +159,6 @@ impl BenchConfig {
         let references = resolve_code_path(&mut keys, "references");
         let varied = VariedValues {
             modes: subset_if_set(&mut keys, "vary.modes", &named(Mode::ALL, Mode::name)),
-            scopes: subset_if_set(&mut keys, "vary.scopes", &named(Scope::ALL, Scope::name)),
             transfers: subset_if_set(
                 &mut keys,
                 "vary.transfers",
@@ -233,7 +231,6 @@ impl BenchConfig {
         }
         let mut space = Space::of(work, on_device);
         replace(&mut space.modes, &self.varied.modes);
-        replace(&mut space.scopes, &self.varied.scopes);
         replace(&mut space.transfers, &self.varied.transfers);
         replace(&mut space.fronts, &self.varied.fronts);
         replace(&mut space.slots, &self.varied.slots);

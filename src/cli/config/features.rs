@@ -13,7 +13,7 @@ const LENGTH: RangeInclusive<f64> = 0.001..=Cutoff::MAX_ANGSTROM;
 pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
     let mut config = FeatureConfig {
         features: resolve_names(keys),
-        fusion: resolve_fusion(keys),
+        fusion: keys.choice("fusion", &Fusion::NAMES),
         reals: keys.choice("reals", &Reals::NAMES),
         ..FeatureConfig::default()
     };
@@ -29,21 +29,6 @@ pub(super) fn resolve_features(keys: &mut Resolver) -> FeatureConfig {
         }
     }
     config
-}
-
-/// Resolves `fusion`. It had the choice "auto", and configs may still name it.
-fn resolve_fusion(keys: &mut Resolver) -> Fusion {
-    let set = keys.entry("fusion");
-    if set.is_some_and(|entry| entry.value.as_str() == Some("auto")) {
-        keys.problem(
-            "fusion",
-            "\"auto\" is no choice any more: the default is \"off\", which is as fast or faster \
-             for batches of more than 16 residues (fix: leave `fusion` out)",
-        );
-        keys.record("fusion", json!("off"));
-        return Fusion::default();
-    }
-    keys.choice("fusion", &Fusion::NAMES)
 }
 
 /// The features that `features` lists by name or preset, in the order of their columns.

@@ -13,6 +13,7 @@ mod features;
 mod kernels;
 mod raw;
 mod reduction;
+mod removed;
 mod resolver;
 mod suggest;
 mod tables;
@@ -20,12 +21,12 @@ mod toml_text;
 
 use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
-use crate::backend::{Choice, DeviceSet, Residency, Streams};
+use crate::backend::{Choice, DeviceSet, Residency, check_loop_in_worker};
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
 use crate::later_fields::LaterFields;
 use crate::pipeline::SLOTS_MAX;
-use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Scope, Transfer, Verify};
+use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
 use crate::structure::{
     Assembly, BFactorKind, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
 };
@@ -36,6 +37,7 @@ use features::resolve_features;
 use kernels::resolve_kernels;
 use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
@@ -50,6 +52,7 @@ pub(super) use coordinates::CoordinateAtoms;
 pub(super) use features::{feature_of_column, setting_json};
 pub(super) use raw::RawConfig;
 pub(super) use reduction::{Reduction, Statistic};
+pub(super) use removed::is_removed;
 pub(super) use resolver::range_text;
 pub(super) use suggest::{column_hint, did_you_mean};
 pub(super) use tables::{
@@ -236,6 +239,13 @@ impl Config {
         let mut policy = resolve_policy(&mut keys);
         let supervise = keys.flag("supervise", false);
         let worker = resolve_code_path(&mut keys, "worker");
+        if supervise
+            && backend == Choice::Cuda
+            && policy.requires_loops()
+            && let Err(error) = check_loop_in_worker("cuda")
+        {
+            keys.error("mode", &error);
+        }
         let restarts_max = keys.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
         let slots = keys.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
         let threads = resolve_threads(&mut keys);
@@ -454,14 +464,8 @@ fn resolve_limits(keys: &mut Resolver) -> ReadLimits {
     }
 }
 
-/// Settings that exclude each other are a problem of the one that is not the default.
 fn resolve_policy(keys: &mut Resolver) -> Policy {
     let mode = keys.choice("mode", &named(Mode::ALL, Mode::name));
-    // Independent kernels run in parallel in an explicit graph, and features have many.
-    let builds = match mode {
-        Mode::Graph | Mode::Resident | Mode::Auto => [Build::Explicit, Build::Capture],
-        Mode::Stream => [Build::Capture, Build::Explicit],
-    };
     let mut micros = |key, default: Duration| {
         let default = default.as_micros() as i64;
         Duration::from_micros(keys.integer(key, default, 1..=RESIDENT_US_MAX) as u64)
@@ -472,28 +476,39 @@ fn resolve_policy(keys: &mut Resolver) -> Policy {
         busy: micros("resident_busy_us", default.busy),
         later: LaterFields::NONE,
     };
-    let policy = Policy {
+    Policy {
         mode,
         residency,
-        build: keys.choice("build", &named(&builds, Build::name)),
-        scope: keys.choice("scope", &named(Scope::ALL, Scope::name)),
-        streams: keys.choice("streams", &named(Streams::ALL, Streams::name)),
+        // Independent kernels run at the same time in an explicit graph, and features have many.
+        build: Build::Explicit,
         transfer: keys.choice("transfer", &named(Transfer::ALL, Transfer::name)),
         mapped_bytes_max: keys.integer("mapped_bytes_max", MAPPED_BYTES_MAX as i64, 0..=i64::MAX)
             as usize,
         fallback: keys.choice("fallback", &named(Fallback::ALL, Fallback::name)),
-        verify: keys.choice("verify", &named(Verify::ALL, Verify::name)),
-        shadow_every: keys.integer("shadow_every", 0, 0..=i64::from(u32::MAX)) as u32,
+        verify: resolve_verify(keys),
         ..Policy::default()
-    };
-    if let Err(error) = policy.check() {
-        let key = match policy.streams {
-            Streams::PerStage => "streams",
-            Streams::PerSlot => "build",
-        };
-        keys.error(key, &error);
     }
-    policy
+}
+
+/// `"off"`, `"first"`, or N, to compare every N-th batch.
+fn resolve_verify(keys: &mut Resolver) -> Verify {
+    let entry = keys.entry("verify");
+    if entry.is_some_and(|entry| entry.value.is_integer()) {
+        let number = keys.integer("verify", 1, 1..=i64::from(u32::MAX)) as u32;
+        return NonZeroU32::new(number).map_or(Verify::First, Verify::Every);
+    }
+    let set: Option<String> = keys.value("verify", "\"first\", \"off\" or a number of batches");
+    let (name, verify) = match set.as_deref() {
+        None | Some("first") => ("first", Verify::First),
+        Some("off") => ("off", Verify::Off),
+        Some(other) => {
+            let text = format!("{other:?} is not \"first\", \"off\" or a number of batches");
+            keys.problem("verify", text);
+            ("first", Verify::First)
+        }
+    };
+    keys.record("verify", json!(name));
+    verify
 }
 
 fn resolve_batch(keys: &mut Resolver) -> BatchSettings {

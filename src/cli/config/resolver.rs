@@ -1,6 +1,7 @@
 //! Resolves one key at a time, and collects what is wrong with all of them.
 
 use super::raw::{Entry, Origin, RawConfig};
+use super::removed::removed_in;
 use super::suggest::did_you_mean;
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -22,11 +23,20 @@ pub(super) struct Resolver {
 
 impl Resolver {
     pub(super) fn new(raw: RawConfig) -> Self {
-        Resolver {
+        let removed = removed_in(&raw);
+        let mut keys = Resolver {
             raw,
             settings: Vec::new(),
             problems: Vec::new(),
+        };
+        for (key, text) in &removed {
+            keys.problem(key, text);
         }
+        // These keys get their defaults, and no second error.
+        for (key, _) in removed {
+            keys.raw.entries.remove(key);
+        }
+        keys
     }
 
     /// The entry of `key`, if the file or an option sets it.

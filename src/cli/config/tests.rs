@@ -35,23 +35,12 @@ fn keys_that_are_not_set_have_their_defaults() {
 }
 
 #[test]
-fn fusion_is_off_and_the_choice_that_it_had_says_so() {
+fn fusion_is_off_unless_asked_for() {
     let fusion = |text: &str| resolve(text).unwrap().features.fusion;
     assert_eq!(
         (fusion(""), fusion("fusion = \"on\"")),
         (Fusion::Off, Fusion::On)
     );
-    let said = message("fusion = \"auto\"");
-    for part in [
-        "run.toml",
-        "`fusion`",
-        "no choice any more",
-        "the default is \"off\"",
-        "leave `fusion` out",
-    ] {
-        assert!(said.contains(part), "{said}");
-    }
-    assert!(!said.contains("unknown key"), "{said}");
     assert!(message("fusion = \"of\"").contains("is not one of \"off\", \"on\""));
 }
 
@@ -125,16 +114,23 @@ fn mistakes_name_file_line_key_and_near_miss() {
     assert_eq!(
         message("mode = \"grpah\""),
         "jobs/run.toml:1: `mode`: \"grpah\" is not one of \"graph\", \"stream\", \
-         \"resident\", \"auto\" (did you mean `graph`?)"
+         \"resident\" (did you mean `graph`?)"
     );
-    assert_eq!(
-        message("scope = \"batch\"\nstreams = \"per_stage\""),
-        "jobs/run.toml:2: `streams`: streams = \"per_stage\" with scope = \"batch\": a whole batch \
-         is one graph on one stream; set scope = \"kernels\", or streams = \"per_slot\""
-    );
+    let resident = "mode = \"resident\"\nsupervise = true\n";
+    let refused = message(&format!("{resident}backend = \"cuda\""));
     assert!(
-        message("mode = \"stream\"\nbuild = \"explicit\"").starts_with("jobs/run.toml:2: `build`")
+        refused.starts_with("jobs/run.toml:1: `mode`: a GPU in a worker process has no loops")
+            && refused.contains("supervise = false"),
+        "{refused}"
     );
+    for other in [
+        "backend = \"cpu\"",
+        "backend = \"cuda\"\nfallback = \"launches\"",
+        // Decided when the device is known.
+        "backend = \"auto\"",
+    ] {
+        resolve(&format!("{resident}{other}")).unwrap();
+    }
     assert_eq!(
         message("features = [\"wnc\"]"),
         "jobs/run.toml:1: `features`: unknown name `wnc` (did you mean `wcn`?)"
@@ -311,17 +307,101 @@ fn options_override_the_file_and_later_options_earlier_ones() {
 }
 
 #[test]
-fn mode_auto_accepts_settings_of_either_of_its_modes() {
-    let policy = |text: &str| resolve(text).unwrap().policy;
-    let auto = policy("mode = \"auto\"\nstreams = \"per_stage\"");
-    assert_eq!(auto.mode, crate::replay::Mode::Auto);
-    assert_eq!(auto.build, crate::replay::Build::Explicit);
-    let captured = policy("mode = \"auto\"\nbuild = \"capture\"");
-    assert_eq!(captured.build, crate::replay::Build::Capture);
-    let refused = message("mode = \"auto\"\nstreams = \"per_stage\"\ntransfer = \"mapped\"");
+fn what_was_removed_is_an_error_that_says_what_to_do() {
+    for (text, key, said) in [
+        (
+            "scope = \"batch\"",
+            "scope",
+            "was removed: graphs of whole batches",
+        ),
+        (
+            "streams = \"per_stage\"",
+            "streams",
+            "was removed: a stream for each slot",
+        ),
+        (
+            "build = \"capture\"",
+            "build",
+            "was removed: features are built as explicit graphs",
+        ),
+        (
+            "shadow_every = 3",
+            "shadow_every",
+            "was removed: `verify` takes the number (fix: set",
+        ),
+        (
+            "mode = \"auto\"",
+            "mode",
+            "\"auto\" was removed: it chose \"graph\"",
+        ),
+        (
+            "verify = \"auto\"",
+            "verify",
+            "\"auto\" was removed: it is named \"first\"",
+        ),
+        (
+            "fusion = \"auto\"",
+            "fusion",
+            "\"auto\" was removed: the default is \"off\"",
+        ),
+    ] {
+        let found = message(text);
+        let said = format!("jobs/run.toml:1: `{key}`: {said}");
+        assert!(
+            found.starts_with(&said) && found.contains("(fix: "),
+            "{found}"
+        );
+        assert_eq!(found.lines().count(), 1, "one error for each: {found}");
+    }
+    // Options name themselves.
+    let mut option = RawConfig::default();
+    option.set_assignment("mode=auto").unwrap();
+    let said = Config::resolve(option).unwrap_err().to_string();
     assert!(
-        refused.contains("`streams`: streams = \"per_stage\" with transfer"),
-        "{refused}"
+        said.starts_with("--set mode=auto: `mode`: \"auto\" was removed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_benchmark_names_no_axis_that_was_removed() {
+    let message = |text: &str| {
+        let raw = RawConfig::parse(text, Path::new("bench.toml")).unwrap();
+        super::BenchConfig::resolve(raw).unwrap_err().to_string()
+    };
+    let all = message("axes = [\"mode\", \"build\", \"scope\", \"streams\"]");
+    assert_eq!(all.lines().count(), 3, "{all}");
+    for axis in ["build", "scope", "streams"] {
+        let said = format!("bench.toml:1: `axes`: {axis:?} was removed: ");
+        assert!(all.lines().any(|line| line.starts_with(&said)), "{all}");
+    }
+    let said = message("vary.modes = [\"graph\", \"auto\"]");
+    assert!(
+        said.starts_with("bench.toml:1: `vary.modes`: \"auto\" was removed: "),
+        "{said}"
+    );
+    assert!(message("vary.scopes = [\"batch\"]").contains("`vary.scopes`: was removed: "));
+}
+
+#[test]
+fn verify_is_a_name_or_a_number_of_batches() {
+    use crate::replay::Verify;
+    let verify = |text: &str| resolve(text).unwrap().policy.verify;
+    assert_eq!(verify(""), Verify::First);
+    assert_eq!(verify("verify = \"off\""), Verify::Off);
+    let every = |count| Verify::Every(std::num::NonZeroU32::new(count).unwrap());
+    assert_eq!(verify("verify = 3"), every(3));
+    assert_eq!(
+        message("verify = 0"),
+        "jobs/run.toml:1: `verify`: must be 1 to 4294967295, not 0"
+    );
+    assert_eq!(
+        message("verify = true"),
+        "jobs/run.toml:1: `verify`: must be \"first\", \"off\" or a number of batches, not a boolean"
+    );
+    assert_eq!(
+        message("verify = \"always\""),
+        "jobs/run.toml:1: `verify`: \"always\" is not \"first\", \"off\" or a number of batches"
     );
 }
 

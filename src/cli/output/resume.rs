@@ -5,6 +5,7 @@
 
 use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
 use crate::cli::annotations::Matches;
+use crate::cli::config::is_removed;
 use crate::cli::files::check_name;
 use crate::cli::inputs::InputRange;
 use crate::cli::path_text::shown;
@@ -24,7 +25,7 @@ pub(in crate::cli) const RESUME: &str = "resume";
 
 /// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
 /// them.
-const FREE_KEYS: [&str; 31] = [
+const FREE_KEYS: [&str; 27] = [
     "output",
     "annotations_unmatched",
     "backend",
@@ -35,15 +36,11 @@ const FREE_KEYS: [&str; 31] = [
     "mode",
     "resident_idle_us",
     "resident_busy_us",
-    "build",
     "fusion",
-    "scope",
-    "streams",
     "transfer",
     "mapped_bytes_max",
     "fallback",
     "verify",
-    "shadow_every",
     "slots",
     "threads",
     "wait",
@@ -236,7 +233,8 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
     let mut keys: Vec<&String> = keys.into_iter().collect();
     keys.sort();
     for key in keys {
-        if !FREE_KEYS.contains(&key.as_str()) && record["config"][key] != header["config"][key] {
+        let is_free = FREE_KEYS.contains(&key.as_str()) || is_removed(key);
+        if !is_free && record["config"][key] != header["config"][key] {
             changed.push(format!("`{key}`"));
         }
     }
@@ -336,6 +334,12 @@ mod tests {
         let first = record(1, "first", "cpu");
         assert_eq!(changes(&first, &record(8, "first", "cpu")), [""; 0]);
         assert_eq!(changes(&first, &record(1, "all", "cuda")), ["`models`"]);
+        // A key that the version which began the run had, and that no table depends on.
+        let mut older = first.clone();
+        older["config"]["scope"] = json!("batch");
+        assert_eq!(changes(&older, &first), [""; 0]);
+        older["config"]["other"] = json!(1);
+        assert_eq!(changes(&older, &first), ["`other`"]);
         assert_eq!(
             changes(&first, &record(1, "first", "cuda")),
             ["the backend"]

@@ -2,7 +2,7 @@
 
 use super::{Core, Filling, Slot};
 use crate::backend::contract::DeviceSlot;
-use crate::backend::{ExternalEvent, no_events, no_own_stream};
+use crate::backend::{ExternalEvent, no_events, no_stream};
 use crate::error::Result;
 use crate::replay::Mode;
 
@@ -56,8 +56,7 @@ impl Slot<Filling> {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) for a device that is no GPU of this
-    /// process, for [`Streams::PerStage`](crate::backend::Streams::PerStage), and for
-    /// [`Mode::Resident`] and [`Mode::Auto`], as batches of a loop on the device are in no stream.
+    /// process, and for [`Mode::Resident`], as batches of a loop on the device are in no stream.
     pub fn wait_for(&mut self, event: ExternalEvent) -> Result<()> {
         self.core.check_events()?;
         self.state.0.waits_for.push(event);
@@ -81,8 +80,8 @@ impl Core {
     /// Refuses events where no stream has all work of the slot.
     fn check_events(&self) -> Result<()> {
         match self.executor.policy().mode {
-            Mode::Resident | Mode::Auto => Err(no_events("a loop on the device may run them")),
-            _ if self.device_slot.stream().is_none() => Err(no_own_stream()),
+            Mode::Resident => Err(no_events("a loop on the device may run them")),
+            _ if self.device_slot.stream().is_none() => Err(no_stream()),
             _ => Ok(()),
         }
     }

@@ -82,7 +82,7 @@ impl<B> Slot<InFlight<B>> {
         let Some(since) = self.state.unfenced_since else {
             return Ok(true);
         };
-        match self.core.executor.fence(&mut *self.core.device_slot) {
+        match self.core.device_slot.fence() {
             Ok(()) => {
                 self.state.unfenced_since = None;
                 Ok(true)

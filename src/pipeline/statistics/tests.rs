@@ -43,7 +43,7 @@ fn give(meter: &Meter, slot: usize, closed_at: Instant, started_at: Instant, fil
         started_at,
         filled_at,
     };
-    meter.submitted(slot, &start, None, filled_at);
+    meter.submitted(slot, &start, filled_at);
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn input_does_not_bound_while_its_threads_compute_batches() {
 }
 
 #[test]
-fn batches_that_are_verified_or_tried_are_nobodys_time() {
+fn the_time_of_verification_counts_for_no_stage() {
     let start = Instant::now();
     let busy = |ms: u64| busy(start, Duration::from_millis(ms), 1);
-    // Both happen while a batch is submitted.
+    // It happens while a batch is submitted.
     let submitted = Submitted {
         first: Some(start),
         closed: busy(4_980),
@@ -144,8 +144,7 @@ fn batches_that_are_verified_or_tried_are_nobodys_time() {
         ..Finished::default()
     };
     let counters = Counters {
-        verify_ns: 3_000_000_000,
-        trial_ns: 1_000_000_000,
+        verify_ns: 4_000_000_000,
         ..Counters::default()
     };
     let found = statistics(submitted, finished, &counters, 3, 1, Threads::Own);
@@ -196,27 +195,6 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
     let statistics = meter.statistics(&Counters::default(), Threads::Own);
     assert_eq!(statistics.bound, Some(Stage::Device));
     assert_eq!(statistics.input.busy_ns, 0);
-}
-
-#[test]
-fn a_trial_is_no_end_of_a_run() {
-    let (meter, start) = (Meter::new(2, 1), Instant::now());
-    let at = |ms: u64| start + Duration::from_millis(ms);
-    let trial = Start {
-        closed_at: at(0),
-        started_at: at(0),
-        filled_at: at(60),
-    };
-    meter.submitted(0, &trial, Some(at(1060)), at(1060));
-    meter.seen(0, at(1060), at(1070));
-    let counters = Counters {
-        trial_ns: 1_000_000_000,
-        ..Counters::default()
-    };
-    let statistics = meter.statistics(&counters, Threads::Own);
-    assert_eq!(statistics.wall_ns, 70_000_000);
-    assert_eq!(statistics.bound, Some(Stage::Fill));
-    assert_eq!(statistics.device.busy_ns, 10_000_000);
 }
 
 #[test]

@@ -86,7 +86,6 @@ fn axes_are_asked_for_when_the_engine_is_built_alone() {
         error.contains("2 numbers, and a batch holds at most 1"),
         "{error}"
     );
-    engine.fit_buckets(1).unwrap();
     let done = engine.submit(number(4)).unwrap().wait().unwrap();
     assert_eq!(done.result.unwrap(), 5);
 }

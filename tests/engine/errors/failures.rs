@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scale::{Scale, TWIN_PANICS, WRITE_FAILS, WRITE_PANICS, doubled};
+use std::num::NonZeroU32;
 use tapeloop::pipeline::Close;
 use tapeloop::workload::BatchItem;
 
@@ -16,7 +17,7 @@ fn a_twin_that_panics_fails_its_batch() {
 #[test]
 fn a_batch_that_comes_out_differently_fails_alone() {
     let mut config = config();
-    config.policy.verify = Verify::First;
+    config.policy.verify = Verify::Every(NonZeroU32::MIN);
     for backend in [cpu(), sim(Vec::new()).1] {
         let engine = engine(&backend, &config);
         let error = ask(&engine, number(NOISY)).unwrap_err();
@@ -118,7 +119,7 @@ fn thousand(
 #[test]
 fn of_a_thousand_batches_ten_that_differ_fail() {
     let mut config = config();
-    config.policy.shadow_every = 1;
+    config.policy.verify = Verify::Every(NonZeroU32::MIN);
     let item = |n| number(if n % 100 == 50 { NOISY } else { n });
     let is_expected = |error: &Error| error.kind() == ErrorKind::Mismatch;
     let failed = thousand(&cpu(), &config, item, is_expected);

@@ -138,11 +138,6 @@ fn what_an_engine_records_of_a_workload_is_replayed_by_engines_alone() {
         is_usage(&made.err().unwrap(), whose);
         let made = Executor::new(&backend, &mut *device_slot, &first.buckets(), &policy);
         is_usage(&made.err().unwrap(), whose);
-        let own = Arc::new(Buckets::single(recorded(Recorder::new(&[LEN])).0));
-        let mut own_slot = self::device_slot(&backend, &own.largest().recording);
-        let mut executor = Executor::new(&backend, &mut *own_slot, &own, &policy).unwrap();
-        let taken = executor.take_buckets(&mut *own_slot, &first.buckets());
-        is_usage(&taken.unwrap_err(), whose);
         // The other packer's slots have other buffers.
         let (error, items) = second.pack(&mut slot, vec![vec![1.0]]).err().unwrap();
         is_usage(&error, "does not use this packer's buckets");

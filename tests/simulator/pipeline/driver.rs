@@ -53,7 +53,6 @@ pub(crate) enum Event {
     Refused(u32),
     Delivered(u64, u32, Result<Output, String>),
     Nothing,
-    Fitted(Vec<Extent>),
     /// The counters that are no times, at the end.
     Counted([u64; 9]),
 }
@@ -212,7 +211,7 @@ impl Driver {
 
     fn step(&mut self) {
         self.now += Duration::from_micros(self.random.below(60) as u64);
-        match self.random.below(20) {
+        match self.random.below(19) {
             0..10 => {
                 let item = self.item();
                 let options = self.options();
@@ -225,8 +224,7 @@ impl Driver {
                 self.wait();
             }
             16 => self.pipeline.flush(),
-            17..19 => self.set_uniforms(),
-            _ => self.fit_buckets(),
+            _ => self.set_uniforms(),
         }
     }
 
@@ -336,14 +334,6 @@ impl Driver {
         self.pipeline.set_uniform("factor", factor).unwrap();
         self.pipeline.set_uniform("salt", salt).unwrap();
         *self.log.now.lock().unwrap() = (factor, salt);
-    }
-
-    fn fit_buckets(&mut self) {
-        let count = 1 + self.random.below(4);
-        let fitted = self.pipeline.fit_buckets(count).unwrap();
-        let largest = fitted.last() == Some(&Extent::from([48, 6]));
-        self.check(largest && fitted.len() <= count, || format!("{fitted:?}"));
-        self.outcome.trace.push(Event::Fitted(fitted));
     }
 
     fn take(&mut self, delivery: Delivery<Mix>) {

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use tapeloop::backend::sim::{Fault, Live, SimOptions};
 use tapeloop::pipeline::{Filling, Finished, Ring, Slot, Wait};
-use tapeloop::replay::{Mode, Policy, Scope};
+use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::Extent;
 use tapeloop::{Error, ErrorKind};
 
@@ -302,7 +302,7 @@ fn a_ring_on_slots_that_lie_is_caught() {
 
 #[test]
 fn a_batch_that_is_said_to_span_less_is_caught() {
-    let live = |policy: &Policy| policy.scope == Scope::Kernels;
+    let live = |policy: &Policy| policy.mode == Mode::Stream;
     planted(live, Bug::None, Mistake::SpansLess);
 }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tapeloop::Result;
 use tapeloop::backend::Backend;
-use tapeloop::backend::contract::{
-    Addresses, Built, DeviceSlot, GraphId, GraphSource, Node, Op, Queue,
-};
+use tapeloop::backend::contract::{Addresses, Built, DeviceSlot, GraphId, GraphSource, Node, Op};
 use tapeloop::record::BufferId;
 
 /// A bug of a [`Broken`] backend.
@@ -23,8 +21,6 @@ pub(crate) enum Bug {
     FirstGraph,
     /// Batches are not marked.
     NoFence,
-    /// Nothing waits for the queue.
-    NoJoin(Queue),
     /// A graph built by hand lacks one edge; which of them, counted over all nodes.
     NoEdge(usize),
     /// All slots use one buffer of the first.
@@ -157,13 +153,6 @@ impl SlotHooks for BrokenSlot {
         match (self.bug, self.shared) {
             (Bug::Shared(shared), Some(addresses)) if shared.index() == buffer.index() => addresses,
             _ => inner.addresses(buffer),
-        }
-    }
-
-    fn join(&mut self, inner: &mut dyn DeviceSlot, earlier: Queue, later: Queue) -> Result<()> {
-        match self.bug == Bug::NoJoin(earlier) {
-            true => Ok(()),
-            false => inner.join(earlier, later),
         }
     }
 

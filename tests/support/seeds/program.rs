@@ -7,9 +7,9 @@ use std::time::Duration;
 use tapeloop::backend::contract::DeviceSlot;
 use tapeloop::backend::contract::Priority;
 use tapeloop::backend::sim::{Live, SimBackend, SimOptions};
-use tapeloop::backend::{Backend, Residency, Streams};
+use tapeloop::backend::{Backend, Residency};
 use tapeloop::record::{Buffer, Kernel, Recorder, TwinLaunch, Unit};
-use tapeloop::replay::{Bucket, Buckets, Executor, Mode, Policy, Scope};
+use tapeloop::replay::{Bucket, Buckets, Executor, Policy};
 use tapeloop::workload::Extent;
 
 /// Elements that one block computes.
@@ -129,10 +129,9 @@ impl Program {
         &self,
         backend: &Arc<dyn Backend>,
         device_slots: usize,
-        streams: Streams,
     ) -> tapeloop::Result<Vec<Box<dyn DeviceSlot>>> {
         let buffers = self.buckets.largest().recording.buffers();
-        backend.open_slots(buffers, device_slots, streams, Priority::Normal)
+        backend.open_slots(buffers, device_slots, Priority::Normal)
     }
 
     /// Slots with an executor each.
@@ -142,7 +141,7 @@ impl Program {
         device_slots: usize,
         policy: &Policy,
     ) -> tapeloop::Result<Vec<(Box<dyn DeviceSlot>, Executor)>> {
-        let device_slots = self.open(backend, device_slots, policy.streams)?;
+        let device_slots = self.open(backend, device_slots)?;
         let slot = |mut device_slot: Box<dyn DeviceSlot>| {
             let executor = Executor::new(backend, &mut *device_slot, &self.buckets, policy)?;
             Ok((device_slot, executor))
@@ -201,8 +200,8 @@ impl Program {
     }
 }
 
-/// Every policy whose settings go together; `auto` maps the small buffers only, and loops end after
-/// some steps of the simulated device.
+/// Every combination of a policy's settings; transfer `auto` maps the small buffers only, and loops
+/// end after some steps of the simulated device.
 pub(crate) fn policies() -> Vec<Policy> {
     let small = |policy| Policy {
         mapped_bytes_max: 64,
@@ -213,20 +212,7 @@ pub(crate) fn policies() -> Vec<Policy> {
         },
         ..policy
     };
-    Policy::legal().map(small).collect()
-}
-
-/// Mode auto with all that it goes with; `auto` maps the small buffers only.
-pub(crate) fn auto_policies() -> Vec<Policy> {
-    let of_kernels = policies()
-        .into_iter()
-        .filter(|policy| (policy.mode, policy.scope) == (Mode::Graph, Scope::Kernels));
-    let auto = |policy| Policy {
-        mode: Mode::Auto,
-        scope: Scope::Batch,
-        ..policy
-    };
-    of_kernels.map(auto).collect()
+    Policy::combinations().map(small).collect()
 }
 
 /// A device without faults. Every second seed starts its memory poisoned.

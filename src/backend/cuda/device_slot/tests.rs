@@ -4,28 +4,27 @@ use super::super::compile::Compiler;
 use super::super::device_loop::LoopArgs;
 use super::super::fake_driver::{self, CAPTURE_UNSUPPORTED, Session};
 use super::super::memory::{DeviceMemory, Pinned};
-use super::super::queues::stream_set;
 use super::super::timestamps::Clock;
 use super::*;
-use crate::backend::{CudaOptions, Layout, Node, Priority, Space, Streams};
+use crate::backend::{CudaOptions, Layout, Node, Priority, Space};
 use crate::error::ErrorKind;
 use crate::record::{Access, BufferDecl, Image, Kernel};
 
 pub(in super::super) fn slot(context: &Arc<Context>) -> Result<CudaSlot> {
-    slot_of(context, Streams::PerSlot, Priority::Normal)
+    slot_of(context, Priority::Normal)
 }
 
-fn slot_of(context: &Arc<Context>, streams: Streams, priority: Priority) -> Result<CudaSlot> {
+fn slot_of(context: &Arc<Context>, priority: Priority) -> Result<CudaSlot> {
     let layout = Layout::new(&[] as &[BufferDecl]).unwrap();
     let pinned = Pinned::zeroed(context, 64)?;
     let device = DeviceMemory::new(context, 64)?;
     let share = SlotMemory::cut(layout, pinned, device, 1).next().unwrap();
     let compiler = Compiler::new(&CudaOptions::default(), 0);
     let functions = Arc::new(Functions::new(context, compiler));
-    let streams = stream_set(context, streams, priority)?;
+    let stream = SlotStream::new(context, priority, false)?;
     let clock = Arc::<Clock>::default();
     let timestamps = Timestamps::new(context, &clock);
-    CudaSlot::open(timestamps, &functions, share, streams, false)
+    CudaSlot::open(timestamps, &functions, share, stream)
 }
 
 #[test]
@@ -54,22 +53,19 @@ fn zero(allocation: &Allocation) -> Op {
 }
 
 #[test]
-fn all_work_of_an_urgent_slot_is_in_streams_of_the_highest_priority() {
+fn all_work_of_an_urgent_slot_is_in_a_stream_of_the_highest_priority() {
     let session = Session::new();
     let context = session.context();
-    for (streams, count) in [(Streams::PerSlot, 1), (Streams::PerStage, 3)] {
-        fake_driver::state(|state| state.priorities.clear());
-        let normal = slot_of(&context, streams, Priority::Normal).unwrap();
-        assert!(fake_driver::state(|state| state.priorities.is_empty()));
-        let urgent = slot_of(&context, streams, Priority::Urgent).unwrap();
-        let priorities = fake_driver::state(|state| state.priorities.clone());
-        assert_eq!(priorities.len(), count);
-        for queue in [Queue::Upload, Queue::Compute, Queue::Download] {
-            let stream = urgent.queues.stream(queue).handle() as usize;
-            assert_eq!(priorities[&stream], fake_driver::GREATEST_PRIORITY);
-        }
-        drop((normal, urgent));
-    }
+    let normal = slot_of(&context, Priority::Normal).unwrap();
+    assert!(fake_driver::state(|state| state.priorities.is_empty()));
+    let urgent = slot_of(&context, Priority::Urgent).unwrap();
+    let priorities = fake_driver::state(|state| state.priorities.clone());
+    let stream = urgent.stream().unwrap() as usize;
+    assert_eq!(
+        Vec::from_iter(priorities),
+        [(stream, fake_driver::GREATEST_PRIORITY)]
+    );
+    drop((normal, urgent));
 }
 
 #[test]
@@ -87,13 +83,6 @@ fn events_of_other_code_are_waited_for_and_recorded_in_the_slot_s_own_stream() {
     let recorded = fake_driver::state(|state| state.loops.recorded[&0x80]);
     assert_eq!(recorded, stream);
     assert!(own.is_quiet(), "neither uses the slot's memory");
-    let mut shared = slot_of(&context, Streams::PerStage, Priority::Normal).unwrap();
-    for refused in [
-        shared.wait_for_event(&produced),
-        shared.record_event(&consumed),
-    ] {
-        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
-    }
 }
 
 #[test]
@@ -102,7 +91,7 @@ fn a_graph_of_an_urgent_slot_is_not_made_resident() {
     fake_driver::state(|state| state.loops.loads_modules = true);
     let context = session.context();
     let allocation = allocation(&context);
-    let mut slot = slot_of(&context, Streams::PerSlot, Priority::Urgent).unwrap();
+    let mut slot = slot_of(&context, Priority::Urgent).unwrap();
     slot.adopt(&allocation).unwrap();
     let (op, after) = (zero(&allocation), &[]);
     let source = GraphSource::Explicit(&[Node { op: &op, after }]);
@@ -173,7 +162,7 @@ fn a_slot_that_cannot_wait_leaks_what_its_work_may_touch_and_keeps_the_context()
     let mut first = slot(&context).unwrap();
     first.adopt(&allocation).unwrap();
     // SAFETY: the memset is of an allocation that the slot adopted.
-    unsafe { first.enqueue(Queue::Compute, &zero(&allocation)) }.unwrap();
+    unsafe { first.enqueue(&zero(&allocation)) }.unwrap();
     fake_driver::state(|state| state.waits_return = CAPTURE_UNSUPPORTED);
     drop(first);
     fake_driver::state(|state| state.waits_return = 0);
@@ -204,7 +193,7 @@ fn launches_and_nodes_have_the_attributes_of_their_kernel() {
     fake_driver::state(|state| (state.loops.loads_modules, state.capability) = (true, 9));
     let context = session.context();
     for (priority, flags) in [(Priority::Normal, 8), (Priority::Urgent, 0)] {
-        let mut slot = slot_of(&context, Streams::PerSlot, priority).unwrap();
+        let mut slot = slot_of(&context, priority).unwrap();
         let plain = slot.functions.load(&declared(|kernel| kernel)).unwrap();
         let all = declared(|kernel| kernel.cluster([2, 1, 1]).cooperative().urgent());
         let all = slot.functions.load(&all).unwrap();
@@ -228,7 +217,7 @@ fn launches_and_nodes_have_the_attributes_of_their_kernel() {
         });
         for launch in &launches {
             // SAFETY: the launches name no memory.
-            unsafe { slot.enqueue(Queue::Compute, launch) }.unwrap();
+            unsafe { slot.enqueue(launch) }.unwrap();
         }
         let streamed = fake_driver::state(|state| state.launches.clone());
         assert_eq!(streamed, [vec![], attributes.to_vec()]);

@@ -4,7 +4,6 @@
 //! and saw the batch done after the second, so each batch bounds the difference of the two clocks,
 //! without a call to the driver. The bounds of batches are intersected. They widen with time, as
 //! the clocks drift.
-#![cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 
 use parking_lot::Mutex;
 
