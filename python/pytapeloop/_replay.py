@@ -213,7 +213,8 @@ class Replay:
             needs no call of the driver for a batch.
         slots: How many batches are in flight at once, 1 to 64.
         verify: Whether the first batch of each slot also runs as single calls, and has to give the
-            same bits. Kernels whose results depend on the order of threads need False.
+            same bits, on a GPU and except in mode stream. Kernels whose results depend on the order of
+            threads need False.
         options: Options of NVRTC, such as ``["--use_fast_math"]``, or
             ``["--include-path=/usr/local/cuda/include"]`` for CUDA's own headers.
 

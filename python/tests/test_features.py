@@ -157,6 +157,9 @@ def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
 
 
 def test_mistakes_are_errors_that_name_them(samples, tmp_path):
+    for removed in [{"mode": "auto"}, {"verify": "auto"}, {"shadow_every": 3}, {"scope": "batch"}]:
+        with pytest.raises(pytapeloop.ConfigError, match="was removed: .*fix: "):
+            pytapeloop.features(samples, **removed)
     with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`.*torsions"):
         pytapeloop.features(samples, "phi")
     with pytest.raises(pytapeloop.ConfigError, match="unknown key `sasa.pionts`"):
