@@ -141,14 +141,13 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
             None => only_new.push(named.of_point(point)),
         }
     }
-    let mut warnings = warnings(old_run, new_run);
-    warnings.extend(removed_note("old", old_run, old));
-    warnings.extend(removed_note("new", new_run, new));
+    let notes = [
+        removed_note("old", old_run, old),
+        removed_note("new", new_run, new),
+    ];
     if compared.is_empty() {
-        let mut message = "the two runs share no point".to_owned();
-        warnings
-            .iter()
-            .for_each(|warning| message += &format!("; {warning}"));
+        let notes = notes.iter().flatten().map(|note| format!("; {note}"));
+        let message = format!("the two runs share no point{}", notes.collect::<String>());
         return Err(Error::config(message)
             .fix("compare runs of the same sweep, or run one with the other's settings"));
     }
@@ -158,7 +157,10 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     Ok(Comparison {
         old: Side::of(old_run),
         new: Side::of(new_run),
-        warnings,
+        warnings: warnings(old_run, new_run)
+            .into_iter()
+            .chain(notes.into_iter().flatten())
+            .collect(),
         points: compared,
         only_old: gone.map(|point| named.of_point(point)).collect(),
         only_new,
