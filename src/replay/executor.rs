@@ -227,6 +227,8 @@ impl Executor {
             return false;
         }
         let runs_once = state.bindings.as_ref().is_some_and(runs_once);
+        // The commands are looked through for the first batch, and not for all that follow.
+        state.is_verified |= runs_once && is_first;
         if runs_once && !state.is_unverifiable {
             state.is_unverifiable = true;
             let why = "a batch changes its inputs, and cannot run twice";

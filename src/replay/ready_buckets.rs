@@ -19,7 +19,7 @@ pub(super) struct BucketState {
     pub(super) retry: GraphRetry,
     /// Whether it has other bindings than those recorded.
     pub(super) is_rebound: bool,
-    /// True once a batch of its graph was compared with launches, or if none is to be.
+    /// True once a batch of its graph was compared with launches, or if none is to be or can be.
     pub(super) is_verified: bool,
     /// Whether a batch was to be compared that cannot run twice, which is logged once.
     pub(super) is_unverifiable: bool,

@@ -2,8 +2,8 @@
 //!
 //! A graph gets a second one of the same commands for the first timed batch, with a timestamp behind
 //! each stage. In an explicit graph timestamps are leaves: nothing waits for them, so independent
-//! commands still run at the same time. Single launches have the timestamps between the calls. A loop on the device notes the beginning and the end of each
-//! batch, and needs nothing of this.
+//! commands still run at the same time. Single launches have the timestamps between the calls. A loop
+//! on the device notes the beginning and the end of each batch, and needs nothing of this.
 
 use super::audit::{AllowedMemory, check_held};
 use super::graph::edges;
