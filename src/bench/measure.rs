@@ -11,7 +11,6 @@ use super::reference::ReferenceProgram;
 use super::runner::{self, BatchFacts, Machine, Runner, TimedBatch, latencies};
 use super::statistics::{median, middle};
 use crate::error::{Error, ErrorKind, Result};
-use crate::replay::Mode;
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::Duration;
@@ -174,11 +173,7 @@ impl Session {
         let Some((request, hash)) = request else {
             return;
         };
-        let mode = match measured.point.policy.mode {
-            Mode::Stream => "stream",
-            Mode::Resident => "resident",
-            Mode::Graph => "graph",
-        };
+        let mode = measured.point.policy.mode.name();
         let millis = self.settings.repetition.as_millis();
         let request = format!("period {request} mode={mode} millis={millis}");
         for program in &mut self.references {

@@ -170,13 +170,6 @@ impl Point {
     pub fn is_legal(&self) -> bool {
         self.front == Front::Ring || !self.is_mixed
     }
-
-    /// The same point in another mode.
-    #[must_use]
-    fn in_mode(mut self, mode: Mode) -> Self {
-        self.policy.mode = mode;
-        self
-    }
 }
 
 impl fmt::Display for Point {
@@ -317,10 +310,7 @@ impl Space {
             let compared = compared_modes(first.work, axis);
             let modes = self.modes.iter().filter(|mode| compared.contains(mode));
             let modes: Vec<Mode> = modes.copied().collect();
-            if !modes.is_empty() {
-                let in_modes = |point: Point| modes.iter().map(move |mode| point.in_mode(*mode));
-                varied = varied.into_iter().flat_map(in_modes).collect();
-            }
+            varied = each(&varied, &modes, |point, mode| point.policy.mode = mode);
             for point in varied {
                 let point = Point {
                     axis: Some(axis),
@@ -359,27 +349,9 @@ impl Space {
 
     /// Each of `points` with each value of `axis`; unchanged if the axis has no values.
     fn varied(&self, axis: Axis, points: &[Point]) -> Vec<Point> {
-        fn each<T: Copy>(
-            points: &[Point],
-            values: &[T],
-            set: impl Fn(&mut Point, T),
-        ) -> Vec<Point> {
-            if values.is_empty() {
-                return points.to_vec();
-            }
-            let with = |point: &Point, value: T| {
-                let mut point = *point;
-                set(&mut point, value);
-                point
-            };
-            let pairs = points
-                .iter()
-                .flat_map(|point| values.iter().map(move |value| (point, value)));
-            pairs.map(|(point, value)| with(point, *value)).collect()
-        }
         match axis {
             Axis::Mode => each(points, &self.modes, |point, mode| {
-                *point = point.in_mode(mode)
+                point.policy.mode = mode;
             }),
             Axis::Transfer => each(points, &self.transfers, |point, transfer| {
                 point.policy.transfer = transfer;
@@ -395,6 +367,22 @@ impl Space {
             Axis::Front => each(points, &self.fronts, |point, front| point.front = front),
         }
     }
+}
+
+/// Each of `points` with each of `values`; unchanged if there are no values.
+fn each<T: Copy>(points: &[Point], values: &[T], set: impl Fn(&mut Point, T)) -> Vec<Point> {
+    if values.is_empty() {
+        return points.to_vec();
+    }
+    let with = |point: &Point, value: T| {
+        let mut point = *point;
+        set(&mut point, value);
+        point
+    };
+    let pairs = points
+        .iter()
+        .flat_map(|point| values.iter().map(move |value| (point, value)));
+    pairs.map(|(point, value)| with(point, *value)).collect()
 }
 
 /// Checks the number of points in a run that is not full.

@@ -1,19 +1,16 @@
 //! The buckets of an engine whose configuration names none.
 
-use crate::scale::{self, Scale};
+use crate::scale::Scale;
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
-use tapeloop::backend::DeviceInfo;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{EngineConfig, Pipeline};
-use tapeloop::record::Recorder;
 use tapeloop::replay::Mode;
-use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
-use tapeloop::{Error, Result};
+use tapeloop::workload::Extent;
 
 const ELEMENTS: u32 = 1 << 20;
 
-fn pipeline<W: Workload>(workload: W, config: &EngineConfig) -> Pipeline<W> {
+fn pipeline(workload: Scale, config: &EngineConfig) -> Pipeline<Scale> {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
     Pipeline::new(workload, &[backend], pool, config).unwrap()
@@ -21,10 +18,7 @@ fn pipeline<W: Workload>(workload: W, config: &EngineConfig) -> Pipeline<W> {
 
 /// Runs one vector of so many elements, and returns the bytes that its batch copied, and how many of
 /// them it uses.
-fn copied<W>(pipeline: &mut Pipeline<W>, elements: usize) -> [u64; 2]
-where
-    W: Workload<Item = Vec<f32>, Output = (Vec<f32>, u32)>,
-{
+fn copied(pipeline: &mut Pipeline<Scale>, elements: usize) -> [u64; 2] {
     let before = pipeline.counters();
     let item = vec![elements as f32; elements];
     pipeline.submit(item).map_err(|_| "full").unwrap();
@@ -93,54 +87,10 @@ fn mode_resident_and_a_limit_of_ready_buckets_have_fewer() {
     assert_eq!(copied(&mut pipeline(Scale::new(2.0), &config), 2)[0], all);
 }
 
-/// Records for full batches alone.
-struct FullOnly(Scale);
-
-impl Workload for FullOnly {
-    type Item = Vec<f32>;
-    type Output = (Vec<f32>, u32);
-    type Buffers = scale::Buffers;
-
-    fn axes(&self) -> &'static [&'static str] {
-        self.0.axes()
-    }
-
-    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
-        self.0.extent(item)
-    }
-
-    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers> {
-        match recorder.capacity(0) {
-            ELEMENTS => self.0.record(recorder, device),
-            _ => Err(Error::usage("planted")),
-        }
-    }
-
-    fn write(
-        &self,
-        buffers: &Self::Buffers,
-        item: &Vec<f32>,
-        at: Extent,
-        views: &mut WriteViews<'_>,
-    ) -> Result<()> {
-        self.0.write(buffers, item, at, views)
-    }
-
-    fn read(
-        &self,
-        buffers: &Self::Buffers,
-        item: &Vec<f32>,
-        at: Extent,
-        views: &ReadViews<'_>,
-    ) -> Result<Self::Output> {
-        self.0.read(buffers, item, at, views)
-    }
-}
-
 #[test]
 fn a_workload_that_records_full_batches_alone_has_one_bucket() {
     let config = EngineConfig::new([ELEMENTS, 10]);
-    let mut pipeline = pipeline(FullOnly(Scale::new(2.0)), &config);
+    let mut pipeline = pipeline(Scale::new(2.0).for_capacities_from(ELEMENTS), &config);
     let [copied, _] = copied(&mut pipeline, 2);
     assert!(copied > 8 << 20);
 }

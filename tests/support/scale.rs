@@ -10,6 +10,8 @@ use tapeloop::{Error, Result};
 pub(crate) struct Scale {
     kernel: Kernel,
     factor: f32,
+    /// The least elements of a batch that it records.
+    capacity_min: u32,
 }
 
 pub(crate) struct Buffers {
@@ -57,6 +59,15 @@ impl Scale {
         Scale {
             kernel: with_twin(kernel),
             factor,
+            capacity_min: 0,
+        }
+    }
+
+    /// Refuses to record batches of fewer elements than this.
+    pub(crate) fn for_capacities_from(self, capacity_min: u32) -> Self {
+        Scale {
+            capacity_min,
+            ..self
         }
     }
 }
@@ -78,6 +89,9 @@ impl Workload for Scale {
     }
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
+        if recorder.capacity(0) < self.capacity_min {
+            return Err(Error::usage("planted"));
+        }
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
         let starts = recorder.upload_buffer("starts", 1, 1);

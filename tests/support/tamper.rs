@@ -5,23 +5,14 @@ use crate::forward::{BackendHooks, SlotHooks};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tapeloop::Result;
+use tapeloop::backend::Backend;
 use tapeloop::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op};
-use tapeloop::backend::{Backend, Residency};
 use tapeloop::record::Kernel;
 
 /// A change of a graph's operations.
 pub(crate) type Change = fn(&mut Vec<Op>);
-
-/// What a call gives to the device: an operation, or a graph with those that it holds.
-pub(crate) enum Call<'a> {
-    Op(&'a Op),
-    Graph(&'a [Op]),
-}
-
-/// How much longer a call takes.
-pub(crate) type Price = fn(Call<'_>) -> Duration;
 
 /// What is wrong with the device, and what it was asked. [`BackendHooks::around`] puts it around
 /// a backend.
@@ -31,7 +22,6 @@ pub(crate) struct Tamper {
     held: Mutex<Option<Change>>,
     /// What they do in place of what they hold. Operations stay of their kind.
     done: Mutex<Option<Change>>,
-    price: Mutex<Option<Price>>,
     /// Whether kernels do nothing.
     skips: AtomicBool,
     /// How long a launch of a graph and a look each keep their thread asleep.
@@ -40,8 +30,6 @@ pub(crate) struct Tamper {
     launches_left: Mutex<Option<usize>>,
     /// Launches of graphs.
     launches: AtomicUsize,
-    /// Graphs that there are.
-    graphs: AtomicUsize,
 }
 
 impl Tamper {
@@ -51,11 +39,6 @@ impl Tamper {
 
     pub(crate) fn run(&self, change: Change) {
         *self.done.lock() = Some(change);
-    }
-
-    /// Calls have a price from now on. Loops make none, so the device then has no loops.
-    pub(crate) fn charge(&self, price: Price) {
-        *self.price.lock() = Some(price);
     }
 
     pub(crate) fn skip_kernels(&self) {
@@ -92,19 +75,6 @@ impl Tamper {
 
     pub(crate) fn launches(&self) -> usize {
         self.launches.load(Relaxed)
-    }
-
-    pub(crate) fn graphs(&self) -> usize {
-        self.graphs.load(Relaxed)
-    }
-
-    fn pay(&self, call: Call<'_>) {
-        let price = *self.price.lock();
-        let price = price.map_or(Duration::ZERO, |price| price(call));
-        let start = Instant::now();
-        while start.elapsed() < price {
-            std::hint::spin_loop();
-        }
     }
 
     pub(crate) fn clear(&self) {
@@ -154,9 +124,6 @@ impl TamperSlot {
                 unsafe { inner.set_params(graph, node, done) }?;
             }
         }
-        if !self.held.iter().any(|(known, _)| *known == graph) {
-            self.tamper.graphs.fetch_add(1, Relaxed);
-        }
         self.held.insert(0, (graph, given));
         Ok((graph, built))
     }
@@ -168,12 +135,6 @@ impl TamperSlot {
 }
 
 impl SlotHooks for TamperSlot {
-    unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
-        self.tamper.pay(Call::Op(op));
-        // SAFETY: the caller keeps the same contract.
-        unsafe { inner.enqueue(op) }
-    }
-
     unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -194,30 +155,16 @@ impl SlotHooks for TamperSlot {
     }
 
     fn drop_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) {
-        self.tamper.graphs.fetch_sub(1, Relaxed);
         self.held.retain(|(known, _)| *known != graph);
         inner.drop_graph(graph);
     }
 
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         self.tamper.launches.fetch_add(1, Relaxed);
-        self.tamper.pay(Call::Graph(self.held(graph)));
         self.tamper.doze();
         match self.tamper.runs() {
             true => inner.launch_graph(graph),
             false => Ok(()),
-        }
-    }
-
-    fn make_resident(
-        &mut self,
-        inner: &mut dyn DeviceSlot,
-        graph: GraphId,
-        residency: Residency,
-    ) -> Result<bool> {
-        match *self.tamper.price.lock() {
-            None => inner.make_resident(graph, residency),
-            Some(_) => Ok(false),
         }
     }
 
