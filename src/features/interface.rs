@@ -75,7 +75,8 @@ impl Feature for Interface {
         );
         let distance = "Distance from the residue to the nearest heavy atom of another chain, \
                         null from 12 A on.";
-        let chain = "The chain of the nearest heavy atom of another chain within 12 A.";
+        let chain = "The chain of the nearest heavy atom of another chain within 12 A: the author's, or \
+                     label_asym_id where chains share the author's.";
         let delta = "Solvent-accessible area with nothing but the own chain, less that in the \
                      model.";
         let columns = [

@@ -3,8 +3,9 @@
 //! The reader of a format finds the [`Generators`] of assembly 1, and [`build_all`] applies them to
 //! the deposited structures. Copies come in the order of the generators and of their operators.
 //! Residues keep their order within a copy. [`of_chains`] makes one copy of some chains, and moves
-//! nothing.
+//! nothing, and [`concatenate`] joins all chains of several structures.
 
+mod copier;
 mod ligands;
 
 use std::borrow::Cow;
@@ -13,9 +14,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::decimal::LIMIT_MILLI;
-use super::model::{Assembly, Chain, Channel, LooseSpan, MISSING, Residue, Structure};
-use super::read_limits::{ReadLimits, check, reserve};
+use super::model::{Assembly, Chain, LooseSpan, Structure};
+use super::read_limits::{ReadLimits, check};
 use crate::{Error, Result};
+use copier::{Copier, GeneratorCopies};
 
 /// The fix for a file whose assembly cannot be built.
 pub(super) const FIX: &str = "correct the file, or read the deposited structure";
@@ -29,11 +31,21 @@ pub(super) struct Generators {
     /// For each chain, the generators that list it, ascending. The key is the chain's
     /// `label_asym_id`, or its chain id in a format without label ids.
     of_chain: HashMap<String, Vec<u32>>,
+    /// Whether the format has no label ids. Those of its structures name the parts of chains.
+    by_chain_id: bool,
     /// Chains that the generators list in total.
     listed: u64,
 }
 
 impl Generators {
+    /// No generators, for a format without label ids.
+    pub(super) fn by_chain_id() -> Self {
+        Generators {
+            by_chain_id: true,
+            ..Generators::default()
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.operators.is_empty()
     }
@@ -190,12 +202,12 @@ fn build(deposited: &Structure, generators: &Generators, limits: &ReadLimits) ->
         let chains: Vec<u32> = copied.iter().map(|&(_, chain)| chain).collect();
         total.add(&contents, &chains, operators.len());
         total.check(limits)?;
-        generated.push(GeneratorCopies::of(&contents, chains, operators));
+        generated.push(GeneratorCopies::of(0, &contents, chains, operators));
     }
     if total.atoms == 0 && !deposited.xyz.is_empty() {
         return Err(Error::input("no atom is in a chain of assembly 1").fix(FIX));
     }
-    let mut built = Copier::new(deposited, total)?.copy(&generated)?;
+    let mut built = Copier::new(&[deposited], total)?.copy(&generated)?;
     ligands::copy(deposited, generators, limits, &mut built)?;
     Ok(Structure {
         assembly: Assembly::First,
@@ -208,8 +220,33 @@ pub(super) fn of_chains(structure: &Structure, chains: Vec<u32>) -> Result<Struc
     let contents = contents_of_chains(structure);
     let mut total = AssemblySize::default();
     total.add(&contents, &chains, 1);
-    let copied = GeneratorCopies::of(&contents, chains, &[Operator::IDENTITY]);
-    Copier::new(structure, total)?.copy(&[copied])
+    let copied = GeneratorCopies::of(0, &contents, chains, &[Operator::IDENTITY]);
+    Copier::new(&[structure], total)?.copy(&[copied])
+}
+
+/// All chains of several structures, one structure after the other. What concerns a structure as a whole is
+/// that of the first; UniProt accessions must have the same indices in all.
+pub(super) fn concatenate(structures: &[Structure]) -> Result<Structure> {
+    let mut total = AssemblySize::default();
+    let mut copied = Vec::new();
+    for (source, structure) in structures.iter().enumerate() {
+        let contents = contents_of_chains(structure);
+        let chains: Vec<u32> = (0..structure.chains.len() as u32).collect();
+        total.add(&contents, &chains, 1);
+        copied.push(GeneratorCopies::of(
+            source,
+            &contents,
+            chains,
+            &[Operator::IDENTITY],
+        ));
+    }
+    let sources: Vec<&Structure> = structures.iter().collect();
+    Copier::new(&sources, total)?.copy(&copied)
+}
+
+/// The name of copy `number` of a chain.
+pub(super) fn copy_name(name: &str, number: u32) -> Arc<str> {
+    format!("{name}-{number}").into()
 }
 
 /// Pairs of a generator and a chain of the deposited structure that it copies, ascending. The time
@@ -220,7 +257,9 @@ fn copied_chains(
     limits: &ReadLimits,
 ) -> Result<Vec<(u32, u32)>> {
     let copied_by = |chain: &Chain| {
-        let id = chain.label_asym_id.as_ref().unwrap_or(&chain.auth_asym_id);
+        let label = chain.label_asym_id.as_ref();
+        let label = label.filter(|_| !generators.by_chain_id);
+        let id = label.unwrap_or(&chain.auth_asym_id);
         generators
             .of_chain
             .get(&**id)
@@ -312,178 +351,6 @@ impl AssemblySize {
     }
 }
 
-/// What each operator of a generator copies.
-struct GeneratorCopies<'a> {
-    operators: &'a [Operator],
-    /// Chains of the deposited structure, ascending.
-    chains: Vec<u32>,
-    residues: Vec<usize>,
-    /// Each after its first atom.
-    loose: Vec<(u32, LooseSpan)>,
-}
-
-impl<'a> GeneratorCopies<'a> {
-    fn of(contents: &[ChainContents], chains: Vec<u32>, operators: &'a [Operator]) -> Self {
-        let contents = || chains.iter().map(|&at| &contents[at as usize]);
-        let residues = contents().flat_map(|chain| chain.residues.iter().copied());
-        let loose = contents().flat_map(|chain| chain.loose.iter().copied());
-        let (mut residues, mut loose): (Vec<usize>, Vec<_>) = (residues.collect(), loose.collect());
-        // Chains may alternate in the file, whose order is kept.
-        residues.sort_unstable();
-        loose.sort_unstable_by_key(|&(first, _)| first);
-        GeneratorCopies {
-            operators,
-            chains,
-            residues,
-            loose,
-        }
-    }
-
-    fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
-        self.operators.iter().map(|operator| Copy {
-            of: self,
-            operator,
-            chains: vec![None; self.chains.len()],
-        })
-    }
-}
-
-/// One copy that a generator makes.
-struct Copy<'a> {
-    of: &'a GeneratorCopies<'a>,
-    operator: &'a Operator,
-    /// For each chain of `of`, its index in the assembly once it is used.
-    chains: Vec<Option<u32>>,
-}
-
-/// Builds a structure of copies of chains.
-struct Copier<'a> {
-    deposited: &'a Structure,
-    built: Structure,
-    /// For each chain of the deposited structure, its copies so far.
-    copies: Vec<u32>,
-}
-
-impl<'a> Copier<'a> {
-    fn new(deposited: &'a Structure, amount: AssemblySize) -> Result<Self> {
-        let mut built = Structure {
-            entry_id: deposited.entry_id.clone(),
-            method: deposited.method.clone(),
-            resolution: deposited.resolution,
-            title: deposited.title.clone(),
-            model: deposited.model,
-            frame: deposited.frame,
-            assembly: deposited.assembly,
-            b_factor_kind: deposited.b_factor_kind,
-            plddt_scaled: deposited.plddt_scaled,
-            uniprot: deposited.uniprot.clone(),
-            rounded_atoms: deposited.rounded_atoms,
-            truncation: deposited.truncation,
-            findings: deposited.findings.clone(),
-            channels: deposited.channels.iter().map(without_values).collect(),
-            ..Structure::default()
-        };
-        built.reserve_atoms(amount.atoms as usize)?;
-        reserve(&mut built.residues, amount.residues as usize)?;
-        reserve(&mut built.atom_start, amount.residues as usize + 1)?;
-        Ok(Copier {
-            deposited,
-            built,
-            copies: vec![0; deposited.chains.len()],
-        })
-    }
-
-    /// Makes all copies: their residues first, and then the atoms without a row.
-    fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
-        let mut copies: Vec<Copy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
-        for copy in &mut copies {
-            self.add_residues(copy)?;
-        }
-        let rows_end = self.built.xyz.len() as u32;
-        self.built.atom_start.push(rows_end);
-        for copy in &mut copies {
-            self.add_loose(copy)?;
-        }
-        Ok(self.built)
-    }
-
-    /// Adds the residues of a copy. Chain breaks stay as they are: a residue that is linked to the
-    /// previous row has the same chain, so that row is copied too.
-    fn add_residues(&mut self, copy: &mut Copy) -> Result<()> {
-        for &at in &copy.of.residues {
-            let residue = self.deposited.residues[at];
-            let chain = self.chain(copy, residue.chain);
-            let from = atoms_of(self.deposited, at);
-            let to = self.built.xyz.len() as u32;
-            let moved = |atom: u32| match atom {
-                MISSING => MISSING,
-                _ => atom - from.start + to,
-            };
-            self.built.atom_start.push(to);
-            self.built.residues.push(Residue {
-                chain,
-                n: moved(residue.n),
-                ca: moved(residue.ca),
-                c: moved(residue.c),
-                o: moved(residue.o),
-                cb: moved(residue.cb),
-                ..residue
-            });
-            let channels = self.built.channels.iter_mut().zip(&self.deposited.channels);
-            channels.for_each(|(to, from)| to.values.push(from.values[at]));
-            self.add_atoms(copy.operator, from)?;
-        }
-        Ok(())
-    }
-
-    fn add_loose(&mut self, copy: &mut Copy) -> Result<()> {
-        for &(first, span) in &copy.of.loose {
-            let chain = self.chain(copy, span.chain);
-            self.built.loose.push(LooseSpan { chain, ..span });
-            self.add_atoms(copy.operator, first..first + span.atom_count)?;
-        }
-        Ok(())
-    }
-
-    fn add_atoms(&mut self, operator: &Operator, atoms: Range<u32>) -> Result<()> {
-        let atoms = atoms.start as usize..atoms.end as usize;
-        for &xyz in &self.deposited.xyz[atoms.clone()] {
-            self.built.xyz.push(moved(operator, xyz)?);
-        }
-        let (from, to) = (self.deposited, &mut self.built);
-        to.element.extend_from_slice(&from.element[atoms.clone()]);
-        to.class.extend_from_slice(&from.class[atoms.clone()]);
-        if let Some(names) = from.atom_name.get(atoms.clone()) {
-            to.atom_name.extend_from_slice(names);
-        }
-        to.b_factor.extend_from_slice(&from.b_factor[atoms]);
-        Ok(())
-    }
-
-    /// The index in the assembly of a chain's copy. The first copy keeps the chain's names, the
-    /// second copy of `A` is `A-2`.
-    fn chain(&mut self, copy: &mut Copy, chain: u32) -> u32 {
-        let at = copy.of.chains.binary_search(&chain);
-        let at = at.expect("the residue's chain is copied");
-        let chain = chain as usize;
-        *copy.chains[at].get_or_insert_with(|| {
-            self.copies[chain] += 1;
-            let mut names = self.deposited.chains[chain].clone();
-            if self.copies[chain] > 1 {
-                let copy = self.copies[chain];
-                let of_copy = |name: Arc<str>| Arc::from(format!("{name}-{copy}"));
-                names = Chain {
-                    auth_asym_id: of_copy(names.auth_asym_id),
-                    label_asym_id: names.label_asym_id.map(of_copy),
-                    ..names
-                };
-            }
-            self.built.chains.push(names);
-            self.built.chains.len() as u32 - 1
-        })
-    }
-}
-
 /// The position of an atom of the assembly.
 fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
     operator.apply(xyz).ok_or_else(|| {
@@ -491,13 +358,6 @@ fn moved(operator: &Operator, xyz: [i32; 3]) -> Result<[i32; 3]> {
         let message = format!("assembly 1 has an atom beyond {limit} A");
         Error::input(message).fix(FIX)
     })
-}
-
-fn without_values(channel: &Channel) -> Channel {
-    Channel {
-        name: channel.name.clone(),
-        values: Vec::new(),
-    }
 }
 
 /// The atoms of residue `at`.

@@ -73,6 +73,8 @@ pub(super) struct Run {
     pub is_marked: bool,
     /// How often the chain had ended before the run, in this model: TER records of a PDB file.
     pub segment: u32,
+    /// The segment id of a PDB file, columns 73 to 76; blanks or zeros for none.
+    pub segid: [u8; 4],
     /// The UniProt residue that the atom lines themselves name: an index into
     /// [`AtomTable::accessions`] and the position in the sequence.
     pub uniprot: Option<(u32, i32)>,
@@ -104,9 +106,7 @@ pub(super) enum Entity {
     Unknown,
     /// A polymer; the kind of those of its components that the component table lacks.
     Polymer(Option<Kind>),
-    /// A chain of sugars.
-    Branched,
-    /// Water or a ligand.
+    /// Water, a ligand or a chain of sugars.
     Other,
 }
 
@@ -242,6 +242,13 @@ pub(super) struct AtomTable {
     pub generators: Generators,
     /// Why the file may be cut short, if it may.
     pub truncation: Option<Truncation>,
+    /// Whether chains may hold several molecules, as chain ids are all that names them.
+    pub may_split_chains: bool,
+    /// Whether the reader of a format with [`AtomTable::second_model`] sets it, although the first model
+    /// alone is read.
+    pub peeks_at_second_model: bool,
+    /// The first atoms of the second model.
+    pub second_model: Option<Box<AtomTable>>,
     /// Whether elements were taken from the names of atoms, as the file does not state them.
     pub guesses_elements: bool,
     /// What was found while the file was read.
@@ -282,6 +289,19 @@ impl AtomTable {
     /// format does not have are empty.
     pub(super) fn chain(&mut self, auth: &[u8], label: &[u8], entity: &[u8]) -> Result<u32> {
         let names = [auth, label, entity].map(|text| self.names.intern(text));
+        self.chain_of_names(names)
+    }
+
+    /// The index of part `number`, from 1, of a chain that is split. The label id of part 2 of `A` is
+    /// `A_2`.
+    pub(super) fn chain_part(&mut self, chain: u32, number: usize) -> Result<u32> {
+        let auth = self.chains[chain as usize].auth;
+        let label = format!("{}_{number}", self.names.get(auth));
+        let label = self.names.intern(label.as_bytes());
+        self.chain_of_names([auth, label, NO_NAME])
+    }
+
+    fn chain_of_names(&mut self, names: [NameId; 3]) -> Result<u32> {
         if let Some(&chain) = self.chain_index.get(&names) {
             return Ok(chain);
         }

@@ -3,6 +3,7 @@
 
 use super::atom_table::{AtomTable, BFactorField};
 use super::format::Format;
+use super::joined_models::JoinedNames;
 use super::model::Chain;
 use super::read_limits::ReadLimits;
 use super::read_options::{Models, ReadOptions};
@@ -14,8 +15,8 @@ use crate::{Error, Result};
 pub struct BFactorFields {
     /// One model after the other; the residues of a model in the order of their first atoms.
     pub residues: Vec<ResidueBFactors>,
-    /// The fields of atoms that the reader does not read, in file order: those after END in a PDB
-    /// file, and those in data blocks after the first one with atoms in an mmCIF file.
+    /// The fields of atoms that the reader does not read, in file order: those in data blocks after the
+    /// first one with atoms in an mmCIF file.
     pub unread: Vec<BFactorField>,
     /// Offsets where an mmCIF file needs the item `_atom_site.B_iso_or_equiv`, because its atoms
     /// have no B factors. Their fields are then at the ends of the rows.
@@ -71,6 +72,21 @@ impl BFactorFields {
             unread: found.unread,
             items_missing_at: found.items_missing_at,
         })
+    }
+}
+
+impl BFactorFields {
+    /// Makes the models one, as [`Models::Joined`] does: the chains have the names that they have there.
+    pub fn join_models(&mut self) {
+        let mut names = JoinedNames::default();
+        for residues in self.residues.chunk_by_mut(|a, b| a.model == b.model) {
+            names.start_model();
+            for residue in residues {
+                residue.model = 0;
+                let chain = &mut residue.chain;
+                names.rename(&mut chain.auth_asym_id, &mut chain.label_asym_id);
+            }
+        }
     }
 }
 

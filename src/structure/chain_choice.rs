@@ -11,6 +11,30 @@ use crate::{Error, Result};
 const LISTED_MAX: usize = 20;
 
 impl Structure {
+    /// The author's id of each of [`Structure::chains`].
+    #[cfg(feature = "cli")]
+    pub(crate) fn author_chain_names(&self) -> Vec<&str> {
+        let chains = self.chains.iter();
+        chains.map(|chain| &*chain.auth_asym_id).collect()
+    }
+
+    /// A name for each of [`Structure::chains`] that no other chain has: the author's id. Where chains
+    /// share that, as the parts of a chain that is split do, it is the label id, if there is one that is no
+    /// author's id.
+    pub(crate) fn distinct_chain_names(&self) -> Vec<&str> {
+        let mut counts: HashMap<&str, u32> = HashMap::new();
+        for chain in &self.chains {
+            *counts.entry(&chain.auth_asym_id).or_insert(0) += 1;
+        }
+        let names = self.chains.iter().map(|chain| {
+            let auth = &*chain.auth_asym_id;
+            let label = chain.label_asym_id.as_deref();
+            let label = label.filter(|label| counts[auth] > 1 && !counts.contains_key(label));
+            label.unwrap_or(auth)
+        });
+        names.collect()
+    }
+
     /// Removes all chains but the one with this author's id, or with this label id if no author's
     /// id is the same. Features are then those of the chain alone, with the ligands of the author's id.
     ///
@@ -31,11 +55,8 @@ impl Structure {
                 .position(|chain| chain.label_asym_id.as_deref() == Some(name))
         };
         let Some(kept) = by_author.or_else(by_label) else {
-            let names = chains
-                .iter()
-                .take(LISTED_MAX)
-                .map(|chain| &*chain.auth_asym_id);
-            let names: Vec<&str> = names.collect();
+            let mut names = self.distinct_chain_names();
+            names.truncate(chains.len().min(LISTED_MAX));
             let more = if chains.len() > LISTED_MAX {
                 ", ..."
             } else {
@@ -49,7 +70,8 @@ impl Structure {
                 Error::input(message).fix(format!("name one of: {}{more}", names.join(", ")))
             );
         };
-        // All chains with the author's id: the chains of an mmCIF file are split by entity.
+        // All chains with the author's id: those of an mmCIF file differ by entity, and the chain of a PDB
+        // file may have been split.
         let kept: Vec<u32> = match by_author {
             Some(_) => (0..)
                 .zip(&self.chains)

@@ -25,6 +25,12 @@ pub enum Check {
     /// Columns 18 to 22 of a PDB file contradict each other about what is the component and what the
     /// chain.
     ContradictoryNames,
+    /// A chain of a PDB file was split where another molecule starts; see
+    /// [`ChainSplit`](super::ChainSplit).
+    SplitChains,
+    /// Models have the same residues in different places, as the parts of an assembly have;
+    /// [`Models::Joined`](super::Models::Joined) reads them as one structure.
+    ModelsOfAssembly,
 }
 
 impl Check {
@@ -37,6 +43,8 @@ impl Check {
         Check::RepairedFields,
         Check::CorrectedElements,
         Check::ContradictoryNames,
+        Check::SplitChains,
+        Check::ModelsOfAssembly,
     ];
 
     /// The name in the config and in `run.json`.
@@ -49,6 +57,8 @@ impl Check {
             Check::RepairedFields => "repaired_fields",
             Check::CorrectedElements => "corrected_elements",
             Check::ContradictoryNames => "contradictory_names",
+            Check::SplitChains => "split_chains",
+            Check::ModelsOfAssembly => "models_of_assembly",
         }
     }
 
@@ -70,13 +80,19 @@ impl Check {
             Check::ContradictoryNames => {
                 "residues whose columns 18 to 22 contradict others about the chain"
             }
+            Check::SplitChains => {
+                "places where chains were split, as another molecule starts there (chains.split)"
+            }
+            Check::ModelsOfAssembly => {
+                "files whose models look like the parts of an assembly, which models = \"joined\" reads"
+            }
         }
     }
 }
 
 /// A set of checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CheckSet(u8);
+pub struct CheckSet(u16);
 
 impl CheckSet {
     /// No check.

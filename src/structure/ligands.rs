@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use super::atom_class::AtomClass;
-use super::atom_table::{Atom, Entity, Run};
+use super::atom_table::{Atom, Run};
 use super::conformer::Conformers;
 use super::ions;
 use super::links::LinkFinder;
@@ -71,10 +71,7 @@ impl LigandSelector {
                 continue;
             };
             let run = &model.runs[residue.head as usize];
-            let chain = &model.table.chains[run.chain as usize];
-            let is_saccharide = is_saccharide(run.comp);
-            let is_branched = is_saccharide && chain.entity_type == Entity::Branched;
-            links.add(model, run, is_saccharide, is_branched, atoms);
+            links.add(model, run, is_saccharide(run.comp), atoms);
             let atom = |atom: &Atom| LigandAtom {
                 xyz: atom.xyz,
                 element: atom.element,

@@ -10,6 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::atom_table::{Atom, Link, ResidueName, Run};
+use super::cells::Cells;
 use super::element::is_metal;
 use super::groups::Groups;
 use super::model::Structure;
@@ -24,37 +25,27 @@ const LINK: i64 = 1_700;
 /// heavy atoms is as short.
 const OVERLAP: i64 = 1_000;
 
-/// The edge of the cells in which links are searched is 2^11 units of 0.001 A, more than a link.
-const CELL_SHIFT: u32 = 11;
-
-/// Atoms of a cell that are compared. No molecule has more, and files that do are not slow.
-const CELL_ATOMS_MAX: usize = 32;
-
 /// What links of a model's ligands are found from.
 #[derive(Default)]
 pub(super) struct LinkFinder {
     residues: Vec<LinkedResidue>,
-    /// By cell, atoms that are no metals.
-    atoms: HashMap<[i32; 3], Vec<CellAtom>>,
-    /// By cell, atoms C1 of saccharides.
-    anomeric: HashMap<[i32; 3], Vec<CellAtom>>,
+    /// Atoms that are no metals.
+    atoms: Cells<OrganicAtom>,
+    /// The residues of atoms C1 of saccharides.
+    anomeric: Cells<u32>,
 }
 
 /// A residue that is no polymer.
 struct LinkedResidue {
     name: ResidueName,
     is_saccharide: bool,
-    /// Whether its entity is branched.
-    is_branched: bool,
     /// The names of its metals.
     metals: Vec<Text8>,
 }
 
-#[derive(Clone, Copy)]
-struct CellAtom {
+struct OrganicAtom {
     /// The index of its residue.
     residue: u32,
-    xyz: [i32; 3],
     altloc: u8,
 }
 
@@ -62,8 +53,7 @@ struct CellAtom {
 pub(super) struct LinkedResidues {
     /// The number of each residue's molecule, from 0 in the order of their first residues.
     pub molecule: Vec<u32>,
-    /// Whether each residue is a saccharide that is branched, linked to polymer, or linked to such a
-    /// saccharide.
+    /// Whether each residue is a saccharide that is linked to polymer, or to such a saccharide.
     pub is_glycan: Vec<bool>,
 }
 
@@ -76,32 +66,20 @@ enum Site {
 
 impl LinkFinder {
     /// Adds the residue of a run that is no polymer, with the atoms of its conformer.
-    pub(super) fn add(
-        &mut self,
-        model: ModelRuns,
-        run: &Run,
-        is_saccharide: bool,
-        is_branched: bool,
-        atoms: &[Atom],
-    ) {
+    pub(super) fn add(&mut self, model: ModelRuns, run: &Run, is_saccharide: bool, atoms: &[Atom]) {
         let residue = self.residues.len() as u32;
         let (metals, organic): (Vec<&Atom>, Vec<&Atom>) =
             atoms.iter().partition(|atom| is_metal(atom.element));
         self.residues.push(LinkedResidue {
             name: name_of(model, run),
             is_saccharide,
-            is_branched,
             metals: metals.into_iter().map(|atom| atom.name).collect(),
         });
         for atom in organic {
-            let own = CellAtom {
-                residue,
-                xyz: atom.xyz,
-                altloc: atom.altloc,
-            };
-            put(&mut self.atoms, own);
+            let altloc = atom.altloc;
+            self.atoms.add(atom.xyz, OrganicAtom { residue, altloc });
             if is_saccharide && atom.name == *b"C1      " {
-                put(&mut self.anomeric, own);
+                self.anomeric.add(atom.xyz, residue);
             }
         }
     }
@@ -115,7 +93,7 @@ impl LinkFinder {
         structure: &Structure,
     ) -> LinkedResidues {
         let count = self.residues.len();
-        let mut is_glycan: Vec<bool> = self.residues.iter().map(|it| it.is_branched).collect();
+        let mut is_glycan = vec![false; count];
         let (mut molecules, mut saccharides) = (Groups::new(count), Groups::new(count));
         let is_saccharide = |residue: u32| self.residues[residue as usize].is_saccharide;
         let mut join = |one: u32, other: u32| {
@@ -134,15 +112,15 @@ impl LinkFinder {
             }
         }
         let mut overlaps: HashMap<(u32, u32), bool> = HashMap::new();
-        for atom in self.atoms.values().flatten() {
-            let others = near(&self.atoms, atom.xyz).filter(|other| {
+        for (xyz, atom) in self.atoms.all() {
+            let others = self.atoms.near(*xyz, LINK).filter(|(_, other)| {
                 let altlocs = [atom.altloc, other.altloc];
                 let is_together = altlocs[0] == altlocs[1] || altlocs.contains(&0);
                 other.residue > atom.residue && is_together
             });
-            for other in others {
+            for (place, other) in others {
                 let pair = overlaps.entry((atom.residue, other.residue)).or_default();
-                *pair |= is_within(atom.xyz, other.xyz, OVERLAP);
+                *pair |= is_within(*xyz, *place, OVERLAP);
             }
         }
         let near_pairs = overlaps.iter().filter(|(_, overlap)| !**overlap);
@@ -150,8 +128,8 @@ impl LinkFinder {
         if !self.anomeric.is_empty() {
             let atoms = structure.xyz.iter().zip(&structure.element);
             let polar = atoms.filter(|(_, element)| matches!(element, 7 | 8));
-            let linked = polar.flat_map(|(&xyz, _)| near(&self.anomeric, xyz));
-            linked.for_each(|atom| is_glycan[atom.residue as usize] = true);
+            let linked = polar.flat_map(|(&xyz, _)| self.anomeric.near(xyz, LINK));
+            linked.for_each(|&(_, residue)| is_glycan[residue as usize] = true);
         }
         for residue in 0..count {
             let root = saccharides.root(residue as u32);
@@ -199,26 +177,4 @@ impl LinkFinder {
 fn name_of(model: ModelRuns, run: &Run) -> ResidueName {
     let chain = &model.table.chains[run.chain as usize];
     (chain.auth, run.seq, run.ins_code, run.comp)
-}
-
-fn put(cells: &mut HashMap<[i32; 3], Vec<CellAtom>>, atom: CellAtom) {
-    let cell = cells.entry(cell_of(atom.xyz)).or_default();
-    if cell.len() < CELL_ATOMS_MAX {
-        cell.push(atom);
-    }
-}
-
-fn cell_of(xyz: [i32; 3]) -> [i32; 3] {
-    xyz.map(|milli| milli >> CELL_SHIFT)
-}
-
-/// The atoms within a link of `xyz`.
-fn near(
-    cells: &HashMap<[i32; 3], Vec<CellAtom>>,
-    xyz: [i32; 3],
-) -> impl Iterator<Item = &CellAtom> {
-    let [x, y, z] = cell_of(xyz);
-    let around = (0..27).map(move |at| [x + at % 3 - 1, y + at / 3 % 3 - 1, z + at / 9 - 1]);
-    let atoms = around.filter_map(|cell| cells.get(&cell)).flatten();
-    atoms.filter(move |atom| is_within(xyz, atom.xyz, LINK))
 }

@@ -156,7 +156,7 @@ fn neighbours(
 }
 
 /// Whether a backbone bond joins the end of one candidate to the start of another.
-fn is_bonded(
+pub(super) fn is_bonded(
     candidates: &ResidueRuns<Candidate>,
     model: ModelRuns,
     from: usize,

@@ -19,7 +19,9 @@ mod atom_class;
 mod atom_name;
 mod atom_table;
 mod b_factor_fields;
+mod cells;
 mod chain_choice;
+mod chain_split;
 mod checks;
 mod components;
 pub(crate) mod compression;
@@ -32,6 +34,7 @@ mod formats;
 mod groups;
 mod gzip;
 mod ions;
+mod joined_models;
 mod ligands;
 mod links;
 mod membership;
@@ -70,7 +73,7 @@ pub use read_budget::ReadBudget;
 pub use read_limits::ReadLimits;
 #[cfg(feature = "cli")]
 pub(crate) use read_limits::check as check_limit;
-pub use read_options::{Models, ReadOptions};
+pub use read_options::{ChainSplit, Models, ReadOptions};
 pub use reader::{Reader, text_of};
 #[cfg(feature = "cli")]
 pub(crate) use sequence::UnobservedResidue;

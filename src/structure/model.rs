@@ -90,8 +90,7 @@ pub enum LigandKind {
     ///
     /// [`ReadOptions::agents`]: super::ReadOptions::agents
     Agent,
-    /// A saccharide of a branched entity, one that is linked to the polymer, or one that is linked
-    /// to such a saccharide.
+    /// A saccharide that a covalent link joins to the polymer, or to such a saccharide.
     Glycan,
 }
 

@@ -6,28 +6,32 @@
 //! 2. *Polymer.* `_entity.type` decides if the file has it. Otherwise the component table and the
 //!    chain's SEQRES decide, and HETATM residues and amino acids of unknown components have to belong
 //!    to their chain; see [`super::membership`].
-//! 3. *Sites.* Consecutive residues that differ only in the component, and share no altloc, are one
+//! 3. *Chains.* A chain of a PDB file that holds several molecules is split; see
+//!    [`super::chain_split`].
+//! 4. *Sites.* Consecutive residues that differ only in the component, and share no altloc, are one
 //!    site: the molecule has one of them at a time (microheterogeneity).
-//! 4. *Conformer.* One for each site; see [`super::conformer`].
-//! 5. *Rows.* Amino acids in file order, then the atoms of all other residues; see
+//! 5. *Conformer.* One for each site; see [`super::conformer`].
+//! 6. *Rows.* Amino acids in file order, then the atoms of all other residues; see
 //!    [`super::structure_builder`].
 //!
 //! Atoms are of one chain if the author's id, the label id and the entity agree: if one of the ids
 //! is missing, or the same everywhere, the others still separate the chains. In PDB files all lines
-//! with one chain id are one chain, wherever they are.
+//! with one chain id are one chain, wherever they are, unless it is split.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
 use super::atom_table::{Atom, AtomTable, Entity, Kind, Run};
-use super::checks::Check;
+use super::chain_split::{ChainSplitter, SplitChain};
+use super::checks::{Check, Findings};
 use super::components::{self, Component};
 use super::conformer::Conformers;
 use super::element::is_heavy;
 use super::ligands::LigandSelector;
 use super::membership::{self, SITE_RESIDUES_MAX};
 use super::model::Structure;
+use super::read_options::ChainSplit;
 use super::references::References;
 use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
 use super::structure_builder::{Site, StructureBuilder};
@@ -40,6 +44,7 @@ use crate::{Error, Result};
 pub(super) struct PolymerSelector {
     /// The residues that may be polymer.
     candidates: ResidueRuns<Candidate>,
+    splitter: ChainSplitter,
     /// For each chain and each accession of the file, its index in the structure once it is used.
     indices: [PerModel<u32>; 2],
     conformers: Conformers,
@@ -50,6 +55,8 @@ pub(super) struct PolymerSelector {
 pub(super) struct Candidate {
     component: &'static Component,
     pub link: NeededLink,
+    /// The chain, or the part of it, as an index into the table's.
+    chain: u32,
 }
 
 /// Which links make a residue part of a chain.
@@ -79,30 +86,57 @@ impl PolymerSelector {
         if !table.runs.is_sorted_by_key(|run| run.model) {
             table.runs.sort_by_key(|run| run.model);
         }
-        let table = &*table;
         self.candidates.start_file(table.chains.len());
+        self.splitter.start_file(table.chains.len());
         self.ligands.start_file(table.chains.len());
         self.indices[0].resize(table.chains.len());
         self.indices[1].resize(table.accessions.len());
         let references = References::new(&table.references);
         let mut structures = Vec::with_capacity(table.models.len());
         let mut has_polymer = false;
-        for runs in table.runs.chunk_by(|a, b| a.model == b.model) {
-            let model = ModelRuns { table, runs };
+        let models = table.runs.chunk_by(|a, b| a.model == b.model);
+        let ends: Vec<usize> = models.map(<[Run]>::len).collect();
+        let mut first = 0;
+        for len in ends {
+            let range = first..first + len;
+            first = range.end;
+            let model = ModelRuns::of(table, range.clone());
             self.candidates.gather(model, |run| classify(table, run));
             let dropped = membership::drop_others(&mut self.candidates, model);
             let residues = self.candidates.residues.iter();
-            let mut heads = residues.map(|residue| &runs[residue.head as usize]);
+            let mut heads = residues.map(|residue| &model.runs[residue.head as usize]);
             if let Some(run) = heads.find(|run| run.seq.is_none()) {
                 return Err(place(run.offset).error("a polymer residue has no number"));
             }
             has_polymer |= self.has_heavy_atoms(model);
-            let mut structure = self.build(model, &references, options)?;
+            let mut findings = Findings::default();
             if let Some(first) = dropped.first {
-                let place = || table.residue_text(&runs[first as usize]);
-                let findings = &mut structure.findings;
+                let place = || table.residue_text(&model.runs[first as usize]);
                 findings.add(Check::DroppedResidues, dropped.count, place);
             }
+            if table.may_split_chains && options.chain_split != ChainSplit::Id {
+                let split = self
+                    .splitter
+                    .find(&self.candidates, model, options.chain_split);
+                let split = split.map_err(|copies| {
+                    let error = place(copies.offset).error(copies.message);
+                    error.fix(
+                        "write MODEL and ENDMDL around each copy, or read all of it as one model with \
+                         chains.split = \"id\"",
+                    )
+                })?;
+                if options.chain_split == ChainSplit::Auto {
+                    for split in &split {
+                        self.note_split(split, model, &mut findings);
+                    }
+                }
+                for split in &split {
+                    self.name_parts(split, table)?;
+                }
+            }
+            let model = ModelRuns::of(table, range);
+            let mut structure = self.build(model, &references, options)?;
+            structure.findings.extend(&findings);
             if options.ligands {
                 let residues = self.candidates.residues.iter();
                 let runs = residues.flat_map(|residue| self.candidates.runs(model, residue));
@@ -117,6 +151,35 @@ impl PolymerSelector {
             return Err(Error::input(message));
         }
         Ok(structures)
+    }
+
+    /// Counts where a chain is split.
+    fn note_split(&self, split: &SplitChain, model: ModelRuns, findings: &mut Findings) {
+        let count = split.starts.len() as u32;
+        findings.add(Check::SplitChains, count, || {
+            let start = split.starts[0];
+            let [before, first] = [start - 1, start].map(|at| {
+                let residue = &self.candidates.residues[split.residues[at] as usize];
+                model.table.residue_text(&model.runs[residue.head as usize])
+            });
+            format!("between {before} and {first} ({})", split.reason)
+        });
+    }
+
+    /// Gives the residues of a chain that is split the chains of its parts.
+    fn name_parts(&mut self, split: &SplitChain, table: &mut AtomTable) -> Result<()> {
+        let ends = split.starts.iter().copied();
+        let ends = ends.chain([split.residues.len()]);
+        let mut first = 0;
+        for (number, end) in (1..).zip(ends) {
+            let chain = table.chain_part(split.chain, number)?;
+            for &residue in &split.residues[first..end] {
+                self.candidates.residues[residue as usize].data.chain = chain;
+            }
+            first = end;
+        }
+        self.indices[0].resize(table.chains.len());
+        Ok(())
     }
 
     fn has_heavy_atoms(&self, model: ModelRuns) -> bool {
@@ -168,9 +231,11 @@ impl PolymerSelector {
     /// The candidates of the site that starts with candidate `at`.
     fn site(&self, model: ModelRuns, at: usize) -> Range<usize> {
         let number = self.candidates.number(model, at);
+        let chain = |at: usize| self.candidates.residues[at].data.chain;
         let same_number = (at + 1..self.candidates.residues.len())
             .take(SITE_RESIDUES_MAX)
             .take_while(|&other| self.candidates.number(model, other) == number)
+            .take_while(|&other| chain(other) == chain(at))
             .count();
         let mut end = at + 1;
         if same_number > 0 {
@@ -209,7 +274,7 @@ impl PolymerSelector {
         let run = &model.runs[first.head as usize];
         if site.len() == 1 && first.is_one_run() && run.plain {
             let atoms = model.table.atoms_of(run);
-            let site = Site::plain(site.start);
+            let site = Site::plain(site.start, first.data.chain);
             builder.add(site, run, first.data.component, atoms);
             return;
         }
@@ -220,6 +285,7 @@ impl PolymerSelector {
         }
         let found = Site {
             index: site.start,
+            chain: first.data.chain,
             is_alternate: self.conformers.has_alternates(),
             virtual_sites: self.conformers.virtual_sites(),
         };
@@ -235,7 +301,7 @@ impl PolymerSelector {
 fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
     let known = components::lookup(run.comp);
     let (component, link) = match table.chains[run.chain as usize].entity_type {
-        Entity::Other | Entity::Branched => return None,
+        Entity::Other => return None,
         Entity::Unknown => of_component(table, run, known)?,
         Entity::Polymer(units) => {
             let given = || table.components.get(&run.comp).copied();
@@ -243,7 +309,11 @@ fn classify(table: &AtomTable, run: &Run) -> Option<Candidate> {
             (known.unwrap_or_else(unknown), NeededLink::None)
         }
     };
-    Some(Candidate { component, link })
+    Some(Candidate {
+        component,
+        link,
+        chain: run.chain,
+    })
 }
 
 /// The component of a run without an entity, and the link that the residue needs; `None` if it is

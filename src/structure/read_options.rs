@@ -14,6 +14,33 @@ pub enum Models {
     First,
     /// All, one [`Structure`](super::Structure) each.
     All,
+    /// All, as one [`Structure`](super::Structure) that has the number of the first: the models of a
+    /// file are the parts of an assembly. Author's chain ids and label ids that an earlier model has
+    /// get the number of the copy, as those of [`Assembly::First`]: the second `A` is `A-2`.
+    Joined,
+}
+
+/// Where a chain of a PDB file is split, because it holds several molecules. The parts of chain `A`
+/// keep the author's id, and their label ids are `A_1`, `A_2` and so on, in file order. Residues that
+/// are no polymer stay in the chain, and split nothing. Chains of other formats are never split: there,
+/// the label id and the entity say what is a molecule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ChainSplit {
+    /// By the rules of `docs/METHODS.md`: at TER, at another segment id, and at residue numbers that
+    /// start anew, each where no bond joins the two residues. [`Check::SplitChains`] counts the places. A
+    /// model that then holds copies of its residues in one place is rejected.
+    ///
+    /// [`Check::SplitChains`]: super::Check::SplitChains
+    #[default]
+    Auto,
+    /// Nowhere: the chain id decides.
+    Id,
+    /// At each TER between two residues of the polymer.
+    Ter,
+    /// Where the segment id of a residue is not that of the residue before it.
+    Segid,
+    /// Where the residue number is lower than that of the residue before it, and no bond joins the two.
+    Number,
 }
 
 /// What a [`Reader`](super::Reader) takes from a file. Later versions may add fields: end a literal with
@@ -22,6 +49,8 @@ pub enum Models {
 pub struct ReadOptions {
     /// Which models.
     pub models: Models,
+    /// Where chains of PDB files are split.
+    pub chain_split: ChainSplit,
     /// Whether the atoms of nucleotides are kept.
     pub nucleic: bool,
     /// Whether [`Structure::ligands`](super::Structure::ligands) has the residues that are no
@@ -50,6 +79,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         ReadOptions {
             models: Models::First,
+            chain_split: ChainSplit::Auto,
             nucleic: true,
             ligands: false,
             sequences: false,

@@ -9,11 +9,12 @@ use super::atom_table::AtomTable;
 use super::checks::Check;
 use super::compression::Compression;
 use super::format::Format;
-use super::model::Structure;
+use super::joined_models;
+use super::model::{Assembly, Structure};
 use super::polymer::PolymerSelector;
 use super::read_budget::{BudgetShare, ReadBudget};
 use super::read_limits::ReadLimits;
-use super::read_options::ReadOptions;
+use super::read_options::{Models, ReadOptions};
 use crate::{Error, Result};
 
 /// Reads structures, one file after the other, and keeps its buffers from file to file.
@@ -186,7 +187,8 @@ impl Reader {
             Some(format) => format,
             None => format_of(name, text)?,
         };
-        self.read_unpacked(text, format, file_bytes)
+        let is_assembly = name_ends_as_assembly(name);
+        self.read_unpacked(text, format, file_bytes, is_assembly)
     }
 
     /// Reads plain text of a known format.
@@ -194,21 +196,37 @@ impl Reader {
     /// # Errors
     /// Those of [`Reader`].
     pub fn read_bytes(&mut self, text: &[u8], format: Format) -> Result<Vec<Structure>> {
-        self.read_unpacked(text, format, text.len())
+        self.read_unpacked(text, format, text.len(), false)
     }
 
+    /// `is_assembly` is whether the file's name says that its models are parts of an assembly.
     fn read_unpacked(
         &mut self,
         text: &[u8],
         format: Format,
         file_bytes: usize,
+        is_assembly: bool,
     ) -> Result<Vec<Structure>> {
-        let ReadOptions { limits, strict, .. } = self.options;
+        let ReadOptions {
+            limits,
+            strict,
+            models,
+            assembly,
+            ..
+        } = self.options;
+        if models == Models::Joined && assembly == Assembly::First {
+            let error = Error::usage("models that are joined are an assembly already");
+            return Err(error.fix("read them without an assembly"));
+        }
         limits.check_text(text.len() as u64)?;
         let text = &*format.with_line_feeds(text);
         let table = &mut self.table;
         table.clear(limits, file_bytes);
+        table.peeks_at_second_model = is_assembly && models == Models::First;
         format.read(text, self.options, table)?;
+        if models != Models::Joined {
+            joined_models::note_assembly(table);
+        }
         if let (true, Some(truncation)) = (strict.contains(Check::Truncated), table.truncation) {
             let message = format!("the file may be cut short: {truncation}");
             return Err(
@@ -222,6 +240,9 @@ impl Reader {
         }
         for structure in &deposited {
             structure.findings.reject(strict)?;
+        }
+        if models == Models::Joined {
+            deposited = joined_models::join(deposited)?;
         }
         let structures = match table.generators.is_empty() {
             true => deposited,
@@ -245,6 +266,13 @@ pub fn text_of(name: &str, bytes: Vec<u8>, limits: &ReadLimits) -> Result<(Vec<u
     }
     let format = format_of(name, &text)?;
     Ok((text, format))
+}
+
+/// Whether a file's name has the ending that assemblies of the wwPDB have: `.pdb1`.
+fn name_ends_as_assembly(name: &str) -> bool {
+    let name = Compression::unpacked_name(name);
+    let ending = Path::new(name).extension();
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("pdb1"))
 }
 
 fn format_of(name: &str, text: &[u8]) -> Result<Format> {

@@ -5,6 +5,7 @@
 //! repeats an atom: then the file uses a number twice, and the run is another residue.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::atom_table::{Atom, AtomTable, Run};
 use super::text8::Text8;
@@ -18,6 +19,14 @@ pub(super) const RESIDUE_ATOMS_MAX: usize = 1_000;
 pub(super) struct ModelRuns<'a> {
     pub table: &'a AtomTable,
     pub runs: &'a [Run],
+}
+
+impl<'a> ModelRuns<'a> {
+    /// The runs `range` of the table, which are those of a model.
+    pub(super) fn of(table: &'a AtomTable, range: Range<usize>) -> Self {
+        let runs = &table.runs[range];
+        ModelRuns { table, runs }
+    }
 }
 
 /// A residue, with `data` of the caller.

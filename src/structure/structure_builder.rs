@@ -18,13 +18,15 @@ pub(super) const LINK: i64 = 2_000;
 
 /// Residues without both C and N are linked if their alpha carbons are closer than this, in
 /// 0.001 A.
-const CA_LINK: i64 = 4_300;
+pub(super) const CA_LINK: i64 = 4_300;
 
 /// What is known of the site of a residue.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
     /// Its first candidate.
     pub index: usize,
+    /// Its chain, as an index into the table's: that of its runs, or a part of it.
+    pub chain: u32,
     /// Whether the atoms are of one alternate location, or of one of several components.
     pub is_alternate: bool,
     /// The virtual sites that were left out.
@@ -33,9 +35,10 @@ pub(super) struct Site {
 
 impl Site {
     /// The site of a residue whose atoms are all there.
-    pub(super) fn plain(index: usize) -> Self {
+    pub(super) fn plain(index: usize, chain: u32) -> Self {
         Site {
             index,
+            chain,
             is_alternate: false,
             virtual_sites: OddAtoms::default(),
         }
@@ -125,7 +128,14 @@ impl<'a> StructureBuilder<'a> {
         let template = self.templates.of(component.template);
         let applied = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
         if applied.is_subset && !component.is_simulation_name && site.virtual_sites.count == 0 {
-            self.push(run, component, atoms, applied.backbone, site.flags());
+            self.push(
+                site.chain,
+                run,
+                component,
+                atoms,
+                applied.backbone,
+                site.flags(),
+            );
         } else {
             structure.class.truncate(start as usize);
             structure.atom_name.truncate(start as usize);
@@ -164,7 +174,7 @@ impl<'a> StructureBuilder<'a> {
         }
         for (cap, is_start) in resolved.caps.iter().zip([true, false]) {
             if !cap.is_empty() {
-                let cap = (site.index, run.chain, is_start, cap.clone());
+                let cap = (site.index, site.chain, is_start, cap.clone());
                 self.caps.push_back(cap);
             }
         }
@@ -172,7 +182,7 @@ impl<'a> StructureBuilder<'a> {
         let structure = &mut self.structure;
         let atoms = &resolved.atoms;
         let applied = template.apply(atoms, &mut structure.class, &mut structure.atom_name);
-        self.push(run, component, atoms, applied.backbone, flags);
+        self.push(site.chain, run, component, atoms, applied.backbone, flags);
         self.resolved = resolved;
     }
 
@@ -208,6 +218,7 @@ impl<'a> StructureBuilder<'a> {
     #[inline(always)]
     fn push(
         &mut self,
+        chain: u32,
         run: &Run,
         component: &'static Component,
         atoms: &[Atom],
@@ -220,16 +231,16 @@ impl<'a> StructureBuilder<'a> {
             return;
         }
         if !self.in_rows {
-            self.add_loose(run.chain, atoms.len() as u32);
+            self.add_loose(chain, atoms.len() as u32);
             return;
         }
         let index = |at: u32| if at == MISSING { MISSING } else { start + at };
         let [n, ca, c, o, cb] = backbone.map(index);
-        if self.chain != Some(run.chain) {
-            self.start_chain(run.chain);
+        if self.chain != Some(chain) {
+            self.start_chain(chain);
         }
         let mut residue = Residue {
-            chain: self.chain_index(run.chain),
+            chain: self.chain_index(chain),
             auth_seq_id: run.seq.unwrap_or_default(),
             ins_code: run.ins_code,
             label_seq_id: run.label_seq,

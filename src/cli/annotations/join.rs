@@ -291,8 +291,9 @@ impl<T: Clone> FirstValues<T> {
     }
 }
 
-/// The chains of copies in an assembly, and their originals, that rows name. A copy has the rows of
-/// the original chain, unless it has rows of its own.
+/// The chains that rows name, of those with several names: the copies in an assembly, and chains that
+/// share their author's id, such as the parts of a chain that is split. Such a chain has the rows of the
+/// first of its names that a row has.
 #[derive(Default)]
 struct NamedChains {
     of_residues: HashSet<String>,
@@ -302,13 +303,8 @@ struct NamedChains {
 impl NamedChains {
     fn find(all: &Loaded, runs: &Runs<'_>, models: &[Structure]) -> Result<Self> {
         let mut named = NamedChains::default();
-        let copied = models.iter().filter(|it| it.assembly == Assembly::First);
-        let chains = copied.flat_map(|structure| &structure.chains);
-        let names = chains.flat_map(|chain| {
-            let name = &*chain.auth_asym_id;
-            [Some(name), original(name)].into_iter().flatten()
-        });
-        let names: HashSet<&str> = names.collect();
+        let chains = models.iter().flat_map(names_of_chains);
+        let names: HashSet<&str> = chains.filter(|names| names.len() > 1).flatten().collect();
         if names.is_empty() {
             return Ok(named);
         }
@@ -328,9 +324,38 @@ impl NamedChains {
     }
 }
 
-/// The name of the chain that an assembly's chain is a copy of.
-fn original(name: &str) -> Option<&str> {
-    Some(name.rsplit_once('-')?.0)
+/// For each chain the names by which rows may mean it, the most specific one first, and the author's id
+/// last unless the chain is a copy.
+fn names_of_chains(structure: &Structure) -> Vec<Vec<&str>> {
+    let chains = structure.chains.iter();
+    let authors: HashSet<&str> = chains.map(|chain| &*chain.auth_asym_id).collect();
+    let original = |name: &'_ str| -> Option<usize> {
+        let (original, number) = name.rsplit_once('-')?;
+        let is_copy = structure.assembly == Assembly::First
+            || (number.bytes().all(|byte| byte.is_ascii_digit()) && authors.contains(original));
+        is_copy.then_some(original.len())
+    };
+    let chains = structure
+        .chains
+        .iter()
+        .zip(structure.distinct_chain_names());
+    let names = chains.map(|(chain, distinct)| {
+        let author = &*chain.auth_asym_id;
+        let mut names = vec![distinct];
+        if distinct != author {
+            names.push(author);
+        }
+        if let Some(len) = original(author) {
+            if distinct != author
+                && let Some((part, _)) = distinct.rsplit_once('-')
+            {
+                names.push(part);
+            }
+            names.push(&author[..len]);
+        }
+        names
+    });
+    names.collect()
 }
 
 /// Finds the residues of a model that a row names.
@@ -374,18 +399,10 @@ impl<'a> Residues<'a> {
 
 impl<'a> ByName<'a> {
     fn of(structure: &'a Structure, named: &HashSet<String>) -> Self {
-        let chains = structure.chains.iter().map(|chain| {
-            let name = &*chain.auth_asym_id;
-            match original(name) {
-                Some(original)
-                    if structure.assembly == Assembly::First
-                        && !named.contains(name)
-                        && named.contains(original) =>
-                {
-                    original
-                }
-                _ => name,
-            }
+        let chains = names_of_chains(structure).into_iter().map(|names| {
+            let named = names.iter().find(|name| named.contains(**name));
+            // In a chain of one name no row has to be found first.
+            *named.unwrap_or(&names[0])
         });
         let chains: Vec<&str> = chains.collect();
         let mut first = HashMap::with_capacity(structure.residues.len());

@@ -29,7 +29,7 @@ pub(super) struct FeatureArgs {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct ReadingArgs {
-    /// Models to read from each file: first, all.
+    /// Models to read from each file: first, all, joined (the parts of an assembly).
     #[arg(long, value_name = "WHICH")]
     models: Option<String>,
     /// Reject PDB files that may be cut short: without END, or with fewer atoms than MASTER says.

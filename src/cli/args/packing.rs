@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub(super) const EXAMPLES: &str = "\
 A set holds the structures as they are after reading: chains, residues, atoms and what was rejected.
 A run over it gives the tables that a run over the files gives, as long as the settings that decide
-what is read are the same: models, nucleic, assembly, b_factor, strict.
+what is read are the same: models, chains.split, nucleic, assembly, b_factor, strict.
 
 Examples:
   tapeloop pack structures/ -o set                pack a folder
@@ -24,12 +24,13 @@ Exit codes: 0 all good, 1 nothing could be packed or it failed, 2 config or usag
 3 packed, with more rejected inputs than --max-rejects, 130 interrupted, and the set is as it was.";
 
 /// The keys that `tapeloop pack` takes, besides limits.
-const PACK_KEYS: [&str; 13] = [
+const PACK_KEYS: [&str; 14] = [
     "input",
     "members",
     "shard",
     "output",
     "models",
+    "chains.split",
     "nucleic",
     "assembly",
     "b_factor",

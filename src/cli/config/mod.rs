@@ -12,6 +12,7 @@ mod devices;
 mod features;
 mod kernels;
 mod raw;
+mod reading;
 mod reduction;
 mod removed;
 mod resolver;
@@ -27,14 +28,13 @@ use crate::features::{FeatureConfig, FeatureName};
 use crate::later_fields::LaterFields;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
-use crate::structure::{
-    Assembly, BFactorKind, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
-};
+use crate::structure::ReadOptions;
 use annotations::{resolve_annotations, resolve_unmatched};
 use coordinates::resolve_coordinates;
 use devices::resolve_devices;
 use features::resolve_features;
 use kernels::resolve_kernels;
+use reading::{check_ligands, resolve_reading};
 use resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use std::num::NonZeroU32;
@@ -51,6 +51,7 @@ pub(super) use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub(super) use coordinates::CoordinateAtoms;
 pub(super) use features::{feature_of_column, setting_json};
 pub(super) use raw::RawConfig;
+pub(super) use reading::ASSEMBLIES;
 pub(super) use reduction::{Reduction, Statistic};
 pub(super) use removed::is_removed;
 pub(super) use resolver::range_text;
@@ -62,26 +63,6 @@ pub(super) use tables::{
 
 /// The most microseconds that a loop on the device may stay.
 const RESIDENT_US_MAX: i64 = 1_000_000;
-
-const MODELS: [(&str, Models); 2] = [("first", Models::First), ("all", Models::All)];
-
-pub(super) const ASSEMBLIES: [(&str, Assembly); 2] =
-    [("deposited", Assembly::Deposited), ("1", Assembly::First)];
-
-/// What the column of B factors holds; `auto` leaves that to the reader.
-const B_FACTORS: [(&str, Option<BFactorKind>); 3] = [
-    ("auto", None),
-    ("b", Some(BFactorKind::Temperature)),
-    ("plddt", Some(BFactorKind::Plddt)),
-];
-
-/// The format of the inputs; `auto` leaves that to their contents and names.
-const INPUT_FORMATS: [(&str, Option<Format>); 4] = [
-    ("auto", None),
-    ("pdb", Some(Format::Pdb)),
-    ("mmcif", Some(Format::Mmcif)),
-    ("bcif", Some(Format::BinaryCif)),
-];
 
 const BACKENDS: [(&str, Choice); 3] = [
     ("auto", Choice::Auto),
@@ -198,21 +179,7 @@ impl Config {
         let frames = resolve_parsed(&mut keys, "frames", str::parse);
         let shard = resolve_parsed(&mut keys, "shard", str::parse);
         let output = resolve_output(&mut keys);
-        let mut reading = ReadOptions {
-            models: keys.choice("models", &MODELS),
-            nucleic: keys.flag("nucleic", true),
-            // Known once the features are.
-            ligands: false,
-            sequences: false,
-            agents: false,
-            assembly: keys.choice("assembly", &ASSEMBLIES),
-            b_factor_kind: keys.choice("b_factor", &B_FACTORS),
-            strict: resolve_strict(&mut keys),
-            format: keys.choice("input_format", &INPUT_FORMATS),
-            limits: resolve_limits(&mut keys),
-            later: LaterFields::NONE,
-        };
-        check_trajectories(&mut keys, topology.is_some(), &reading);
+        let mut reading = resolve_reading(&mut keys, topology.is_some());
         let reading_bytes_max =
             keys.integer("limits.reading_bytes_max", READING_BYTES_MAX, 1..=i64::MAX) as u64;
         let annotation_bytes_max = keys.integer(
@@ -358,24 +325,6 @@ fn resolve_parsed<T: ToString>(
     parsed
 }
 
-/// True for files that may be cut short, or the names of checks.
-fn resolve_strict(keys: &mut Resolver) -> CheckSet {
-    let truncated = CheckSet::NONE.with(Check::Truncated);
-    let flag = keys.entry("strict").and_then(|entry| entry.value.as_bool());
-    if let Some(flag) = flag {
-        keys.record("strict", json!(flag));
-        return if flag { truncated } else { CheckSet::NONE };
-    }
-    let names = Check::ALL.iter().map(|check| check.name());
-    let names = keys.names("strict", &names.collect::<Vec<_>>(), |_| String::new());
-    keys.record(
-        "strict",
-        names.as_ref().map_or(json!(false), |names| json!(names)),
-    );
-    let is_named = |check: &&Check| names.iter().flatten().any(|name| name == check.name());
-    Check::ALL.iter().filter(is_named).copied().collect()
-}
-
 fn resolve_output(keys: &mut Resolver) -> PathBuf {
     let set = keys.text("output").map(|(path, _)| path);
     let path = set.unwrap_or_else(|| OUTPUT.to_owned());
@@ -409,59 +358,8 @@ fn resolve_topology(keys: &mut Resolver) -> Option<PathBuf> {
     path
 }
 
-/// A trajectory has the atoms of its topology's first model, and no others.
-fn check_trajectories(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
-    if !has_topology && keys.entry("frames").is_some() {
-        keys.problem("frames", "is for trajectories, and `topology` is not set");
-    }
-    if has_topology && reading.models != Models::First {
-        keys.problem(
-            "models",
-            "\"all\" is for files, and trajectories are read; leave it out",
-        );
-    }
-    if has_topology && reading.assembly != Assembly::Deposited {
-        let text = "trajectories have the chains of their topology; leave it out";
-        keys.problem("assembly", text);
-    }
-}
-
-/// Checks that what is read has ligands, if they are kept.
-fn check_ligands(keys: &mut Resolver, has_topology: bool, reading: &ReadOptions) {
-    if reading.ligands && has_topology {
-        let text = "\"keep\" is for files, and trajectories are read; leave it out";
-        keys.problem("ligands", text);
-    }
-}
-
 fn resolve_threads(keys: &mut Resolver) -> usize {
     keys.integer("threads", 0, 0..=4096) as usize
-}
-
-/// The limits of one file.
-fn resolve_limits(keys: &mut Resolver) -> ReadLimits {
-    let default = ReadLimits::default();
-    let mut limit = |key, default: u32| {
-        let range = 1..=i64::from(u32::MAX);
-        keys.integer(key, default.into(), range) as u32
-    };
-    ReadLimits {
-        text_bytes_max: limit("limits.text_bytes_max", default.text_bytes_max),
-        unpack_ratio_max: limit("limits.unpack_ratio_max", default.unpack_ratio_max),
-        name_bytes_max: limit("limits.name_bytes_max", default.name_bytes_max),
-        atoms_max: limit("limits.atoms_max", default.atoms_max),
-        residues_max: limit("limits.residues_max", default.residues_max),
-        models_max: limit("limits.models_max", default.models_max),
-        chains_max: limit("limits.chains_max", default.chains_max),
-        operators_max: limit("limits.operators_max", default.operators_max),
-        assembly_atoms_max: limit("limits.assembly_atoms_max", default.assembly_atoms_max),
-        assembly_residues_max: limit(
-            "limits.assembly_residues_max",
-            default.assembly_residues_max,
-        ),
-        row_names_bytes_max: limit("limits.row_names_bytes_max", default.row_names_bytes_max),
-        later: LaterFields::NONE,
-    }
 }
 
 fn resolve_policy(keys: &mut Resolver) -> Policy {

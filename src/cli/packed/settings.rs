@@ -5,7 +5,14 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeSet;
 
 /// The keys that decide what is read from a structure file.
-const READER_KEYS: [&str; 5] = ["models", "nucleic", "assembly", "b_factor", "strict"];
+const READER_KEYS: [&str; 6] = [
+    "models",
+    "chains.split",
+    "nucleic",
+    "assembly",
+    "b_factor",
+    "strict",
+];
 
 /// What sets do not hold: its key, the word that asks for it (`None` where it is true), and its name.
 const ABSENT: [(&str, Option<&str>, &str); 3] = [

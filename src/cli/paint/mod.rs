@@ -26,7 +26,7 @@ use crate::error::{Error, Result, printable};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
-use crate::structure::{BFactorFields, ReadLimits, Structure, text_of};
+use crate::structure::{BFactorFields, Models, ReadLimits, Structure, text_of};
 use crate::workload::Completion;
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -81,6 +81,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         svg,
         outputs,
         limits: plan.config.reading.limits,
+        joins_models: plan.config.reading.models == Models::Joined,
         null: args.null,
         says: !args.quiet && (args.verbose || std::io::stderr().is_terminal()),
         open: None,
@@ -180,6 +181,7 @@ struct Painter {
     svg: Option<Target>,
     outputs: Outputs,
     limits: ReadLimits,
+    joins_models: bool,
     /// The B factor of atoms without a value; `None` for the column's own.
     null: Option<f64>,
     /// Whether lines about the written files are printed.
@@ -324,7 +326,10 @@ impl Painter {
                 structure,
             };
             let models: Vec<Model> = models.into_iter().map(values).collect();
-            let fields = BFactorFields::find(&text, format, self.limits)?;
+            let mut fields = BFactorFields::find(&text, format, self.limits)?;
+            if self.joins_models {
+                fields.join_models();
+            }
             let (_, column) = &self.columns[at];
             let null = self.null.unwrap_or(column.null_number);
             let painted = text::paint(&text, format, &fields, &models, null, self.null.is_some());
@@ -404,6 +409,7 @@ mod tests {
             svg: Some(svg.unwrap()),
             outputs,
             limits: ReadLimits::default(),
+            joins_models: false,
             null: None,
             says: false,
             open: None,

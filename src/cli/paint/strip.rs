@@ -63,8 +63,8 @@ impl Track {
     ) -> Self {
         let words = match decl.kind {
             ColumnKind::Chain => {
-                let chains = structure.chains.iter();
-                chains.map(|chain| chain.auth_asym_id.to_string()).collect()
+                let chains = structure.distinct_chain_names().into_iter();
+                chains.map(str::to_owned).collect()
             }
             ColumnKind::LigandComponent => {
                 let ligands = structure.ligands.iter();
@@ -332,11 +332,12 @@ impl Drawing<'_> {
     /// shows chains.
     fn chains(&mut self, rows: &Range<usize>, top: f64) {
         let structure = self.structure;
+        let names = structure.distinct_chain_names();
         let mut first = rows.start;
         let residues = &structure.residues[rows.clone()];
         for (at, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
             let number = stretch[0].chain as usize;
-            let chain = &structure.chains[number].auth_asym_id;
+            let chain = names[number];
             let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
             let class = if at % 2 == 0 { "bar" } else { "bar other" };
             self.svg.rect(class, (x, top), (width, 14.0));

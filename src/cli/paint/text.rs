@@ -46,7 +46,10 @@ pub(super) fn paint(
     };
     let writing = Writing::of(format, value_range);
     let null_writing = Writing::of(format, null_range);
-    let mut rows: Vec<RowsByName<'_>> = models.iter().map(rows_by_name).collect();
+    // The label ids of a PDB file's structure name the parts of chains, which its text does not.
+    let has_labels = format != Format::Pdb;
+    let rows = models.iter().map(|model| rows_by_name(model, has_labels));
+    let mut rows: Vec<RowsByName<'_>> = rows.collect();
     let mut edits: Vec<(&BFactorField, Option<f64>)> = Vec::new();
     for residue in &fields.residues {
         let value = rows.get_mut(residue.model).and_then(|rows| {
@@ -97,7 +100,7 @@ struct Name<'a> {
 impl<'a> Name<'a> {
     fn of_text(residue: &'a ResidueBFactors) -> Option<Self> {
         Some(Name {
-            chain: names(&residue.chain),
+            chain: names(&residue.chain, true),
             auth_seq_id: residue.auth_seq_id?,
             ins_code: residue.ins_code,
             comp_id: residue.comp_id,
@@ -105,19 +108,20 @@ impl<'a> Name<'a> {
     }
 }
 
-fn names(chain: &Chain) -> (&str, Option<&str>, Option<&str>) {
+fn names(chain: &Chain, has_label: bool) -> (&str, Option<&str>, Option<&str>) {
     let (label, entity) = (&chain.label_asym_id, &chain.entity_id);
-    (&chain.auth_asym_id, label.as_deref(), entity.as_deref())
+    let label = label.as_deref().filter(|_| has_label);
+    (&chain.auth_asym_id, label, entity.as_deref())
 }
 
 /// Rows by name, in order, since a file may use a residue number twice.
 type RowsByName<'a> = HashMap<Name<'a>, VecDeque<usize>>;
 
-fn rows_by_name(model: &Model) -> RowsByName<'_> {
+fn rows_by_name(model: &Model, has_labels: bool) -> RowsByName<'_> {
     let mut rows = RowsByName::new();
     for (row, residue) in model.structure.residues.iter().enumerate() {
         let name = Name {
-            chain: names(&model.structure.chains[residue.chain as usize]),
+            chain: names(&model.structure.chains[residue.chain as usize], has_labels),
             auth_seq_id: residue.auth_seq_id,
             ins_code: residue.ins_code,
             comp_id: residue.comp_id,

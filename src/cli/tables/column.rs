@@ -273,9 +273,14 @@ impl FeatureColumn {
                 Arc::new(BooleanArray::new(flags, nulls(&counts, is_null)))
             }
             ColumnKind::Chain => Dictionary::of(group, |keys, range| {
-                let chains = &range.of.structure.chains;
+                let structure = &range.of.structure;
+                let chains = match self.rows {
+                    // Columns of the author's ids, next to those of label ids.
+                    RowKind::Interface => structure.author_chain_names(),
+                    _ => structure.distinct_chain_names(),
+                };
                 let counts = self.counts(std::slice::from_ref(range));
-                keys.extend_indices(&counts, |index| &*chains[index].auth_asym_id);
+                keys.extend_indices(&counts, |index| chains[index]);
             }),
             ColumnKind::LigandComponent => Dictionary::of(group, |keys, range| {
                 let ligands = &range.of.structure.ligands;

@@ -147,6 +147,8 @@ fn author_chain(of: TextOfRow) -> Column {
     .nullable()
 }
 
+const LABEL: &str = "mmCIF's own chain; in a PDB file the part of a chain that is split: A_2.";
+
 /// The text, unless it is empty.
 fn named(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
@@ -178,7 +180,7 @@ fn of_residues(unobserved: bool) -> Vec<Column> {
             |r, row| r.residue(row).ins_code,
             None,
         ),
-        Column::text("label_asym_id", "mmCIF's own chain.", |r, row| {
+        Column::text("label_asym_id", LABEL, |r, row| {
             r.chain_of(row).label_asym_id.as_deref()
         })
         .nullable(),
@@ -406,7 +408,7 @@ fn of_ligands() -> Vec<Column> {
 
 /// The author's chains are columns of the feature.
 fn of_interfaces() -> Vec<Column> {
-    let label = |name: &str, of: TextOfRow| Column::text(name, "mmCIF's own chain.", of).nullable();
+    let label = |name: &str, of: TextOfRow| Column::text(name, LABEL, of).nullable();
     vec![
         entry_id(),
         label("label_asym_id_i", |r, row| {
@@ -424,7 +426,7 @@ fn of_chains() -> Vec<Column> {
     vec![
         entry_id(),
         author_chain(|r, row| named(&r.chain(row).auth_asym_id)),
-        Column::text("label_asym_id", "mmCIF's own chain.", |r, row| {
+        Column::text("label_asym_id", LABEL, |r, row| {
             r.chain(row).label_asym_id.as_deref()
         })
         .nullable(),

@@ -156,10 +156,10 @@ fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
         Shown::new(name, rows.iter().copied().map(cell).collect())
     };
     let letters = |text: &[u8]| printable(text.trim_ascii()).into_owned();
+    let chains = record.structure.distinct_chain_names();
     vec![
         column("chain", &|row| {
-            let chain = record.chain_of(row).auth_asym_id.as_bytes();
-            letters(chain)
+            letters(chains[record.residue(row).chain as usize].as_bytes())
         }),
         column("residue", &|row| {
             let residue = record.residue(row);

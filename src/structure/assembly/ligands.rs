@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Generators, Operator, moved};
+use super::{Generators, Operator, copy_name, moved};
 use crate::Result;
 use crate::structure::model::{Ligand, LigandAtom, Structure};
 use crate::structure::read_limits::{ReadLimits, check};
@@ -103,7 +103,7 @@ impl ChainCopy {
     fn new(ligand: &Ligand, number: u32) -> Self {
         let named = |name: &Arc<str>| match number {
             1 => Arc::clone(name),
-            _ => Arc::from(format!("{name}-{number}")),
+            _ => copy_name(name, number),
         };
         ChainCopy {
             number,

@@ -350,7 +350,6 @@ impl<'a> DataBlock<'a> {
             let entity = match kind {
                 b"" => continue,
                 _ if kind.eq_ignore_ascii_case(b"polymer") => Entity::Polymer(None),
-                _ if kind.eq_ignore_ascii_case(b"branched") => Entity::Branched,
                 _ => Entity::Other,
             };
             types.insert(table.names.intern(id), entity);

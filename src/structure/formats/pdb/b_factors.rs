@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::columns::{is_atom, is_word, line_end};
-use super::{is_atom_line, shifted_line};
+use super::records::is_atom_after_end;
+use super::shifted_line;
 use crate::Result;
 use crate::structure::atom_table::{BFactorField, FieldsOfAtoms};
 use crate::structure::text::at_line;
 
-/// Finds the B factors of the atoms that [`read`](super::read) reads from all models, and of those
-/// after END.
+/// Finds the B factors of the atoms that [`read`](super::read) reads from all models.
 pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
@@ -18,26 +18,15 @@ pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<Fiel
     while at < text.len() {
         let end = line_end(text, at);
         let line = &text[at..end];
-        // After END, where nothing checks the lines, text may start with the word ATOM.
-        if is_atom(line) && (!has_end || is_atom_line(line)) {
+        if is_atom(line) && (!has_end || is_atom_after_end(line)) {
             let len = line.len() - usize::from(line.last() == Some(&b'\r'));
             let Some(shift) = shifted_line::shift(&line[..len]) else {
-                // No run reads it.
-                if has_end {
-                    at = end + 1;
-                    continue;
-                }
                 let message = "tabs separate the fields, so that B factors have no columns";
                 let fix = "write the fields into the columns of the format";
                 return Err(at_line(text, at, message).fix(fix));
             };
             let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
-            let found = if has_end {
-                &mut fields.unread
-            } else {
-                &mut fields.atoms
-            };
-            found.push(BFactorField {
+            fields.atoms.push(BFactorField {
                 bytes: at + start.min(len)..at + end.min(len),
                 blanks_before: start.saturating_sub(len),
             });

@@ -80,6 +80,26 @@ pub(super) fn b_factor(columns: &Columns, len: usize) -> f32 {
     }
 }
 
+/// The segment id: columns 73 to 76; blank for none. Old files have their entry's code there, and the
+/// number of the line behind it.
+#[inline]
+pub(super) fn segid(columns: &Columns, len: usize) -> [u8; 4] {
+    if len <= 72 {
+        return *b"    ";
+    }
+    let mut segid: [u8; 4] = take(columns, 72);
+    if len < 76 {
+        segid[len - 72..].fill(b' ');
+    }
+    if segid == *b"    " {
+        return segid;
+    }
+    let after = &columns[76..len.clamp(76, 80)];
+    let is_line_number = after.iter().any(u8::is_ascii_digit)
+        && after.iter().all(|byte| matches!(byte, b'0'..=b'9' | b' '));
+    if is_line_number { *b"    " } else { segid }
+}
+
 /// An atom's name without leading blanks.
 #[inline]
 pub(super) fn atom_name(columns: [u8; 4]) -> Text8 {

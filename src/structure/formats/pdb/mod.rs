@@ -3,32 +3,34 @@
 //! It reads the columns of format 3.3, and customs of other programs: chain ids of two characters and
 //! components of four ([`chain_columns`]), residue numbers above 9999 (five digits, hybrid-36 and
 //! hexadecimal), lines whose fields are too wide or separated by tabs ([`shifted_line`]), files without
-//! elements, without MODEL records, and that end after the coordinates. Serial numbers are not read, so
-//! they may be anything.
+//! elements, without MODEL records, and that end after the coordinates. What follows END is the next
+//! model, as trajectories of VMD have their frames. Serial numbers are not read, so they may be anything.
 
 mod b_factors;
 mod chain_columns;
+mod chain_records;
 mod columns;
 mod records;
 mod remark350;
+mod second_model;
 mod seqres;
 mod shifted_line;
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 pub(super) use self::b_factors::b_factor_fields;
 use self::chain_columns::ChainColumns;
 use self::columns::{
-    ATOM, COORDINATES_END, Columns, HETATM, ResidueKey, atom_name, b_factor, is_left_aligned,
-    is_word, line_end, number_of, occupancy, padded, residue_number, take, upper_case,
+    ATOM, COORDINATES_END, Columns, HETATM, ResidueKey, atom_name, b_factor, is_atom,
+    is_left_aligned, is_word, line_end, number_of, occupancy, padded, residue_number, segid, take,
+    upper_case,
 };
-use self::records::{header_text, resolution_after};
+use self::records::{header_text, is_atom_after_end, resolution_after};
 pub(super) use self::records::{is_atom_line, is_record};
 use self::remark350::Remark350;
 use self::seqres::Seqres;
 use self::shifted_line::{LastResidue, ShiftedLine};
-use crate::structure::atom_table::{Atom, AtomTable, NO_NAME, NameId, Run};
+use crate::structure::atom_table::{Atom, AtomTable, NameId, Run};
 use crate::structure::checks::Check;
 use crate::structure::decimal::{self, fixed8, int};
 use crate::structure::model::{Assembly, Truncation};
@@ -51,6 +53,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         model_number: None,
         segments: Vec::new(),
         key: None,
+        segid: [0; 4],
         modified: HashSet::new(),
         half_reference: None,
         resolutions: [None; 2],
@@ -62,12 +65,25 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         is_polymer: None,
         is_left_aligned: None,
     };
+    reader.table.may_split_chains = true;
     let mut at = 0;
     let mut has_end = false;
-    while at < text.len() && !has_end {
+    while at < text.len() {
         let end = line_end(text, at);
-        has_end = !reader.line(at, end)?;
+        let line = &text[at..end];
+        let is_text = has_end && is_atom(line) && !is_atom_after_end(line);
+        if !is_text && !reader.line(at, end)? {
+            has_end = true;
+            if reader.is_complete() {
+                at = end + 1;
+                break;
+            }
+        }
         at = end + 1;
+    }
+    if reader.table.peeks_at_second_model {
+        let rest = &text[at.min(text.len())..];
+        reader.table.second_model = second_model::read(rest, limits);
     }
     let [of_remark_2, of_remark_3] = reader.resolutions;
     reader.table.header.resolution = of_remark_2.or(of_remark_3);
@@ -88,10 +104,8 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     reader.seqres.number(reader.table, options.sequences);
     let read = reader.table.atoms.len() as u32;
     reader.table.truncation = match reader.master_atoms {
-        _ if reader.in_model && !has_end && text.last() != Some(&b'\n') => {
-            Some(Truncation::LineBrokenOff)
-        }
-        _ if reader.in_model && !has_end => Some(Truncation::NoEnd),
+        _ if reader.in_model && text.last() != Some(&b'\n') => Some(Truncation::LineBrokenOff),
+        _ if reader.in_model => Some(Truncation::NoEnd),
         Some(master) if read < master => Some(Truncation::AtomsMissing { master, read }),
         _ => None,
     };
@@ -115,6 +129,8 @@ struct PdbReader<'a> {
     segments: Vec<u32>,
     /// The residue of the last atom of this model.
     key: Option<ResidueKey>,
+    /// The segment id of the last residue.
+    segid: [u8; 4],
     /// Residues named by MODRES.
     modified: HashSet<ResidueKey>,
     /// Chain and residue numbers of a DBREF1 whose DBREF2 has not been read.
@@ -139,7 +155,7 @@ struct PdbReader<'a> {
 }
 
 impl<'a> PdbReader<'a> {
-    /// Reads the line from `at` to `end`; false if the rest of the file is not needed.
+    /// Reads the line from `at` to `end`; false at END, and if the rest of the file is not needed.
     #[inline]
     fn line(&mut self, at: usize, end: usize) -> Result<bool> {
         let line = &self.text[at..end];
@@ -147,7 +163,11 @@ impl<'a> PdbReader<'a> {
             if is_word(line, b"TER") {
                 self.end_chain();
             }
-            return Ok(!is_word(line, b"END"));
+            let is_end = is_word(line, b"END");
+            if is_end {
+                self.end_model();
+            }
+            return Ok(!is_end);
         };
         // Nearly all lines of a file are of these two records, which may be in lower case.
         match upper_case(first4) {
@@ -186,6 +206,7 @@ impl<'a> PdbReader<'a> {
         };
         let key: ResidueKey = take(columns, 17);
         if (self.key != Some(key)) | self.wide_number {
+            self.segid = segid(columns, len);
             self.start_run(key, columns, at, hetero)?;
         }
         self.push(columns, len, xyz, false)
@@ -246,6 +267,7 @@ impl<'a> PdbReader<'a> {
             Ok((xyz, rounded)) if !has_tabs => {
                 let key: ResidueKey = take(columns, 17);
                 if (self.key != Some(key)) | self.wide_number {
+                    self.segid = segid(columns, len);
                     self.start_run(key, columns, at, hetero)?;
                 }
                 self.push(columns, len, xyz, rounded)
@@ -302,6 +324,7 @@ impl<'a> PdbReader<'a> {
         });
         if !is_same {
             self.repaired(at);
+            self.segid = segid(columns, shifted.len);
             let ins_code = if key[9] == b' ' { 0 } else { key[9] };
             self.add_run(key, chain, comp, (number, ins_code), at, hetero)?;
         }
@@ -407,6 +430,7 @@ impl<'a> PdbReader<'a> {
             hetero: hetero && !is_marked,
             is_marked,
             segment: self.segments.get(chain as usize).copied().unwrap_or(0),
+            segid: self.segid,
             offset: at as u32,
             ..Run::default()
         };
@@ -442,10 +466,9 @@ impl<'a> PdbReader<'a> {
             }
             b"DBREF " | b"DBREF1" | b"DBREF2" => self.reference(&padded(line)),
             _ if is_word(line, b"MODEL") || is_word(line, b"ENDMDL") => {
-                (self.in_model, self.key) = (false, None);
-                self.segments.clear();
+                self.end_model();
                 self.model_number = int(padded(line)[6..14].trim_ascii());
-                return Ok(self.models == Models::All || self.table.atoms.is_empty());
+                return Ok(!self.is_complete());
             }
             b"REMARK" => {
                 let text = line.get(10..).unwrap_or_default();
@@ -466,10 +489,24 @@ impl<'a> PdbReader<'a> {
                 }
             }
             _ if is_word(line, b"TER") => self.end_chain(),
-            _ if is_word(line, b"END") => return Ok(false),
+            _ if is_word(line, b"END") => {
+                self.end_model();
+                return Ok(false);
+            }
             _ => {}
         }
         Ok(true)
+    }
+
+    /// The next atom starts a model.
+    fn end_model(&mut self) {
+        (self.in_model, self.key, self.model_number) = (false, None, None);
+        self.segments.clear();
+    }
+
+    /// Whether the models that are wanted have been read, at the end of one.
+    fn is_complete(&self) -> bool {
+        self.models == Models::First && !self.table.atoms.is_empty()
     }
 
     /// Ends the chain of the last atom. The next atom starts a run, also of the same residue.
@@ -480,65 +517,6 @@ impl<'a> PdbReader<'a> {
             let len = self.segments.len().max(chain + 1);
             self.segments.resize(len, 0);
             self.segments[chain] += 1;
-        }
-    }
-
-    /// Reads the components of a SEQRES line.
-    fn sequence(&mut self, line: &[u8]) {
-        let columns = padded(line);
-        let chain = self.table.names.intern(columns[10..12].trim_ascii());
-        let comps = columns[18..70].split(u8::is_ascii_whitespace);
-        for comp in comps.filter(|comp| !comp.is_empty()) {
-            let comp = text8(comp);
-            let kind = components::lookup(comp).map(|known| known.kind);
-            self.table.sequences.add(chain, comp, kind);
-        }
-    }
-
-    /// Reads LINK, or LINKR, which REFMAC writes. Atom and residue are in the columns of atom lines,
-    /// and 30 columns further on.
-    fn link(&mut self, columns: &Columns) -> Result<()> {
-        if columns[59..65].trim_ascii() != columns[66..72].trim_ascii() {
-            return Ok(());
-        }
-        let link = [0, 30].map(|first| {
-            let key: ResidueKey = take(columns, 17 + first);
-            let (comp, chain) = self.names(&key);
-            let (comp, chain) = (text8(comp.trim_ascii()), chain.trim_ascii());
-            let chain = self.table.names.intern(chain);
-            let ins_code = if key[9] == b' ' { 0 } else { key[9] };
-            let residue = (chain, residue_number(&key[5..9]), ins_code, comp);
-            (residue, atom_name(take(columns, 12 + first)))
-        });
-        self.table.add_link(link)
-    }
-
-    /// Reads DBREF, or DBREF1 and DBREF2, which together hold longer names.
-    fn reference(&mut self, columns: &Columns) {
-        let field = |range: Range<usize>| columns[range].trim_ascii();
-        let half = match columns[5] {
-            b'2' => self.half_reference.take(),
-            _ if field(26..32) == b"UNP" => {
-                let chain = self.table.names.intern(field(11..13));
-                let [first, last] = [14, 20].map(|at| residue_number(&columns[at..at + 4]));
-                first.zip(last).map(|(first, last)| (chain, first, last))
-            }
-            _ => None,
-        };
-        let (accession, position, end) = match columns[5] {
-            b'1' => {
-                self.half_reference = half;
-                return;
-            }
-            b'2' => (18..40, 45..55, 57..67),
-            _ => (33..41, 55..60, 62..67),
-        };
-        if let (Some((chain, first, last)), Some(position), Some(end)) =
-            (half, int(field(position)), int(field(end)))
-        {
-            let (names, accession) = ([chain, NO_NAME], field(accession));
-            self.table
-                .add_reference(names, false, first..=last, accession, position..=end);
         }
     }
 }

@@ -35,6 +35,12 @@ pub(in crate::structure::formats) fn is_atom_line(line: &[u8]) -> bool {
     is_atom(line) && (is_plain() || shifted_line::shift(line) != Some(0))
 }
 
+/// Whether a line that starts as an atom is read where it follows END: other programs' text may stand
+/// there.
+pub(super) fn is_atom_after_end(line: &[u8]) -> bool {
+    !line.contains(&b'\t') && is_atom_line(line)
+}
+
 /// The text of a TITLE or EXPDTA line: what follows column 10, or the name of the record where
 /// text starts earlier, as some programs write it.
 pub(super) fn header_text(line: &[u8]) -> &[u8] {

@@ -35,7 +35,7 @@ impl<'a> Remark350<'a> {
             wanted: false,
             limits,
             operators: 0,
-            generators: Generators::default(),
+            generators: Generators::by_chain_id(),
             generator_at: 0,
             rows: Vec::new(),
             serial: b"",

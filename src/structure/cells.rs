@@ -1,0 +1,55 @@
+//! Points in cubic cells, among which those near a place are found in constant time.
+
+use std::collections::HashMap;
+
+use super::structure_builder::is_within;
+
+/// The edge of a cell is 2^11 units of 0.001 A, which no distance that is searched exceeds.
+const SHIFT: u32 = 11;
+
+/// The most points of a cell. No molecule has more, and files that do are not slow.
+const POINTS_MAX: usize = 32;
+
+/// Points with `T` each, by their cells.
+pub(super) struct Cells<T>(HashMap<[i32; 3], Vec<([i32; 3], T)>>);
+
+impl<T> Default for Cells<T> {
+    fn default() -> Self {
+        Cells(HashMap::new())
+    }
+}
+
+impl<T> Cells<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a point, unless its cell is full.
+    pub(super) fn add(&mut self, xyz: [i32; 3], data: T) {
+        let cell = self.0.entry(cell_of(xyz)).or_default();
+        if cell.len() < POINTS_MAX {
+            cell.push((xyz, data));
+        }
+    }
+
+    /// All points, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &([i32; 3], T)> {
+        self.0.values().flatten()
+    }
+
+    /// The points closer to `xyz` than `distance`, which is at most the edge of a cell.
+    pub(super) fn near(
+        &self,
+        xyz: [i32; 3],
+        distance: i64,
+    ) -> impl Iterator<Item = &([i32; 3], T)> {
+        let [x, y, z] = cell_of(xyz);
+        let around = (0..27).map(move |at| [x + at % 3 - 1, y + at / 3 % 3 - 1, z + at / 9 - 1]);
+        let points = around.filter_map(|cell| self.0.get(&cell)).flatten();
+        points.filter(move |(point, _)| is_within(xyz, *point, distance))
+    }
+}
+
+fn cell_of(xyz: [i32; 3]) -> [i32; 3] {
+    xyz.map(|milli| milli >> SHIFT)
+}
