@@ -168,7 +168,7 @@ def names_of(chain, seq, ins, comp):
 
 @oracle(package="gemmi", table="ligands", rules={"kind": EXACT, "molecule": EXACT})
 def ligand_links(model, _settings):
-    """Links and branched entities as gemmi reads them, saccharides as Biotite has them.
+    """Links as gemmi reads them, saccharides as Biotite has them.
 
     Where links are missing: SciPy's pairs within 1.7 A. NetworkX joins.
     """
@@ -189,8 +189,8 @@ def ligand_links(model, _settings):
     for at, name in enumerate(names):
         index.setdefault(name, at)
 
-    # What gemmi knows of a residue: its atoms' altlocs by position, and its entity.
-    altloc, is_branched = np.full(len(own.xyz), "", dtype=object), np.zeros(count, dtype=bool)
+    # What gemmi knows of a residue: its atoms' altlocs by position.
+    altloc = np.full(len(own.xyz), "", dtype=object)
     places = {(own.ligand[a], *own.xyz[a].tolist()): a for a in range(len(own.xyz))}
     known, polymer = set(), set()
     for chain in found:
@@ -201,9 +201,6 @@ def ligand_links(model, _settings):
                 polymer.add(name)
                 continue
             at = index[name]
-            entity = file.get_entity_of(found.get_subchain(residue.subchain))
-            if entity and entity.entity_type == gemmi.EntityType.Branched:
-                is_branched[at] = model.source.endswith((".cif", ".cif.gz", ".bcif", ".bcif.gz"))
             for atom in residue:
                 place = tuple(round(1000 * c) for c in atom.pos.tolist())
                 if (at, *place) in places:
@@ -212,7 +209,7 @@ def ligand_links(model, _settings):
     sugars = set(carbohydrate_names())
     is_sugar = np.array([name[3] in sugars for name in names])
     is_metal = ~np.isin(own.element, list(NO_METALS))
-    pairs, is_attached = [], is_sugar & is_branched
+    pairs, is_attached = [], np.zeros(count, dtype=bool)
     for link in file.connections:
         if link.type == gemmi.ConnectionType.Covale and link.asu != gemmi.Asu.Different:
             ends = [

@@ -254,8 +254,17 @@ fn text_of_input(input: &Json) -> String {
             structure["residues"],
             structure["atoms"],
         );
-        for chain in structure["chains"].as_array().into_iter().flatten() {
-            let (name, residues) = (text(&chain["chain"]), &chain["residues"]);
+        let chains = structure["chains"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        for chain in chains {
+            let namesakes = chains.iter().filter(|it| it["chain"] == chain["chain"]);
+            let name = match &chain["label_asym_id"] {
+                // The parts of a chain that is split share the author's id.
+                Json::String(label) if namesakes.count() > 1 => printable(label).into_owned(),
+                _ => text(&chain["chain"]),
+            };
+            let residues = &chain["residues"];
             lines += &format!(
                 "    chain {name}, {residues} residues: {}\n",
                 text(&chain["sequence"])

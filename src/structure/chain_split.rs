@@ -17,7 +17,7 @@
 //! If numbers repeat, and atoms of equal numbers and names are in one place, or atoms of two parts by
 //! rule 3, the model holds copies, such as the models of an ensemble without MODEL records.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use super::atom_table::{Atom, NO_NAME, Run};
@@ -32,9 +32,6 @@ use super::text8::Text8;
 
 /// Atoms closer than this are in one place, in 0.001 A. No bond of heavy atoms is as short.
 pub(super) const SAME_PLACE: i64 = 1_000;
-
-/// How many earlier residues of its number a residue is compared with.
-const EARLIER_MAX: usize = 2;
 
 /// Finds the chains that are split. The memory is for reuse.
 #[derive(Default)]
@@ -80,17 +77,18 @@ impl ChainSplitter {
         model: ModelRuns,
         rule: ChainSplit,
     ) -> Result<Vec<SplitChain>, Copies> {
-        let chains = self.unusual_chains(candidates, model);
+        let mut chains = self.unusual_chains(candidates, model);
+        if chains.is_empty() {
+            return Ok(Vec::new());
+        }
+        for (at, residue) in (0..).zip(&candidates.residues) {
+            if let Some(residues) = chains.get_mut(&model.runs[residue.head as usize].chain) {
+                residues.push(at);
+            }
+        }
         let mut split = Vec::new();
-        for chain in chains {
-            let residues = (0..).zip(&candidates.residues);
-            let residues = residues.filter(|(_, it)| model.runs[it.head as usize].chain == chain);
-            let chain = Chain {
-                candidates,
-                model,
-                number: chain,
-                residues: residues.map(|(at, _)| at).collect(),
-            };
+        for (chain, residues) in chains {
+            let chain = Chain::new(candidates, model, chain, residues);
             let starts = chain.starts(rule)?;
             if let Some(&(_, reason)) = starts.first() {
                 split.push(SplitChain {
@@ -105,14 +103,15 @@ impl ChainSplitter {
     }
 
     /// The chains that rules may apply to: of one residue and the one before it in the chain, the
-    /// second is in another segment, or its number is lower. In all other chains no number repeats.
+    /// second is in another segment, or its number is lower. In all other chains no number repeats. Each
+    /// comes with room for its residues.
     fn unusual_chains(
         &mut self,
         candidates: &ResidueRuns<Candidate>,
         model: ModelRuns,
-    ) -> Vec<u32> {
+    ) -> BTreeMap<u32, Vec<u32>> {
         self.last.clear();
-        let mut found = Vec::new();
+        let mut found = BTreeMap::new();
         let mut before: Option<(u32, &Run)> = None;
         for (at, residue) in (0..).zip(&candidates.residues) {
             let run = &model.runs[residue.head as usize];
@@ -128,9 +127,8 @@ impl ChainSplitter {
             if let Some(last) = last
                 && ((last.segment, last.segid) != (run.segment, run.segid)
                     || (last.seq, last.ins_code) > (run.seq, run.ins_code))
-                && !found.contains(&run.chain)
             {
-                found.push(run.chain);
+                found.entry(run.chain).or_default();
             }
             before = Some((at, run));
         }
@@ -146,6 +144,8 @@ struct Chain<'a> {
     number: u32,
     /// Indices into the candidates, in file order.
     residues: Vec<u32>,
+    /// For each residue the number of its site: consecutive residues of one number are one.
+    sites: Vec<u32>,
 }
 
 /// An atom of a residue, an index into [`Chain::residues`].
@@ -156,7 +156,29 @@ struct PlacedAtom {
     altloc: u8,
 }
 
-impl Chain<'_> {
+impl<'a> Chain<'a> {
+    fn new(
+        candidates: &'a ResidueRuns<Candidate>,
+        model: ModelRuns<'a>,
+        number: u32,
+        residues: Vec<u32>,
+    ) -> Self {
+        let sites = Vec::with_capacity(residues.len());
+        let mut chain = Chain {
+            candidates,
+            model,
+            number,
+            residues,
+            sites,
+        };
+        let mut site = 0;
+        for at in 0..chain.residues.len() {
+            site += u32::from(at > 0 && chain.number(at) != chain.number(at - 1));
+            chain.sites.push(site);
+        }
+        chain
+    }
+
     /// The residues before which the chain is split, ascending, and why.
     fn starts(&self, rule: ChainSplit) -> Result<Vec<(usize, &'static str)>, Copies> {
         let inner = 1..self.residues.len();
@@ -185,7 +207,7 @@ impl Chain<'_> {
         if repeats {
             let is_copy = |one: &PlacedAtom, other: &PlacedAtom| {
                 let names = |atom: &PlacedAtom| (self.number(atom.residue), atom.name, atom.altloc);
-                names(one) == names(other) && !self.is_one_site(one.residue..other.residue)
+                names(one) == names(other) && self.sites[one.residue] != self.sites[other.residue]
             };
             self.refuse_copies(0..count, is_copy)?;
         }
@@ -267,26 +289,13 @@ impl Chain<'_> {
                 }))
     }
 
-    /// Whether all residues from the start of a range to its end, included, have one number.
-    fn is_one_site(&self, range: Range<usize>) -> bool {
-        let (first, last) = (range.start.min(range.end), range.start.max(range.end));
-        (first..last).all(|at| self.number(at) == self.number(last))
-    }
-
     /// Whether a number repeats in a part.
     fn repeats(&self, part: Range<usize>) -> bool {
-        let mut seen: HashMap<(Option<i32>, u8), Vec<usize>> = HashMap::new();
-        let mut site = part.start;
+        // The last residue of each number.
+        let mut seen: HashMap<(Option<i32>, u8), usize> = HashMap::new();
         part.into_iter().any(|at| {
-            let number = self.number(at);
-            if number != self.number(site) {
-                site = at;
-            }
-            let seen = seen.entry(number).or_default();
-            let earlier = seen.iter().rev().filter(|&&earlier| earlier < site);
-            let repeats = earlier.take(EARLIER_MAX).any(|&it| self.share_atom(it, at));
-            seen.push(at);
-            repeats
+            let last = seen.insert(self.number(at), at);
+            last.is_some_and(|last| self.sites[last] != self.sites[at] && self.share_atom(last, at))
         })
     }
 

@@ -16,6 +16,9 @@ use crate::Result;
 /// How many atoms of the second model are compared with the first model.
 pub(super) const COMPARED_ATOMS: usize = 100;
 
+/// Fewer heavy atoms say nothing about how two models differ.
+const COMPARED_ATOMS_MIN: usize = 10;
+
 /// Distances within two copies of a molecule differ by less than this, in 0.001 A: coordinates are
 /// rounded to 0.001 A.
 const RIGID: f64 = 20.0;
@@ -157,7 +160,7 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     let mut places_near = compared
         .iter()
         .flat_map(|(_, it)| places.near(it.xyz, SAME_PLACE));
-    if compared.is_empty() || places_near.next().is_some() {
+    if compared.len() < COMPARED_ATOMS_MIN || places_near.next().is_some() {
         return false;
     }
     let mut known = HashMap::new();

@@ -133,6 +133,7 @@ impl PolymerSelector {
                 for split in &split {
                     self.name_parts(split, table)?;
                 }
+                self.indices[0].grow(table.chains.len());
             }
             let model = ModelRuns::of(table, range);
             let mut structure = self.build(model, &references, options)?;
@@ -178,7 +179,6 @@ impl PolymerSelector {
             }
             first = end;
         }
-        self.indices[0].resize(table.chains.len());
         Ok(())
     }
 

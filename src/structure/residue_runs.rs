@@ -185,6 +185,12 @@ impl<T: Copy + Default> PerModel<T> {
         self.model = 1;
     }
 
+    /// Makes room for `len` values, and keeps all.
+    pub(super) fn grow(&mut self, len: usize) {
+        self.values
+            .resize(len.max(self.values.len()), (0, T::default()));
+    }
+
     /// Clears all values.
     pub(super) fn clear(&mut self) {
         self.model += 1;

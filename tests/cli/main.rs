@@ -34,6 +34,7 @@ mod ligands;
 mod limits;
 mod methods;
 mod mistakes;
+mod molecules;
 mod names;
 mod output;
 mod oversized;

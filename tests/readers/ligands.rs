@@ -153,7 +153,7 @@ fn sugars_that_links_join_to_the_polymer_are_glycans() {
 }
 
 #[test]
-fn sugars_of_branched_entities_are_glycans() {
+fn sugars_of_branched_entities_are_glycans_only_where_a_link_joins_them_to_the_polymer() {
     let text = |kind: &str| {
         format!(
             "data_x\nloop_\n_entity.id\n_entity.type\n1 polymer\n2 {kind}\n3 non-polymer\n\
@@ -161,15 +161,19 @@ fn sugars_of_branched_entities_are_glycans() {
              _atom_site.label_comp_id\n_atom_site.label_asym_id\n_atom_site.auth_asym_id\n\
              _atom_site.label_entity_id\n_atom_site.auth_seq_id\n_atom_site.Cartn_x\n\
              _atom_site.Cartn_y\n_atom_site.Cartn_z\n\
-             ATOM C CA ALA A A 1 1 0 0 0\nHETATM C C1 GLC B B 2 1 20 0 0\n\
-             HETATM C C2 GLC B B 2 1 21 0 0\nHETATM C C1 GLC C A 3 9 30 0 0\n\
-             HETATM C C2 GLC C A 3 9 31 0 0\n"
+             ATOM N ND2 ASN A A 1 1 18.6 0 0\nATOM C CA ASN A A 1 1 0 0 0\nHETATM C C1 GLC B B 2 1 20 0 0\n\
+             HETATM C C2 GLC B B 2 1 21 0 0\nHETATM C C1 GLC C C 2 9 30 0 0\n\
+             HETATM C C2 GLC C C 2 9 31 0 0\n"
         )
     };
-    let branched = read(&text("branched"), Format::Mmcif);
-    assert_eq!(ligands(&branched), ["GLC 1 Glycan 2", "GLC 9 Ligand 2"]);
-    let other = read(&text("non-polymer"), Format::Mmcif);
-    assert_eq!(ligands(&other), ["GLC 1 Ligand 2", "GLC 9 Ligand 2"]);
+    for kind in ["branched", "non-polymer"] {
+        let read = read(&text(kind), Format::Mmcif);
+        assert_eq!(
+            ligands(&read),
+            ["GLC 1 Glycan 2", "GLC 9 Ligand 2"],
+            "{kind}"
+        );
+    }
 }
 
 #[test]

@@ -12,9 +12,11 @@ mod thread_time;
 mod assemblies;
 mod binary_cif;
 mod binary_cif_errors;
+mod chain_splits;
 mod damaged_files;
 mod entry_headers;
 mod hand_made_files;
+mod joined_models;
 mod ligands;
 mod limits;
 #[cfg(unix)]

@@ -51,6 +51,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         master_atoms: None,
         in_model: false,
         model_number: None,
+        highest_model: 0,
         segments: Vec::new(),
         key: None,
         segid: [0; 4],
@@ -125,6 +126,8 @@ struct PdbReader<'a> {
     in_model: bool,
     /// The number on the last MODEL record, until its first atom.
     model_number: Option<i32>,
+    /// The highest number of a model so far.
+    highest_model: i32,
     /// How often TER has ended each chain of the current model; zeros at the end are left out.
     segments: Vec<u32>,
     /// The residue of the last atom of this model.
@@ -415,8 +418,9 @@ impl<'a> PdbReader<'a> {
         hetero: bool,
     ) -> Result<()> {
         if !self.in_model {
-            let ordinal = self.table.models.len() as i32 + 1;
-            let number = self.model_number.take().unwrap_or(ordinal);
+            let number = self.model_number.take();
+            let number = number.unwrap_or_else(|| self.next_model_number());
+            self.highest_model = self.highest_model.max(number);
             self.table.add_model(number)?;
             self.in_model = true;
         }
@@ -496,6 +500,16 @@ impl<'a> PdbReader<'a> {
             _ => {}
         }
         Ok(true)
+    }
+
+    /// The number of a model that the file does not number: its place among the models, unless another has
+    /// that number.
+    fn next_model_number(&self) -> i32 {
+        let ordinal = self.table.models.len() as i32 + 1;
+        match self.table.model(ordinal) {
+            Some(_) => self.highest_model.saturating_add(1),
+            None => ordinal,
+        }
     }
 
     /// The next atom starts a model.
