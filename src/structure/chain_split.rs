@@ -33,6 +33,11 @@ use super::text8::Text8;
 /// Atoms closer than this are in one place, in 0.001 A. No bond of heavy atoms is as short.
 pub(super) const SAME_PLACE: i64 = 1_000;
 
+/// Why a chain is split, in messages.
+const TER: &str = "TER";
+const OTHER_SEGID: &str = "another segment id";
+const LOWER_NUMBER: &str = "a lower number";
+
 /// Finds the chains that are split. The memory is for reuse.
 #[derive(Default)]
 pub(super) struct ChainSplitter {
@@ -181,27 +186,20 @@ impl<'a> Chain<'a> {
 
     /// The residues before which the chain is split, ascending, and why.
     fn starts(&self, rule: ChainSplit) -> Result<Vec<(usize, &'static str)>, Copies> {
-        let inner = 1..self.residues.len();
-        let with = |starts: &dyn Fn(usize) -> bool, reason| {
-            let starts = inner.clone().filter(|&at| starts(at));
-            starts.map(|at| (at, reason)).collect()
+        let reason = |at: usize| match rule {
+            ChainSplit::Auto | ChainSplit::Id => None,
+            ChainSplit::Ter => self.is_other_segment(at).then_some(TER),
+            ChainSplit::Segid => self.is_other_segid(at).then_some(OTHER_SEGID),
+            ChainSplit::Number => self.starts_anew(at).then_some(LOWER_NUMBER),
         };
-        let is_other_segment = |at| self.run(at - 1).segment != self.run(at).segment;
-        let is_other_segid = |at| self.run(at - 1).segid != self.run(at).segid;
-        Ok(match rule {
-            ChainSplit::Auto => return self.automatic(&is_other_segment, &is_other_segid),
-            ChainSplit::Id => Vec::new(),
-            ChainSplit::Ter => with(&is_other_segment, "TER"),
-            ChainSplit::Segid => with(&is_other_segid, "another segment id"),
-            ChainSplit::Number => with(&|at| self.starts_anew(at), "a lower number"),
-        })
+        if rule == ChainSplit::Auto {
+            return self.automatic_starts();
+        }
+        let starts = 1..self.residues.len();
+        Ok(starts.filter_map(|at| Some((at, reason(at)?))).collect())
     }
 
-    fn automatic(
-        &self,
-        is_other_segment: &dyn Fn(usize) -> bool,
-        is_other_segid: &dyn Fn(usize) -> bool,
-    ) -> Result<Vec<(usize, &'static str)>, Copies> {
+    fn automatic_starts(&self) -> Result<Vec<(usize, &'static str)>, Copies> {
         let count = self.residues.len();
         let repeats = self.repeats(0..count);
         if repeats {
@@ -212,13 +210,13 @@ impl<'a> Chain<'a> {
             self.refuse_copies(0..count, is_copy)?;
         }
         let has_no_id = self.model.table.chains[self.number as usize].auth == NO_NAME;
-        let reason = |at| {
-            if is_other_segid(at) && (has_no_id || repeats || !self.is_linked(at)) {
-                return Some("another segment id");
+        let reason = |at: usize| {
+            if self.is_other_segid(at) && (has_no_id || repeats || !self.is_linked(at)) {
+                return Some(OTHER_SEGID);
             }
             let step = || Some(i64::from(self.run(at).seq?) - i64::from(self.run(at - 1).seq?));
             let goes_on = || step().is_some_and(|step| step > 1);
-            (is_other_segment(at) && !goes_on() && !self.is_linked(at)).then_some("TER")
+            (self.is_other_segment(at) && !goes_on() && !self.is_linked(at)).then_some(TER)
         };
         let starts = (1..count).filter_map(|at| Some((at, reason(at)?)));
         let mut starts: Vec<(usize, &'static str)> = starts.collect();
@@ -249,7 +247,7 @@ impl<'a> Chain<'a> {
         self.refuse_copies(part, |one, other| {
             stretch(one.residue) != stretch(other.residue)
         })?;
-        starts.extend(lower.iter().map(|&at| (at, "a lower number")));
+        starts.extend(lower.iter().map(|&at| (at, LOWER_NUMBER)));
         Ok(())
     }
 
@@ -263,6 +261,15 @@ impl<'a> Chain<'a> {
     fn number(&self, at: usize) -> (Option<i32>, u8) {
         let run = self.run(at);
         (run.seq, run.ins_code)
+    }
+
+    /// Whether TER is between a residue and the one before.
+    fn is_other_segment(&self, at: usize) -> bool {
+        self.run(at - 1).segment != self.run(at).segment
+    }
+
+    fn is_other_segid(&self, at: usize) -> bool {
+        self.run(at - 1).segid != self.run(at).segid
     }
 
     fn atoms(&self, at: usize) -> impl Iterator<Item = &Atom> {

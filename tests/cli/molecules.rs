@@ -69,14 +69,19 @@ fn name(auth: &str, label: &str, residues: usize) -> (String, String, usize) {
     (auth.to_owned(), label.to_owned(), residues)
 }
 
-const FEATURES: [&str; 2] = ["--features", "iface,contact_order,dssp,sasa,interfaces"];
-const INTERFACES: [&str; 2] = ["--set", "interfaces=true"];
+const FEATURES: [&str; 2] = ["--features", "iface,contact_order,dssp,sasa"];
+const INTERFACES: [&str; 4] = [
+    "--features",
+    "iface,contact_order,dssp,sasa,interfaces",
+    "--set",
+    "interfaces=true",
+];
 
 #[test]
 fn two_molecules_of_one_chain_id_have_the_values_of_two_chains() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let options = [FEATURES, INTERFACES].concat();
+    let options = INTERFACES;
     let dimer_text = dimer();
     let dimer = write(folder.path(), "dimer.pdb", &dimer_text);
     let expected = residues(&dimer, &out, &options);
@@ -246,14 +251,7 @@ fn parts_and_joined_models_are_painted_as_the_chains_that_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let paint = |file: &Path, models: &str| {
         let target = folder.path().join("painted.pdb");
-        let args = [
-            "paint",
-            str_of(file),
-            "-o",
-            str_of(&target),
-            "--column",
-            "sasa_delta",
-        ];
+        let args = ["paint", str_of(file), "sasa_delta", "-o", str_of(&target)];
         let more = ["--overwrite", "--backend", "cpu", "--models", models];
         let output = tapeloop(args.iter().chain(&more)).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));

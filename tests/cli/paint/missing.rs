@@ -195,7 +195,7 @@ fn painted(folder: &Path, name: &str, text: &[u8]) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn atoms_behind_the_end_of_a_pdb_file_are_painted_as_missing() {
+fn atoms_after_end_are_painted_as_the_next_model_and_text_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read_to_string(format!("{SAMPLES}/1ubi.pdb")).unwrap();
     let lines = whole.lines().filter(|line| line.starts_with("ATOM"));
@@ -206,23 +206,24 @@ fn atoms_behind_the_end_of_a_pdb_file_are_painted_as_missing() {
     assert_eq!((known.len(), missing), (count, 0));
     // A text after END may start with the name of a record.
     let twice = format!("{once}ATOMS OF THE SECOND FRAME\n{atoms}END\n");
+    let both = [&known[..], &known].concat();
     let found = painted(folder.path(), "twice.pdb", twice.as_bytes());
-    assert_eq!(found, (known.clone(), count));
+    assert_eq!(found, (both.clone(), 0));
     let text = fs::read_to_string(folder.path().join("out-twice.pdb")).unwrap();
     assert!(text.contains("\nATOMS OF THE SECOND FRAME\n"));
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(twice.as_bytes()).unwrap();
     let packed = packed.finish().unwrap();
     let found = painted(folder.path(), "twice.pdb.gz", &packed);
-    assert_eq!(found, (known.clone(), count));
+    assert_eq!(found, (both.clone(), 0));
     // Nothing reads it, so it may be damaged.
     let damaged = format!("{once}ATOM\t1\tN\tMET\n");
     let found = painted(folder.path(), "damaged.pdb", damaged.as_bytes());
     assert_eq!(found, (known.clone(), 0));
     // ENDMDL ends no file.
     let models = format!("MODEL 1\n{atoms}ENDMDL\nMODEL 2\n{atoms}ENDMDL\nEND\n");
-    let (both, missing) = painted(folder.path(), "models.pdb", models.as_bytes());
-    assert_eq!((both, missing), ([&known[..], &known].concat(), 0));
+    let found = painted(folder.path(), "models.pdb", models.as_bytes());
+    assert_eq!(found, (both, 0));
 }
 
 #[test]
