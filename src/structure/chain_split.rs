@@ -87,13 +87,13 @@ impl ChainSplitter {
             return Ok(Vec::new());
         }
         for (at, residue) in (0..).zip(&candidates.residues) {
-            if let Some(residues) = chains.get_mut(&model.runs[residue.head as usize].chain) {
-                residues.push(at);
+            if let Some(chain) = chains.get_mut(&model.runs[residue.head as usize].chain) {
+                chain.residues.push(at);
             }
         }
         let mut split = Vec::new();
-        for (chain, residues) in chains {
-            let chain = Chain::new(candidates, model, chain, residues);
+        for (number, chain) in chains {
+            let chain = Chain::new(candidates, model, number, chain);
             let starts = chain.starts(rule)?;
             if let Some(&(_, reason)) = starts.first() {
                 split.push(SplitChain {
@@ -108,15 +108,14 @@ impl ChainSplitter {
     }
 
     /// The chains that rules may apply to: of one residue and the one before it in the chain, the
-    /// second is in another segment, or its number is lower. In all other chains no number repeats. Each
-    /// comes with room for its residues.
+    /// second is in another segment, or its number is lower. They have room for their residues.
     fn unusual_chains(
         &mut self,
         candidates: &ResidueRuns<Candidate>,
         model: ModelRuns,
-    ) -> BTreeMap<u32, Vec<u32>> {
+    ) -> BTreeMap<u32, UnusualChain> {
         self.last.clear();
-        let mut found = BTreeMap::new();
+        let mut found: BTreeMap<u32, UnusualChain> = BTreeMap::new();
         let mut before: Option<(u32, &Run)> = None;
         for (at, residue) in (0..).zip(&candidates.residues) {
             let run = &model.runs[residue.head as usize];
@@ -129,16 +128,25 @@ impl ChainSplitter {
                 }
                 None => None,
             };
-            if let Some(last) = last
-                && ((last.segment, last.segid) != (run.segment, run.segid)
-                    || (last.seq, last.ins_code) > (run.seq, run.ins_code))
-            {
-                found.entry(run.chain).or_default();
+            if let Some(last) = last {
+                let is_lower = (last.seq, last.ins_code) > (run.seq, run.ins_code);
+                if is_lower || (last.segment, last.segid) != (run.segment, run.segid) {
+                    found.entry(run.chain).or_default().has_lower |= is_lower;
+                }
             }
             before = Some((at, run));
         }
         found
     }
+}
+
+/// A chain that rules may apply to.
+#[derive(Default)]
+struct UnusualChain {
+    /// Whether a number is lower than the one before. Otherwise no number repeats.
+    has_lower: bool,
+    /// As [`Chain::residues`].
+    residues: Vec<u32>,
 }
 
 /// The residues of a chain.
@@ -151,6 +159,8 @@ struct Chain<'a> {
     residues: Vec<u32>,
     /// For each residue the number of its site: consecutive residues of one number are one.
     sites: Vec<u32>,
+    /// As [`UnusualChain::has_lower`].
+    has_lower: bool,
 }
 
 /// An atom of a residue, an index into [`Chain::residues`].
@@ -166,15 +176,16 @@ impl<'a> Chain<'a> {
         candidates: &'a ResidueRuns<Candidate>,
         model: ModelRuns<'a>,
         number: u32,
-        residues: Vec<u32>,
+        chain: UnusualChain,
     ) -> Self {
-        let sites = Vec::with_capacity(residues.len());
+        let sites = Vec::with_capacity(chain.residues.len());
         let mut chain = Chain {
             candidates,
             model,
             number,
-            residues,
+            residues: chain.residues,
             sites,
+            has_lower: chain.has_lower,
         };
         let mut site = 0;
         for at in 0..chain.residues.len() {
@@ -201,7 +212,7 @@ impl<'a> Chain<'a> {
 
     fn automatic_starts(&self) -> Result<Vec<(usize, &'static str)>, Copies> {
         let count = self.residues.len();
-        let repeats = self.repeats(0..count);
+        let repeats = self.has_lower && self.repeats(0..count);
         if repeats {
             let is_copy = |one: &PlacedAtom, other: &PlacedAtom| {
                 let names = |atom: &PlacedAtom| (self.number(atom.residue), atom.name, atom.altloc);

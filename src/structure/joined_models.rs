@@ -148,36 +148,49 @@ impl<'a> ModelRuns<'a> {
 }
 
 /// Whether two models look like parts of one assembly, by the first atoms of the second: most of their
-/// residues' numbers are in the first model too, no atom of the first model is in their place, and they
-/// are of other components or a copy, with the same distances. The models of an ensemble are in one
+/// residues' numbers are in the first model too, they are of other components or a copy, with the same
+/// distances, and no atom of the first model is in their place. The models of an ensemble are in one
 /// place, or differ in their distances.
 fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     let compared: Vec<(&Run, &Atom)> = second.heavy_atoms().take(COMPARED_ATOMS).collect();
+    if compared.len() < COMPARED_ATOMS_MIN {
+        return false;
+    }
+    let numbers = compared.iter().map(|(run, _)| run.seq);
+    let range = numbers.clone().min()..=numbers.max();
+    let mut known = HashMap::new();
+    for run in first
+        .runs
+        .iter()
+        .filter(|run| range.contains(&Some(run.seq)))
+    {
+        known.entry(first.number(run)).or_insert(run);
+    }
+    let pairs = compared.iter().filter_map(|&(run, atom)| {
+        let of_first = *known.get(&second.number(run))?;
+        Some((of_first, run, atom))
+    });
+    let pairs: Vec<(&Run, &Run, &Atom)> = pairs.collect();
+    if pairs.len() * 2 <= compared.len() {
+        return false;
+    }
+    let has_other_components = pairs.iter().any(|(one, other, _)| one.comp != other.comp);
+    if !has_other_components && !are_copies(first, &pairs) {
+        return false;
+    }
     let mut places: Cells<()> = Cells::default();
     for (_, atom) in first.heavy_atoms() {
         places.add(atom.xyz, ());
     }
-    let mut places_near = compared
+    let mut near = compared
         .iter()
-        .flat_map(|(_, it)| places.near(it.xyz, SAME_PLACE));
-    if compared.len() < COMPARED_ATOMS_MIN || places_near.next().is_some() {
-        return false;
-    }
-    let mut known = HashMap::new();
-    for run in first.runs {
-        known.entry(first.number(run)).or_insert(run);
-    }
-    let runs = |(run, atom): &(&'_ Run, &'_ Atom)| {
-        let of_first = *known.get(&second.number(run))?;
-        Some((of_first, run.comp, **atom))
-    };
-    let pairs: Vec<(&Run, _, Atom)> = compared.iter().filter_map(runs).collect();
-    if pairs.len() * 2 <= compared.len() {
-        return false;
-    }
-    if pairs.iter().any(|(run, comp, _)| run.comp != *comp) {
-        return true;
-    }
+        .flat_map(|(_, atom)| places.near(atom.xyz, SAME_PLACE));
+    near.next().is_none()
+}
+
+/// Whether atoms of a model, each after its residue in the `first` model and its own, are a copy of the
+/// atoms of equal names there: their distances from the first of them are equal.
+fn are_copies(first: ModelRuns, pairs: &[(&Run, &Run, &Atom)]) -> bool {
     let atoms = pairs.iter().filter_map(|(run, _, atom)| {
         let mut of_first = first.table.atoms_of(run).iter();
         let is_same = |other: &&Atom| (other.name, other.altloc) == (atom.name, atom.altloc);
@@ -187,9 +200,9 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     let Some(&(one, other)) = atoms.first() else {
         return false;
     };
-    let is_rigid =
-        |&(a, b): &([i32; 3], [i32; 3])| (distance(one, a) - distance(other, b)).abs() < RIGID;
-    atoms.iter().all(is_rigid)
+    atoms
+        .iter()
+        .all(|&(a, b)| (distance(one, a) - distance(other, b)).abs() < RIGID)
 }
 
 /// In 0.001 A.

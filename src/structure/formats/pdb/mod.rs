@@ -69,16 +69,16 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     reader.table.may_split_chains = true;
     let mut at = 0;
     let mut has_end = false;
-    while at < text.len() {
+    while at < text.len() && !has_end {
+        let end = line_end(text, at);
+        has_end = !reader.line(at, end)?;
+        at = end + 1;
+    }
+    while at < text.len() && !reader.is_complete() {
         let end = line_end(text, at);
         let line = &text[at..end];
-        let is_text = has_end && is_atom(line) && !is_atom_after_end(line);
-        if !is_text && !reader.line(at, end)? {
-            has_end = true;
-            if reader.is_complete() {
-                at = end + 1;
-                break;
-            }
+        if !is_atom(line) || is_atom_after_end(line) {
+            reader.line(at, end)?;
         }
         at = end + 1;
     }
