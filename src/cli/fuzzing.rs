@@ -14,7 +14,8 @@ use crate::backend::{Choice, select};
 use crate::features::{FeatureConfig, Features, Input, TableName};
 use crate::pipeline::{Delivery, EngineConfig, Pipeline};
 use crate::structure::{
-    Assembly, BFactorFields, Format, Models, ReadBudget, ReadLimits, ReadOptions, Reader, Structure,
+    Assembly, BFactorFields, ChainSplit, Format, Models, ReadBudget, ReadLimits, ReadOptions,
+    Reader, Structure,
 };
 use serde_json::Map;
 use std::cell::RefCell;
@@ -133,12 +134,19 @@ fn with_session(work: impl FnOnce(&mut Session)) {
     SESSION.with_borrow_mut(|session| work(session.get_or_insert_with(Session::new)));
 }
 
-/// Two readers of all models: of deposited chains, and of assembly 1.
-fn readers() -> [Reader; 2] {
-    [Assembly::Deposited, Assembly::First].map(|assembly| {
+/// Readers of all models: of deposited chains, of assembly 1, and of one joined structure, each with
+/// another rule for chains.
+fn readers() -> [Reader; 3] {
+    [
+        (Models::All, Assembly::Deposited, ChainSplit::Auto),
+        (Models::All, Assembly::First, ChainSplit::Number),
+        (Models::Joined, Assembly::Deposited, ChainSplit::Ter),
+    ]
+    .map(|(models, assembly, chain_split)| {
         Reader::new(ReadOptions {
-            models: Models::All,
+            models,
             assembly,
+            chain_split,
             ..ReadOptions::default()
         })
     })

@@ -10,6 +10,7 @@ use crate::bench::format;
 use crate::error::{Context, Error, Result, printable};
 use crate::structure::{ReadBudget, ReadLimits, Structure};
 use serde_json::{Value as Json, json};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -212,12 +213,12 @@ fn input_json(source: &str, file: &Path, batch: &Batch, rows: Range<usize>) -> R
 }
 
 fn structure_json(structure: &Structure) -> Json {
-    let chains = (0..).zip(structure.row_chains()).map(|(index, chain)| {
-        let own = structure
-            .residues
-            .iter()
-            .filter(|residue| residue.chain == index);
-        let sequence: String = own.map(|residue| char::from(residue.aa)).collect();
+    let mut sequences = vec![String::new(); structure.chains.len()];
+    for residue in &structure.residues {
+        sequences[residue.chain as usize].push(char::from(residue.aa));
+    }
+    let chains = structure.row_chains().iter().zip(sequences);
+    let chains = chains.map(|(chain, sequence)| {
         json!({
             "chain": chain.auth_asym_id,
             "label_asym_id": chain.label_asym_id,
@@ -257,11 +258,16 @@ fn text_of_input(input: &Json) -> String {
         let chains = structure["chains"]
             .as_array()
             .map_or(&[][..], Vec::as_slice);
+        let mut chains_of_id: HashMap<&str, u32> = HashMap::new();
         for chain in chains {
-            let namesakes = chains.iter().filter(|it| it["chain"] == chain["chain"]);
+            let id = chain["chain"].as_str().unwrap_or_default();
+            *chains_of_id.entry(id).or_insert(0) += 1;
+        }
+        for chain in chains {
+            let id = chain["chain"].as_str().unwrap_or_default();
             let name = match &chain["label_asym_id"] {
                 // The parts of a chain that is split share the author's id.
-                Json::String(label) if namesakes.count() > 1 => printable(label).into_owned(),
+                Json::String(label) if chains_of_id[id] > 1 => printable(label).into_owned(),
                 _ => text(&chain["chain"]),
             };
             let residues = &chain["residues"];

@@ -73,7 +73,7 @@ pub(super) struct Run {
     pub is_marked: bool,
     /// How often the chain had ended before the run, in this model: TER records of a PDB file.
     pub segment: u32,
-    /// The segment id of a PDB file, columns 73 to 76; blanks or zeros for none.
+    /// The segment id of a PDB file, columns 73 to 76; blanks for none. Zeros in other formats.
     pub segid: [u8; 4],
     /// The UniProt residue that the atom lines themselves name: an index into
     /// [`AtomTable::accessions`] and the position in the sequence.
@@ -244,10 +244,9 @@ pub(super) struct AtomTable {
     pub truncation: Option<Truncation>,
     /// Whether chains may hold several molecules, as chain ids are all that names them.
     pub may_split_chains: bool,
-    /// Whether the reader of a format with [`AtomTable::second_model`] sets it, although the first model
-    /// alone is read.
+    /// Set by the caller: whether the reader of a PDB file sets [`AtomTable::second_model`].
     pub peeks_at_second_model: bool,
-    /// The first atoms of the second model.
+    /// The first atoms of the second model of a file of which the first model alone is read.
     pub second_model: Option<Box<AtomTable>>,
     /// Whether elements were taken from the names of atoms, as the file does not state them.
     pub guesses_elements: bool,

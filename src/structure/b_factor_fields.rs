@@ -73,19 +73,17 @@ impl BFactorFields {
             items_missing_at: found.items_missing_at,
         })
     }
-}
 
-impl BFactorFields {
     /// Makes the models one, as [`Models::Joined`] does: the chains have the names that they have there.
     pub fn join_models(&mut self) {
-        let mut names = JoinedNames::default();
-        for residues in self.residues.chunk_by_mut(|a, b| a.model == b.model) {
-            names.start_model();
-            for residue in residues {
-                residue.model = 0;
-                let chain = &mut residue.chain;
-                names.rename(&mut chain.auth_asym_id, &mut chain.label_asym_id);
-            }
+        let residues = self.residues.iter();
+        let chains = residues.map(|residue| (residue.model, &residue.chain.auth_asym_id));
+        let names = JoinedNames::new(chains);
+        for residue in &mut self.residues {
+            let chain = &mut residue.chain;
+            let (auth, label) = (&mut chain.auth_asym_id, &mut chain.label_asym_id);
+            names.rename(residue.model, auth, label);
+            residue.model = 0;
         }
     }
 }

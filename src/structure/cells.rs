@@ -7,7 +7,8 @@ use super::structure_builder::is_within;
 /// The edge of a cell is 2^11 units of 0.001 A, which no distance that is searched exceeds.
 const SHIFT: u32 = 11;
 
-/// The most points of a cell. No molecule has more, and files that do are not slow.
+/// The most points of a cell, above what molecules have. Further points are dropped, which bounds the
+/// time for hostile files.
 const POINTS_MAX: usize = 32;
 
 /// Points with `T` each, by their cells.

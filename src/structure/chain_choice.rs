@@ -18,9 +18,8 @@ impl Structure {
         chains.map(|chain| &*chain.auth_asym_id).collect()
     }
 
-    /// A name for each of [`Structure::chains`] that no other chain has: the author's id. Where chains
-    /// share that, as the parts of a chain that is split do, it is the label id, if there is one that is no
-    /// author's id.
+    /// A name for each of [`Structure::chains`]: the author's id. Where chains share that, as the parts of a
+    /// chain that is split do, it is the label id, if there is one that is no author's id.
     pub(crate) fn distinct_chain_names(&self) -> Vec<&str> {
         let mut counts: HashMap<&str, u32> = HashMap::new();
         for chain in &self.chains {

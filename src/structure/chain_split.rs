@@ -6,32 +6,31 @@
 //! split, in this order:
 //!
 //! 1. at another segment id, if the chain has no id, its residue numbers repeat, or no bond joins the two
-//!    residues;
+//!    residues. A residue without a segment id is in another segment only if no bond joins the two;
 //! 2. at TER, if no bond joins the two residues, and the second number is lower, equal or one more. A
 //!    larger step is a gap in one molecule: programs write TER there too;
 //! 3. within a part whose residue numbers still repeat, where the number falls without a bond.
 //!
 //! A number repeats if two residues have it, others lie between them, and both have an atom of one name
-//! and altloc. So residues that differ in the component at one site do not count.
+//! and altloc, or one is an amino acid and the other a nucleotide. So residues that differ in the
+//! component at one site do not count.
 //!
-//! If numbers repeat, and atoms of equal numbers and names are in one place, or atoms of two parts by
-//! rule 3, the model holds copies, such as the models of an ensemble without MODEL records.
+//! The model holds copies, such as the models of an ensemble without MODEL records, if numbers of a chain
+//! repeat, in one part or in several, and atoms of equal numbers and names are in one place. It does too if
+//! any atoms of two parts are in one place that nothing but rule 3 separates.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::atom_table::{Atom, NO_NAME, Run};
+use super::atom_table::{Atom, Kind, NO_NAME, Run};
 use super::cells::Cells;
 use super::element::is_heavy;
 use super::membership::is_bonded;
 use super::polymer::Candidate;
 use super::read_options::ChainSplit;
 use super::residue_runs::{ModelRuns, PerModel, RESIDUE_ATOMS_MAX, ResidueRuns};
-use super::structure_builder::{CA_LINK, is_within};
+use super::structure_builder::{CA_LINK, SAME_PLACE, is_within};
 use super::text8::Text8;
-
-/// Atoms closer than this are in one place, in 0.001 A. No bond of heavy atoms is as short.
-pub(super) const SAME_PLACE: i64 = 1_000;
 
 /// Why a chain is split, in messages.
 const TER: &str = "TER";
@@ -82,7 +81,7 @@ impl ChainSplitter {
         model: ModelRuns,
         rule: ChainSplit,
     ) -> Result<Vec<SplitChain>, Copies> {
-        let mut chains = self.unusual_chains(candidates, model);
+        let mut chains = self.unusual_chains(candidates, model, rule);
         if chains.is_empty() {
             return Ok(Vec::new());
         }
@@ -113,6 +112,7 @@ impl ChainSplitter {
         &mut self,
         candidates: &ResidueRuns<Candidate>,
         model: ModelRuns,
+        rule: ChainSplit,
     ) -> BTreeMap<u32, UnusualChain> {
         self.last.clear();
         let mut found: BTreeMap<u32, UnusualChain> = BTreeMap::new();
@@ -130,7 +130,9 @@ impl ChainSplitter {
             };
             if let Some(last) = last {
                 let is_lower = (last.seq, last.ins_code) > (run.seq, run.ins_code);
-                if is_lower || (last.segment, last.segid) != (run.segment, run.segid) {
+                let has_ter = last.segment != run.segment
+                    && (rule != ChainSplit::Auto || !leaves_gap(last, run));
+                if is_lower || has_ter || last.segid != run.segid {
                     found.entry(run.chain).or_default().has_lower |= is_lower;
                 }
             }
@@ -138,6 +140,12 @@ impl ChainSplitter {
         }
         found
     }
+}
+
+/// Whether residues are missing between two, as the number of the second is higher by two or more.
+fn leaves_gap(before: &Run, this: &Run) -> bool {
+    let numbers = before.seq.zip(this.seq);
+    numbers.is_some_and(|(before, this)| i64::from(this) - i64::from(before) > 1)
 }
 
 /// A chain that rules may apply to.
@@ -197,17 +205,17 @@ impl<'a> Chain<'a> {
 
     /// The residues before which the chain is split, ascending, and why.
     fn starts(&self, rule: ChainSplit) -> Result<Vec<(usize, &'static str)>, Copies> {
-        let reason = |at: usize| match rule {
-            ChainSplit::Auto | ChainSplit::Id => None,
-            ChainSplit::Ter => self.is_other_segment(at).then_some(TER),
-            ChainSplit::Segid => self.is_other_segid(at).then_some(OTHER_SEGID),
-            ChainSplit::Number => self.starts_anew(at).then_some(LOWER_NUMBER),
+        let starts = |splits: &dyn Fn(usize) -> bool, reason| {
+            let starts = (1..self.residues.len()).filter(|&at| splits(at));
+            starts.map(|at| (at, reason)).collect()
         };
-        if rule == ChainSplit::Auto {
-            return self.automatic_starts();
-        }
-        let starts = 1..self.residues.len();
-        Ok(starts.filter_map(|at| Some((at, reason(at)?))).collect())
+        Ok(match rule {
+            ChainSplit::Auto => return self.automatic_starts(),
+            ChainSplit::Id => Vec::new(),
+            ChainSplit::Ter => starts(&|at| self.is_other_segment(at), TER),
+            ChainSplit::Segid => starts(&|at| self.is_other_segid(at), OTHER_SEGID),
+            ChainSplit::Number => starts(&|at| self.starts_anew(at), LOWER_NUMBER),
+        })
     }
 
     fn automatic_starts(&self) -> Result<Vec<(usize, &'static str)>, Copies> {
@@ -222,12 +230,14 @@ impl<'a> Chain<'a> {
         }
         let has_no_id = self.model.table.chains[self.number as usize].auth == NO_NAME;
         let reason = |at: usize| {
-            if self.is_other_segid(at) && (has_no_id || repeats || !self.is_linked(at)) {
+            let [before, this] = [at - 1, at].map(|at| self.run(at));
+            let have_segids = ![before.segid, this.segid].contains(b"    ");
+            let separates = have_segids && (has_no_id || repeats);
+            if self.is_other_segid(at) && (separates || !self.is_linked(at)) {
                 return Some(OTHER_SEGID);
             }
-            let step = || Some(i64::from(self.run(at).seq?) - i64::from(self.run(at - 1).seq?));
-            let goes_on = || step().is_some_and(|step| step > 1);
-            (self.is_other_segment(at) && !goes_on() && !self.is_linked(at)).then_some(TER)
+            let is_next = self.is_other_segment(at) && !leaves_gap(before, this);
+            (is_next && !self.is_linked(at)).then_some(TER)
         };
         let starts = (1..count).filter_map(|at| Some((at, reason(at)?)));
         let mut starts: Vec<(usize, &'static str)> = starts.collect();
@@ -298,7 +308,10 @@ impl<'a> Chain<'a> {
     /// if an atom of a peptide bond is missing.
     fn is_linked(&self, at: usize) -> bool {
         let [from, to] = [at - 1, at].map(|at| self.residues[at] as usize);
-        let named = |at, name: &'static Text8| self.atoms(at).filter(move |it| it.name == *name);
+        let named = |at, name: &'static Text8| {
+            let atoms = self.atoms(at);
+            atoms.filter(move |atom| atom.name == *name)
+        };
         let has = |at, name| named(at, name).next().is_some();
         is_bonded(self.candidates, self.model, from, to)
             || ((!has(at - 1, b"C       ") || !has(at, b"N       "))
@@ -313,15 +326,25 @@ impl<'a> Chain<'a> {
         let mut seen: HashMap<(Option<i32>, u8), usize> = HashMap::new();
         part.into_iter().any(|at| {
             let last = seen.insert(self.number(at), at);
-            last.is_some_and(|last| self.sites[last] != self.sites[at] && self.share_atom(last, at))
+            last.is_some_and(|last| {
+                self.sites[last] != self.sites[at] && self.exclude_each_other(last, at)
+            })
         })
     }
 
-    /// Whether two residues of one number have an atom of equal name and altloc. Two of one component
-    /// have: they would be one residue otherwise.
-    fn share_atom(&self, one: usize, other: usize) -> bool {
+    /// Whether two residues of one number have an atom of equal name and altloc, or are an amino acid and a
+    /// nucleotide. Two of one component have such an atom: a run that repeats none
+    /// continues the residue.
+    fn exclude_each_other(&self, one: usize, other: usize) -> bool {
         let name = |atom: &Atom| (atom.name, atom.altloc);
+        let kind = |at: usize| {
+            self.candidates.residues[self.residues[at] as usize]
+                .data
+                .kind()
+        };
+        let kinds = [kind(one), kind(other)];
         self.run(one).comp == self.run(other).comp
+            || (kinds.contains(&Kind::Amino) && kinds.contains(&Kind::Nucleotide))
             || (self.atoms(one)).any(|one| self.atoms(other).any(|other| name(one) == name(other)))
     }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::assembly;
 use super::atom_table::{Atom, AtomTable, Run};
 use super::cells::Cells;
-use super::chain_split::SAME_PLACE;
 use super::checks::Check;
 use super::element::is_heavy;
 use super::model::Structure;
-use super::residue_runs::ModelRuns;
-use crate::Result;
+use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX};
+use super::structure_builder::{SAME_PLACE, is_within};
+use crate::{Error, Result};
 
 /// How many atoms of the second model are compared with the first model.
 pub(super) const COMPARED_ATOMS: usize = 100;
@@ -23,41 +23,95 @@ const COMPARED_ATOMS_MIN: usize = 10;
 /// rounded to 0.001 A.
 const RIGID: f64 = 20.0;
 
-/// The names of chains of models that are joined: the second chain `A` is `A-2`.
-#[derive(Default)]
+/// The names of chains of models that are joined: the second chain `A` is `A-2`. Copies are counted by
+/// author's ids, over all atoms of the file, so that the names do not depend on what is read of it.
 pub(super) struct JoinedNames {
-    /// How many models before this one have each author's id, and each label id.
-    before: [HashMap<Arc<str>, u32>; 2],
-    /// Those of this model.
-    of_model: [HashSet<Arc<str>>; 2],
+    /// The number of each chain's copy, by its model and author's id, unless it is the first.
+    copies: HashMap<(usize, Arc<str>), u32>,
 }
 
 impl JoinedNames {
-    /// Starts the next model.
-    pub(super) fn start_model(&mut self) {
-        for (before, of_model) in self.before.iter_mut().zip(&mut self.of_model) {
-            for name in of_model.drain() {
-                *before.entry(name).or_insert(0) += 1;
+    /// The names of the chains of a file's residues, each with the index of its model and the author's
+    /// id. Models come one after the other.
+    pub(super) fn new<'a>(chains: impl Iterator<Item = (usize, &'a Arc<str>)> + Clone) -> Self {
+        let known: HashSet<&Arc<str>> = chains.clone().map(|(_, name)| name).collect();
+        // For each id the last model that has it, and the number of its copy there.
+        let mut last: HashMap<&Arc<str>, (usize, u32)> = HashMap::new();
+        let mut copies = HashMap::new();
+        for (model, name) in chains {
+            let (last_model, number) = last.entry(name).or_insert((model, 1));
+            if *last_model != model {
+                *last_model = model;
+                *number += 1;
+                // A file of an assembly may have a chain of that name already.
+                while known.contains(&assembly::copy_name(name, *number)) {
+                    *number += 1;
+                }
+                copies.insert((model, Arc::clone(name)), *number);
             }
         }
+        JoinedNames { copies }
     }
 
-    /// Gives a chain of the model its name in the joined structure.
-    pub(super) fn rename(&mut self, auth: &mut Arc<str>, label: &mut Option<Arc<str>>) {
-        self.rename_id(0, auth);
+    /// Gives a chain its names in the joined structure. The label id has the number of the author's id.
+    pub(super) fn rename(&self, model: usize, auth: &mut Arc<str>, label: &mut Option<Arc<str>>) {
+        let Some(&number) = self.copies.get(&(model, Arc::clone(auth))) else {
+            return;
+        };
+        *auth = assembly::copy_name(auth, number);
         if let Some(label) = label {
-            self.rename_id(1, label);
+            *label = assembly::copy_name(label, number);
         }
     }
+}
 
-    fn rename_id(&mut self, kind: usize, name: &mut Arc<str>) {
-        if !self.of_model[kind].contains(name) {
-            self.of_model[kind].insert(Arc::clone(name));
-        }
-        if let Some(copies) = self.before[kind].get(name) {
-            *name = assembly::copy_name(name, copies + 1);
+/// Refuses to join models that are in one place, as those of an ensemble: at least a tenth of the second
+/// model's heavy atoms are within 1 A of the atom of the same name in the first.
+///
+/// # Errors
+/// [`ErrorKind::Input`](crate::ErrorKind::Input): the models are an ensemble.
+pub(super) fn refuse_ensemble(table: &AtomTable) -> Result<()> {
+    let Some([first, second]) = first_models(table) else {
+        return Ok(());
+    };
+    let runs = first.runs.iter().map(|run| (first.number(run), run));
+    let known: HashMap<_, &Run> = runs.collect();
+    let (mut atoms, mut in_place) = (0, 0);
+    for run in second.runs {
+        let Some(of_first) = known.get(&second.number(run)) else {
+            continue;
+        };
+        let atoms_of_run = second.table.atoms_of(run).iter().take(RESIDUE_ATOMS_MAX);
+        for atom in atoms_of_run.filter(|atom| is_heavy(atom.element)) {
+            let place = namesake(first, of_first, atom);
+            atoms += 1;
+            in_place += usize::from(place.is_some_and(|xyz| is_within(xyz, atom.xyz, SAME_PLACE)));
         }
     }
+    if in_place == 0 || in_place * 10 < atoms {
+        return Ok(());
+    }
+    let message = "the models are in one place, as those of an ensemble, and cannot be joined";
+    Err(Error::input(message).fix("read each by itself with models = \"all\""))
+}
+
+/// The first two models of a table whose models come one after the other.
+fn first_models(table: &AtomTable) -> Option<[ModelRuns<'_>; 2]> {
+    let mut models = table.runs.chunk_by(|a, b| a.model == b.model);
+    let mut next = || {
+        Some(ModelRuns {
+            table,
+            runs: models.next()?,
+        })
+    };
+    Some([next()?, next()?])
+}
+
+/// The position of the atom of a run that has the name and altloc of `atom`.
+fn namesake(model: ModelRuns, run: &Run, atom: &Atom) -> Option<[i32; 3]> {
+    let mut atoms = model.table.atoms_of(run).iter().take(RESIDUE_ATOMS_MAX);
+    let found = atoms.find(|other| (other.name, other.altloc) == (atom.name, atom.altloc));
+    Some(found?.xyz)
 }
 
 /// The models of a file as one structure: residues in the order of the models, and then the atoms
@@ -65,19 +119,24 @@ impl JoinedNames {
 ///
 /// # Errors
 /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the atoms.
-pub(super) fn join(mut models: Vec<Structure>) -> Result<Vec<Structure>> {
+pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<Structure>> {
     if models.len() < 2 {
         return Ok(models);
     }
-    let mut names = JoinedNames::default();
+    let ids: Vec<Arc<str>> = table
+        .chains
+        .iter()
+        .map(|chain| table.names.get(chain.auth))
+        .collect();
+    let chains = table.runs.iter();
+    let names = JoinedNames::new(chains.map(|run| (run.model as usize, &ids[run.chain as usize])));
     let mut accessions: Vec<Arc<str>> = Vec::new();
     let mut index: HashMap<Arc<str>, u32> = HashMap::new();
     let mut ligands = Vec::new();
     let mut molecules = 0;
-    for model in &mut models {
-        names.start_model();
+    for (at, model) in models.iter_mut().enumerate() {
         for chain in &mut model.chains {
-            names.rename(&mut chain.auth_asym_id, &mut chain.label_asym_id);
+            names.rename(at, &mut chain.auth_asym_id, &mut chain.label_asym_id);
         }
         let numbers = model.uniprot.iter().map(|accession| {
             *index.entry(Arc::clone(accession)).or_insert_with(|| {
@@ -92,7 +151,7 @@ pub(super) fn join(mut models: Vec<Structure>) -> Result<Vec<Structure>> {
         }
         let first = molecules;
         for mut ligand in std::mem::take(&mut model.ligands) {
-            names.rename(&mut ligand.auth_asym_id, &mut ligand.label_asym_id);
+            names.rename(at, &mut ligand.auth_asym_id, &mut ligand.label_asym_id);
             ligand.molecule += first;
             molecules = molecules.max(ligand.molecule + 1);
             ligands.push(ligand);
@@ -111,19 +170,16 @@ pub(super) fn join(mut models: Vec<Structure>) -> Result<Vec<Structure>> {
 
 /// Notes in the table's findings that the first two models look like parts of one assembly.
 pub(super) fn note_assembly(table: &mut AtomTable) {
-    let mut models = table.runs.chunk_by(|a, b| a.model == b.model);
-    let Some(first) = models.next().map(|runs| ModelRuns { table, runs }) else {
-        return;
-    };
     let peeked = table.second_model.as_deref();
-    let second = match peeked {
-        Some(table) => Some(ModelRuns {
+    let models = match peeked {
+        Some(second) => Some([table, second].map(|table| ModelRuns {
             table,
             runs: &table.runs,
-        }),
-        None => models.next().map(|runs| ModelRuns { table, runs }),
+        })),
+        None if table.models.len() > 1 => first_models(table),
+        None => None,
     };
-    if second.is_some_and(|second| are_parts_of_assembly(first, second)) {
+    if models.is_some_and(|[first, second]| are_parts_of_assembly(first, second)) {
         let place = || "the second model".to_owned();
         table.findings.add(Check::ModelsOfAssembly, 1, place);
     }
@@ -137,13 +193,12 @@ impl<'a> ModelRuns<'a> {
         (name, run.seq, run.ins_code)
     }
 
-    fn heavy_atoms(&self) -> impl Iterator<Item = (&'a Run, &'a Atom)> + use<'a> {
+    fn atoms(&self) -> impl Iterator<Item = (&'a Run, &'a Atom)> + use<'a> {
         let table = self.table;
-        let atoms = self.runs.iter().flat_map(move |run| {
+        self.runs.iter().flat_map(move |run| {
             let atoms = table.atoms_of(run).iter();
             atoms.map(move |atom| (run, atom))
-        });
-        atoms.filter(|(_, atom)| is_heavy(atom.element))
+        })
     }
 }
 
@@ -152,7 +207,9 @@ impl<'a> ModelRuns<'a> {
 /// distances, and no atom of the first model is in their place. The models of an ensemble are in one
 /// place, or differ in their distances.
 fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
-    let compared: Vec<(&Run, &Atom)> = second.heavy_atoms().take(COMPARED_ATOMS).collect();
+    let compared = second.atoms().take(COMPARED_ATOMS);
+    let compared = compared.filter(|(_, atom)| is_heavy(atom.element));
+    let compared: Vec<(&Run, &Atom)> = compared.collect();
     if compared.len() < COMPARED_ATOMS_MIN {
         return false;
     }
@@ -179,23 +236,19 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
         return false;
     }
     let mut places: Cells<()> = Cells::default();
-    for (_, atom) in first.heavy_atoms() {
-        places.add(atom.xyz, ());
-    }
-    let mut near = compared
+    compared
         .iter()
-        .flat_map(|(_, atom)| places.near(atom.xyz, SAME_PLACE));
-    near.next().is_none()
+        .for_each(|(_, atom)| places.add(atom.xyz, ()));
+    let mut atoms = first.atoms().filter(|(_, atom)| is_heavy(atom.element));
+    !atoms.any(|(_, atom)| places.near(atom.xyz, SAME_PLACE).next().is_some())
 }
 
 /// Whether atoms of a model, each after its residue in the `first` model and its own, are a copy of the
 /// atoms of equal names there: their distances from the first of them are equal.
 fn are_copies(first: ModelRuns, pairs: &[(&Run, &Run, &Atom)]) -> bool {
-    let atoms = pairs.iter().filter_map(|(run, _, atom)| {
-        let mut of_first = first.table.atoms_of(run).iter();
-        let is_same = |other: &&Atom| (other.name, other.altloc) == (atom.name, atom.altloc);
-        Some((of_first.find(is_same)?.xyz, atom.xyz))
-    });
+    let atoms = pairs
+        .iter()
+        .filter_map(|(run, _, atom)| Some((namesake(first, run, atom)?, atom.xyz)));
     let atoms: Vec<([i32; 3], [i32; 3])> = atoms.collect();
     let Some(&(one, other)) = atoms.first() else {
         return false;

@@ -4,7 +4,7 @@
 //! starts with `covale`. Records of a metal, of a symmetry copy, and of a residue that is not read
 //! are none. Where records are missing, distances decide: atoms that are no metals, of two residues
 //! and not of different altlocs, are linked below [`LINK`], and C1 of a saccharide is linked to N or
-//! O of the polymer. Residues with atoms below [`OVERLAP`] are in one place by turns, and distances
+//! O of the polymer. Residues with atoms below [`SAME_PLACE`] are in one place by turns, and distances
 //! link them to nothing.
 
 use std::collections::{HashMap, HashSet};
@@ -15,15 +15,11 @@ use super::element::is_metal;
 use super::groups::Groups;
 use super::model::Structure;
 use super::residue_runs::ModelRuns;
-use super::structure_builder::is_within;
+use super::structure_builder::{SAME_PLACE, is_within};
 use super::text8::Text8;
 
 /// Linked atoms are closer than this, in 0.001 A.
 const LINK: i64 = 1_700;
-
-/// Atoms of residues that are in one place by turns are closer than this, in 0.001 A. No bond of
-/// heavy atoms is as short.
-const OVERLAP: i64 = 1_000;
 
 /// What links of a model's ligands are found from.
 #[derive(Default)]
@@ -120,7 +116,7 @@ impl LinkFinder {
             });
             for (place, other) in others {
                 let pair = overlaps.entry((atom.residue, other.residue)).or_default();
-                *pair |= is_within(*xyz, *place, OVERLAP);
+                *pair |= is_within(*xyz, *place, SAME_PLACE);
             }
         }
         let near_pairs = overlaps.iter().filter(|(_, overlap)| !**overlap);

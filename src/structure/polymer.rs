@@ -59,6 +59,13 @@ pub(super) struct Candidate {
     chain: u32,
 }
 
+impl Candidate {
+    /// The kind of the component.
+    pub(super) fn kind(&self) -> Kind {
+        self.component.kind
+    }
+}
+
 /// Which links make a residue part of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NeededLink {

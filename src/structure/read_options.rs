@@ -15,8 +15,9 @@ pub enum Models {
     /// All, one [`Structure`](super::Structure) each.
     All,
     /// All, as one [`Structure`](super::Structure) that has the number of the first: the models of a
-    /// file are the parts of an assembly. Author's chain ids and label ids that an earlier model has
-    /// get the number of the copy, as those of [`Assembly::First`]: the second `A` is `A-2`.
+    /// file are the parts of an assembly. A chain whose author's id an earlier model has gets the number of
+    /// the copy in both of its names, as in [`Assembly::First`]: the second `A` is `A-2`. Models in one
+    /// place, as those of an ensemble, are refused.
     Joined,
 }
 

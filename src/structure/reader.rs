@@ -22,7 +22,10 @@ use crate::{Error, Result};
 /// # Errors
 /// All methods that read return
 /// - [`ErrorKind::Input`](crate::ErrorKind::Input) if the bytes are not a structure: no known
-///   format, malformed, without polymer residues, or damaged compressed data,
+///   format, malformed, without polymer residues, or damaged compressed data; if a model holds copies of
+///   its residues in one place ([`ChainSplit::Auto`](super::ChainSplit::Auto)); or if models that are to
+///   be joined are in one place,
+/// - [`ErrorKind::Usage`](crate::ErrorKind::Usage) if models are to be joined, and an assembly built,
 /// - [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if the file exceeds a limit of
 ///   [`ReadOptions::limits`], or if there is no memory for it.
 ///
@@ -224,9 +227,6 @@ impl Reader {
         table.clear(limits, file_bytes);
         table.peeks_at_second_model = is_assembly && models == Models::First;
         format.read(text, self.options, table)?;
-        if models != Models::Joined {
-            joined_models::note_assembly(table);
-        }
         if let (true, Some(truncation)) = (strict.contains(Check::Truncated), table.truncation) {
             let message = format!("the file may be cut short: {truncation}");
             return Err(
@@ -235,6 +235,10 @@ impl Reader {
         }
         let place = |offset| format.place(text, offset);
         let mut deposited = self.selector.select(table, place, self.options)?;
+        match models {
+            Models::Joined => joined_models::refuse_ensemble(table)?,
+            Models::First | Models::All => joined_models::note_assembly(table),
+        }
         if let Some(first) = deposited.first_mut() {
             first.findings.extend(&table.findings);
         }
@@ -242,7 +246,7 @@ impl Reader {
             structure.findings.reject(strict)?;
         }
         if models == Models::Joined {
-            deposited = joined_models::join(deposited)?;
+            deposited = joined_models::join(deposited, table)?;
         }
         let structures = match table.generators.is_empty() {
             true => deposited,

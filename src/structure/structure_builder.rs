@@ -16,6 +16,10 @@ use crate::{Error, Result};
 /// Atoms closer than this are linked, in 0.001 A.
 pub(super) const LINK: i64 = 2_000;
 
+/// Atoms closer than this are in one place, in 0.001 A: they are there by turns, or copies. No bond of
+/// heavy atoms is as short.
+pub(super) const SAME_PLACE: i64 = 1_000;
+
 /// Residues without both C and N are linked if their alpha carbons are closer than this, in
 /// 0.001 A.
 pub(super) const CA_LINK: i64 = 4_300;

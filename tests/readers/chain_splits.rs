@@ -148,6 +148,39 @@ fn segment_ids_split_where_nothing_else_tells_molecules_apart() {
 }
 
 #[test]
+fn segment_ids_separate_residues_of_one_number_and_component() {
+    let peptides = |[first, second]: [&str; 2]| {
+        let first = molecule(' ', 1..3, 0.0, first) + &molecule(' ', 3..4, 8.0, first);
+        first + &molecule(' ', 3..5, 90.0, second)
+    };
+    assert_eq!(auto(&peptides(["PEPA", "PEPB"])), ["/_1: 3", "/_2: 2"]);
+    // Lines without a segment id, or that end before it, are of the chain that they are bonded to.
+    let some = molecule(' ', 1..3, 0.0, "PEPA") + &molecule(' ', 3..5, 8.0, "");
+    assert_eq!(auto(&some), ["/-: 4"]);
+    let short = some.replace("  1.00 10.00          \n", "  1.00 10.00\n");
+    assert!(short.len() < some.len());
+    assert_eq!(auto(&short), ["/-: 4"]);
+}
+
+#[test]
+fn a_nucleotide_and_an_amino_acid_of_one_number_are_two_molecules() {
+    let nucleotide = |number: i32| {
+        let line = |name: &str, x: f64| {
+            format!(
+                "ATOM      1  {name:<3}  DA  {number:4}    {x:8.3}   0.000   0.000  1.00 10.00\n"
+            )
+        };
+        let x = 6.0 * f64::from(number);
+        line("P", x) + &line("C1'", x + 2.0) + &line("O3'", x + 4.5)
+    };
+    let strand: String = (1..4).map(nucleotide).collect();
+    let structure = read(ChainSplit::Auto, &(strand + &molecule(' ', 1..4, 90.0, ""))).unwrap();
+    assert_eq!(chains(&structure), ["/_2: 3"]);
+    let loose = structure.loose[0].chain as usize;
+    assert_eq!(structure.chains[loose].label_asym_id.as_deref(), Some("_1"));
+}
+
+#[test]
 fn numbers_that_start_anew_split_only_if_they_repeat() {
     let parts = |numbers: &[std::ops::Range<i32>]| {
         let parts = (0..).zip(numbers);

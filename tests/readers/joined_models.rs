@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use tapeloop::ErrorKind;
-use tapeloop::structure::{Assembly, Check, Format, Models, ReadOptions, Reader, Structure};
+use tapeloop::structure::{
+    Assembly, BFactorFields, Check, Format, Models, ReadLimits, ReadOptions, Reader, Structure,
+};
 
 fn options(models: Models) -> ReadOptions {
     ReadOptions {
@@ -53,6 +55,37 @@ fn atoms_after_end_are_the_next_model() {
 }
 
 #[test]
+fn an_end_before_the_atoms_ends_no_model() {
+    let atoms = atom(" CA  ALA A   1", 1.0) + &atom(" CA  ALA A   2", 4.8);
+    for models in [Models::First, Models::All] {
+        let read = read(models, &format!("END\n{atoms}END\n{atoms}END\n"));
+        assert_eq!(xs(&read[0]), [1, 4]);
+        assert_eq!(read.len(), if models == Models::First { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn models_of_one_number_get_numbers_of_their_own_and_headers_after_end_are_left_out() {
+    let entry = |comp: &str, x: f64| {
+        let sequence = format!("SEQRES   1 A    1  {comp}\nTITLE     {comp}\n");
+        let atom = atom(&format!(" CA  {comp} A   1"), x);
+        format!("{sequence}MODEL        1\n{atom}ENDMDL\nEND\n")
+    };
+    let mut reader = Reader::new(ReadOptions {
+        sequences: true,
+        ..options(Models::All)
+    });
+    let text = entry("ALA", 1.0) + &entry("GLY", 2.0);
+    let models = reader.read_bytes(text.as_bytes(), Format::Pdb).unwrap();
+    let numbers = models.iter().map(|model| model.model);
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 2]);
+    for model in &models {
+        assert_eq!(model.title.as_deref(), Some("ALA"));
+        assert_eq!(model.chains[0].sequence.as_ref().unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn text_after_end_that_holds_no_atoms_is_passed_over() {
     let text = atom(" CA  ALA A   1", 1.0)
         + "END\nATOM is a word of this text, which is as long as a line with coordinates.\n\
@@ -97,6 +130,67 @@ fn joined_models_are_one_structure_with_copies_named_as_in_assemblies() {
     assert_eq!(ligands.collect::<Vec<_>>(), wanted);
     let one = atom(" CA  ALA A   1", 1.0) + "END\n";
     assert_eq!(read(Models::Joined, &one), read(Models::First, &one));
+}
+
+#[test]
+fn names_of_copies_depend_on_the_file_alone_and_pass_over_names_that_it_has() {
+    let model =
+        |number: i32, atoms: &[String]| format!("MODEL     {number:4}\n{}ENDMDL\n", atoms.concat());
+    let alanine = |chain: &str, x: f64| atom(&format!(" CA  ALA {chain}   1"), x);
+    let water = line("HETATM", " O   HOH A   9", 50.0);
+    let text = model(1, &[alanine("B", 0.0), water]) + &model(2, &[alanine("A", 100.0)]) + "END\n";
+    let joined = read(Models::Joined, &text).remove(0);
+    assert_eq!(names(&joined), ["B", "A-2"], "the first A is of water");
+    let mut fields =
+        BFactorFields::find(text.as_bytes(), Format::Pdb, ReadLimits::default()).unwrap();
+    fields.join_models();
+    let painted = fields
+        .residues
+        .iter()
+        .map(|it| (it.model, &*it.chain.auth_asym_id));
+    assert_eq!(
+        painted.collect::<Vec<_>>(),
+        [(0, "B"), (0, "A"), (0, "A-2")]
+    );
+
+    let row = |chain: &str, x: i32, model: i32| {
+        format!("ATOM C CA ALA {chain} {chain} 1 {x} 0 0 {model}\n")
+    };
+    let rows =
+        [("A", 0, 1), ("A-2", 9, 1), ("A", 50, 2)].map(|(chain, x, model)| row(chain, x, model));
+    let text = format!(
+        "data_x\nloop_\n_atom_site.group_PDB\n_atom_site.type_symbol\n_atom_site.label_atom_id\n\
+         _atom_site.label_comp_id\n_atom_site.label_asym_id\n_atom_site.auth_asym_id\n\
+         _atom_site.auth_seq_id\n_atom_site.Cartn_x\n_atom_site.Cartn_y\n_atom_site.Cartn_z\n\
+         _atom_site.pdbx_PDB_model_num\n{}",
+        rows.concat()
+    );
+    let mut reader = Reader::new(options(Models::Joined));
+    let joined = reader
+        .read_bytes(text.as_bytes(), Format::Mmcif)
+        .unwrap()
+        .remove(0);
+    assert_eq!(names(&joined), ["A", "A-2", "A-3"]);
+}
+
+#[test]
+fn an_ensemble_is_not_joined() {
+    let text = model(1, "ALA", 0.0, 1.0) + &model(2, "ALA", 0.3, 1.0) + "END\n";
+    let mut reader = Reader::new(options(Models::Joined));
+    let error = reader.read_bytes(text.as_bytes(), Format::Pdb).unwrap_err();
+    assert!(error.message().contains("ensemble"), "{error}");
+    assert!(
+        error.fix_text().unwrap().contains("models = \"all\""),
+        "{error}"
+    );
+    // An ion on the axis of symmetry is in one place in all parts.
+    let ion = line("HETATM", "CA    CA A 301", 500.0);
+    let part = |number, shift| {
+        let part = model(number, "ALA", shift, 1.0);
+        part.replace("TER\n", &format!("TER\n{ion}"))
+    };
+    let text = part(1, 0.0) + &part(2, 200.0) + "END\n";
+    assert_eq!(read(Models::Joined, &text)[0].residues.len(), 40);
 }
 
 #[test]

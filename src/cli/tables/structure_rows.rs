@@ -284,9 +284,8 @@ impl StructureRows {
         let chains = self.structure.chains.iter();
         // A feature may name a second chain.
         let names = chains.map(|chain| {
-            2 * chain.auth_asym_id.len()
-                + optional(&chain.label_asym_id)
-                + optional(&chain.entity_id)
+            let (auth, label) = (chain.auth_asym_id.len(), optional(&chain.label_asym_id));
+            auth + label + auth.max(label) + optional(&chain.entity_id)
         });
         let accessions = self.structure.uniprot.iter().map(|name| name.len());
         let of_chain = names.max().unwrap_or(0);

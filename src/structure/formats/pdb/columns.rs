@@ -80,24 +80,27 @@ pub(super) fn b_factor(columns: &Columns, len: usize) -> f32 {
     }
 }
 
-/// The segment id: columns 73 to 76; blank for none. Old files have their entry's code there, and the
+/// The segment id of a line that has none.
+pub(super) const NO_SEGID: [u8; 4] = *b"    ";
+
+/// The segment id: columns 73 to 76; [`NO_SEGID`] for none. Old files have their entry's code there, and the
 /// number of the line behind it.
 #[inline]
 pub(super) fn segid(columns: &Columns, len: usize) -> [u8; 4] {
     if len <= 72 {
-        return *b"    ";
+        return NO_SEGID;
     }
     let mut segid: [u8; 4] = take(columns, 72);
     if len < 76 {
         segid[len - 72..].fill(b' ');
     }
-    if segid == *b"    " {
+    if segid == NO_SEGID {
         return segid;
     }
     let after = &columns[76..len.clamp(76, 80)];
     let is_line_number = after.iter().any(u8::is_ascii_digit)
         && after.iter().all(|byte| matches!(byte, b'0'..=b'9' | b' '));
-    if is_line_number { *b"    " } else { segid }
+    if is_line_number { NO_SEGID } else { segid }
 }
 
 /// An atom's name without leading blanks.

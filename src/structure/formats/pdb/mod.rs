@@ -10,9 +10,9 @@ mod b_factors;
 mod chain_columns;
 mod chain_records;
 mod columns;
+mod models;
 mod records;
 mod remark350;
-mod second_model;
 mod seqres;
 mod shifted_line;
 
@@ -21,11 +21,11 @@ use std::collections::HashSet;
 pub(super) use self::b_factors::b_factor_fields;
 use self::chain_columns::ChainColumns;
 use self::columns::{
-    ATOM, COORDINATES_END, Columns, HETATM, ResidueKey, atom_name, b_factor, is_atom,
+    ATOM, COORDINATES_END, Columns, HETATM, NO_SEGID, ResidueKey, atom_name, b_factor,
     is_left_aligned, is_word, line_end, number_of, occupancy, padded, residue_number, segid, take,
     upper_case,
 };
-use self::records::{header_text, is_atom_after_end, resolution_after};
+use self::records::{header_text, resolution_after};
 pub(super) use self::records::{is_atom_line, is_record};
 use self::remark350::Remark350;
 use self::seqres::Seqres;
@@ -54,7 +54,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         highest_model: 0,
         segments: Vec::new(),
         key: None,
-        segid: [0; 4],
+        segid: NO_SEGID,
         modified: HashSet::new(),
         half_reference: None,
         resolutions: [None; 2],
@@ -62,7 +62,7 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         keeps_links: options.ligands,
         chain_letters: None,
         chain_columns: None,
-        wide_number: false,
+        compares_more: false,
         is_polymer: None,
         is_left_aligned: None,
     };
@@ -74,17 +74,12 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         has_end = !reader.line(at, end)?;
         at = end + 1;
     }
-    while at < text.len() && !reader.is_complete() {
-        let end = line_end(text, at);
-        let line = &text[at..end];
-        if !is_atom(line) || is_atom_after_end(line) {
-            reader.line(at, end)?;
-        }
-        at = end + 1;
+    if has_end && !reader.is_complete() {
+        at = reader.models_after_end(at)?;
     }
     if reader.table.peeks_at_second_model {
         let rest = &text[at.min(text.len())..];
-        reader.table.second_model = second_model::read(rest, limits);
+        reader.table.second_model = models::read_first_atoms(rest, limits);
     }
     let [of_remark_2, of_remark_3] = reader.resolutions;
     reader.table.header.resolution = of_remark_2.or(of_remark_3);
@@ -148,9 +143,9 @@ struct PdbReader<'a> {
     chain_letters: Option<[u8; 2]>,
     /// What columns 21 and 22 are, once a residue has a letter in column 21.
     chain_columns: Option<ChainColumns>,
-    /// Whether the number of the last residue has five digits or more, so that columns 28 to 30 may
-    /// belong to it.
-    wide_number: bool,
+    /// Whether an atom with the key of the last residue may be of another one: the number has five
+    /// digits or more, so that columns 28 to 30 may belong to it, or the residue has a segment id.
+    compares_more: bool,
     /// Whether the component of the last residue is one of polymers, once an atom lacks its element.
     is_polymer: Option<bool>,
     /// Whether names of atoms start in their first column whatever the element, once that matters.
@@ -159,7 +154,7 @@ struct PdbReader<'a> {
 
 impl<'a> PdbReader<'a> {
     /// Reads the line from `at` to `end`; false at END, and if the rest of the file is not needed.
-    #[inline]
+    #[inline(always)]
     fn line(&mut self, at: usize, end: usize) -> Result<bool> {
         let line = &self.text[at..end];
         let Some(first4) = line.first_chunk::<4>() else {
@@ -208,9 +203,8 @@ impl<'a> PdbReader<'a> {
             return self.unusual_line(columns, len, at, hetero);
         };
         let key: ResidueKey = take(columns, 17);
-        if (self.key != Some(key)) | self.wide_number {
-            self.segid = segid(columns, len);
-            self.start_run(key, columns, at, hetero)?;
+        if (self.key != Some(key)) | self.compares_more {
+            self.start_run(key, (columns, len), at, hetero)?;
         }
         self.push(columns, len, xyz, false)
     }
@@ -269,9 +263,8 @@ impl<'a> PdbReader<'a> {
         match decimal::coordinates(texts) {
             Ok((xyz, rounded)) if !has_tabs => {
                 let key: ResidueKey = take(columns, 17);
-                if (self.key != Some(key)) | self.wide_number {
-                    self.segid = segid(columns, len);
-                    self.start_run(key, columns, at, hetero)?;
+                if (self.key != Some(key)) | self.compares_more {
+                    self.start_run(key, (columns, len), at, hetero)?;
                 }
                 self.push(columns, len, xyz, rounded)
             }
@@ -379,18 +372,16 @@ impl<'a> PdbReader<'a> {
     fn start_run(
         &mut self,
         key: ResidueKey,
-        columns: &Columns,
+        (columns, len): (&Columns, usize),
         at: usize,
         hetero: bool,
     ) -> Result<()> {
+        let segid = segid(columns, len);
         let last = self.table.runs.last().and_then(|run| run.seq);
         let is_same_chain = || self.key.is_some_and(|it| it[4] == key[4]);
         let (number, is_wide) = number_of(&key, columns, last, is_same_chain);
-        if self.wide_number && self.key == Some(key) {
-            let last = self.table.runs.last();
-            if last.is_some_and(|run| run.seq == number.0) {
-                return Ok(());
-            }
+        if self.key == Some(key) && last == number.0 && self.segid == segid {
+            return Ok(());
         }
         let letters = [key[3], key[4]];
         let (comp, chain_id) = self.names(&key);
@@ -402,8 +393,10 @@ impl<'a> PdbReader<'a> {
         if is_wide {
             self.repaired(at);
         }
+        self.segid = segid;
         self.add_run(key, chain, comp, number, at, hetero)?;
-        (self.chain_letters, self.wide_number) = (Some(letters), is_wide);
+        self.chain_letters = Some(letters);
+        self.compares_more = is_wide || segid != NO_SEGID;
         Ok(())
     }
 
@@ -419,6 +412,7 @@ impl<'a> PdbReader<'a> {
     ) -> Result<()> {
         if !self.in_model {
             let number = self.model_number.take();
+            let number = number.filter(|&number| self.table.model(number).is_none());
             let number = number.unwrap_or_else(|| self.next_model_number());
             self.highest_model = self.highest_model.max(number);
             self.table.add_model(number)?;
@@ -439,7 +433,7 @@ impl<'a> PdbReader<'a> {
             ..Run::default()
         };
         (self.key, self.chain_letters) = (Some(key), None);
-        (self.wide_number, self.is_polymer) = (false, None);
+        (self.compares_more, self.is_polymer) = (false, None);
         self.table.start_run(run)
     }
 
@@ -500,27 +494,6 @@ impl<'a> PdbReader<'a> {
             _ => {}
         }
         Ok(true)
-    }
-
-    /// The number of a model that the file does not number: its place among the models, unless another has
-    /// that number.
-    fn next_model_number(&self) -> i32 {
-        let ordinal = self.table.models.len() as i32 + 1;
-        match self.table.model(ordinal) {
-            Some(_) => self.highest_model.saturating_add(1),
-            None => ordinal,
-        }
-    }
-
-    /// The next atom starts a model.
-    fn end_model(&mut self) {
-        (self.in_model, self.key, self.model_number) = (false, None, None);
-        self.segments.clear();
-    }
-
-    /// Whether the models that are wanted have been read, at the end of one.
-    fn is_complete(&self) -> bool {
-        self.models == Models::First && !self.table.atoms.is_empty()
     }
 
     /// Ends the chain of the last atom. The next atom starts a run, also of the same residue.
