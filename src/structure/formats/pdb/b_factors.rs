@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::columns::{is_atom, is_word, line_end};
-use super::records::is_atom_after_end;
+use super::models::next_model;
 use super::shifted_line;
 use crate::Result;
 use crate::structure::atom_table::{BFactorField, FieldsOfAtoms};
@@ -13,12 +13,11 @@ use crate::structure::text::at_line;
 pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     const COLUMNS: Range<usize> = 60..66;
     let mut fields = FieldsOfAtoms::default();
-    let mut has_end = false;
     let mut at = 0;
     while at < text.len() {
         let end = line_end(text, at);
         let line = &text[at..end];
-        if is_atom(line) && (!has_end || is_atom_after_end(line)) {
+        if is_atom(line) {
             let len = line.len() - usize::from(line.last() == Some(&b'\r'));
             let Some(shift) = shifted_line::shift(&line[..len]) else {
                 let message = "tabs separate the fields, so that B factors have no columns";
@@ -31,8 +30,10 @@ pub(in crate::structure::formats) fn b_factor_fields(text: &[u8]) -> Result<Fiel
                 blanks_before: start.saturating_sub(len),
             });
         }
-        has_end |= is_word(line, b"END");
         at = end + 1;
+        if is_word(line, b"END") {
+            at = next_model(text, at);
+        }
     }
     Ok(fields)
 }

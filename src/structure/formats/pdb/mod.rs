@@ -62,20 +62,24 @@ pub(super) fn read(text: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
         keeps_links: options.ligands,
         chain_letters: None,
         chain_columns: None,
+        wide_number: false,
         compares_more: false,
         is_polymer: None,
         is_left_aligned: None,
     };
     reader.table.may_split_chains = true;
     let mut at = 0;
-    let mut has_end = false;
-    while at < text.len() && !has_end {
-        let end = line_end(text, at);
-        has_end = !reader.line(at, end)?;
-        at = end + 1;
-    }
-    if has_end && !reader.is_complete() {
-        at = reader.models_after_end(at)?;
+    loop {
+        let mut goes_on = true;
+        while at < text.len() && goes_on {
+            let end = line_end(text, at);
+            goes_on = reader.line(at, end)?;
+            at = end + 1;
+        }
+        if at >= text.len() || reader.is_complete() {
+            break;
+        }
+        at = models::next_model(text, at);
     }
     if reader.table.peeks_at_second_model {
         let rest = &text[at.min(text.len())..];
@@ -143,8 +147,11 @@ struct PdbReader<'a> {
     chain_letters: Option<[u8; 2]>,
     /// What columns 21 and 22 are, once a residue has a letter in column 21.
     chain_columns: Option<ChainColumns>,
-    /// Whether an atom with the key of the last residue may be of another one: the number has five
-    /// digits or more, so that columns 28 to 30 may belong to it, or the residue has a segment id.
+    /// Whether the number of the last residue has five digits or more, so that columns 28 to 30 may
+    /// belong to it.
+    wide_number: bool,
+    /// Whether more than the key tells the last residue from others: its number is wide, or it has a
+    /// segment id.
     compares_more: bool,
     /// Whether the component of the last residue is one of polymers, once an atom lacks its element.
     is_polymer: Option<bool>,
@@ -154,7 +161,7 @@ struct PdbReader<'a> {
 
 impl<'a> PdbReader<'a> {
     /// Reads the line from `at` to `end`; false at END, and if the rest of the file is not needed.
-    #[inline(always)]
+    #[inline]
     fn line(&mut self, at: usize, end: usize) -> Result<bool> {
         let line = &self.text[at..end];
         let Some(first4) = line.first_chunk::<4>() else {
@@ -203,10 +210,17 @@ impl<'a> PdbReader<'a> {
             return self.unusual_line(columns, len, at, hetero);
         };
         let key: ResidueKey = take(columns, 17);
-        if (self.key != Some(key)) | self.compares_more {
+        if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
             self.start_run(key, (columns, len), at, hetero)?;
         }
         self.push(columns, len, xyz, false)
+    }
+
+    /// Whether an atom with the key of the last residue may be of another one. [`PdbReader::start_run`]
+    /// decides.
+    #[inline(always)]
+    fn may_be_another(&self, columns: &Columns) -> bool {
+        self.wide_number || take::<4>(columns, 72) != self.segid
     }
 
     /// Adds an atom to the last run.
@@ -263,7 +277,7 @@ impl<'a> PdbReader<'a> {
         match decimal::coordinates(texts) {
             Ok((xyz, rounded)) if !has_tabs => {
                 let key: ResidueKey = take(columns, 17);
-                if (self.key != Some(key)) | self.compares_more {
+                if self.key != Some(key) || (self.compares_more && self.may_be_another(columns)) {
                     self.start_run(key, (columns, len), at, hetero)?;
                 }
                 self.push(columns, len, xyz, rounded)
@@ -396,6 +410,7 @@ impl<'a> PdbReader<'a> {
         self.segid = segid;
         self.add_run(key, chain, comp, number, at, hetero)?;
         self.chain_letters = Some(letters);
+        self.wide_number = is_wide;
         self.compares_more = is_wide || segid != NO_SEGID;
         Ok(())
     }

@@ -3,37 +3,12 @@
 use super::PdbReader;
 use super::columns::{is_atom, is_word, line_end};
 use super::records::is_atom_after_end;
-use crate::Result;
 use crate::structure::atom_table::AtomTable;
 use crate::structure::joined_models::COMPARED_ATOMS;
 use crate::structure::read_limits::ReadLimits;
 use crate::structure::{Models, ReadOptions};
 
 impl PdbReader<'_> {
-    /// Reads the models that follow END, up to the end of the first one if that alone is wanted. Other
-    /// programs' text may stand there, and the headers of another entry. Returns where reading ended.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn models_after_end(&mut self, start: usize) -> Result<usize> {
-        let mut at = start;
-        while at < self.text.len() {
-            let end = line_end(self.text, at);
-            let line = &self.text[at..end];
-            let words: [&[u8]; 4] = [b"TER", b"MODEL", b"ENDMDL", b"END"];
-            let is_read = if is_atom(line) {
-                is_atom_after_end(line)
-            } else {
-                words.iter().any(|word| is_word(line, word))
-            };
-            let ends_model = is_read && !self.line(at, end)?;
-            at = end + 1;
-            if ends_model && self.is_complete() {
-                break;
-            }
-        }
-        Ok(at)
-    }
-
     /// The number of a model that the file does not number, or numbers as another one: its place among the
     /// models, or a number above all others if its place is the number of one.
     pub(super) fn next_model_number(&self) -> i32 {
@@ -54,6 +29,23 @@ impl PdbReader<'_> {
     pub(super) fn is_complete(&self) -> bool {
         self.models == Models::First && !self.table.atoms.is_empty()
     }
+}
+
+/// The first line of the model that follows END, which ends before `start`: MODEL, or an atom. Other
+/// programs' text may stand between, and the headers of another entry. The end of the text if no model
+/// follows.
+#[cold]
+pub(super) fn next_model(text: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let line = &text[at..end];
+        if is_word(line, b"MODEL") || (is_atom(line) && is_atom_after_end(line)) {
+            return at;
+        }
+        at = end + 1;
+    }
+    text.len()
 }
 
 /// The first atoms of `text`, which follows the first model; `None` if there are none that can be read.
