@@ -129,7 +129,8 @@ impl ChainSplitter {
                 None => None,
             };
             if let Some(last) = last {
-                let is_lower = (last.seq, last.ins_code) > (run.seq, run.ins_code);
+                let number = |run: &Run| (run.seq.unwrap_or_default(), run.ins_code);
+                let is_lower = number(last) > number(run);
                 let has_ter = last.segment != run.segment
                     && (rule != ChainSplit::Auto || !leaves_gap(last, run));
                 if is_lower || has_ter || last.segid != run.segid {

@@ -19,9 +19,8 @@ pub(super) const COMPARED_ATOMS: usize = 100;
 /// Fewer heavy atoms say nothing about how two models differ.
 const COMPARED_ATOMS_MIN: usize = 10;
 
-/// Distances within two copies of a molecule differ by less than this, in 0.001 A: coordinates are
-/// rounded to 0.001 A.
-const RIGID: f64 = 20.0;
+/// Distances within two copies of a molecule differ by less than this on average, in 0.001 A.
+const COPY_DIFFERENCE_MAX: f64 = 500.0;
 
 /// The names of chains of models that are joined: the second chain `A` is `A-2`. Copies are counted by
 /// author's ids, over all atoms of the file, so that the names do not depend on what is read of it.
@@ -203,8 +202,8 @@ impl<'a> ModelRuns<'a> {
 }
 
 /// Whether two models look like parts of one assembly, by the first atoms of the second: most of their
-/// residues' numbers are in the first model too, they are of other components or a copy, with the same
-/// distances, and no atom of the first model is in their place. The models of an ensemble are in one
+/// residues' numbers are in the first model too, they are of other components or a copy, with nearly the
+/// same distances, and no atom of the first model is in their place. The models of an ensemble are in one
 /// place, or differ in their distances.
 fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
     let compared = second.atoms().take(COMPARED_ATOMS);
@@ -244,7 +243,7 @@ fn are_parts_of_assembly(first: ModelRuns, second: ModelRuns) -> bool {
 }
 
 /// Whether atoms of a model, each after its residue in the `first` model and its own, are a copy of the
-/// atoms of equal names there: their distances from the first of them are equal.
+/// atoms of equal names there: their distances from the first of them are nearly equal.
 fn are_copies(first: ModelRuns, pairs: &[(&Run, &Run, &Atom)]) -> bool {
     let atoms = pairs
         .iter()
@@ -253,9 +252,10 @@ fn are_copies(first: ModelRuns, pairs: &[(&Run, &Run, &Atom)]) -> bool {
     let Some(&(one, other)) = atoms.first() else {
         return false;
     };
-    atoms
+    let differences = atoms
         .iter()
-        .all(|&(a, b)| (distance(one, a) - distance(other, b)).abs() < RIGID)
+        .map(|&(a, b)| (distance(one, a) - distance(other, b)).abs());
+    differences.sum::<f64>() < COPY_DIFFERENCE_MAX * atoms.len() as f64
 }
 
 /// In 0.001 A.

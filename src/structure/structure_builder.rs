@@ -191,17 +191,22 @@ impl<'a> StructureBuilder<'a> {
     }
 
     /// Adds the atoms of caps that the file has among those of the residue of a site.
+    #[inline]
     pub(super) fn add_caps(&mut self, site: usize) {
         while self.caps.front().is_some_and(|cap| cap.0 == site) {
-            let Some((_, chain, is_start, atoms)) = self.caps.pop_front() else {
-                return;
-            };
-            let template = self.templates.of(cap_component(is_start).template);
-            let structure = &mut self.structure;
-            template.apply(&atoms, &mut structure.class, &mut structure.atom_name);
-            self.push_atoms(&atoms);
-            self.add_loose(chain, atoms.len() as u32);
+            self.add_first_cap();
         }
+    }
+
+    fn add_first_cap(&mut self) {
+        let Some((_, chain, is_start, atoms)) = self.caps.pop_front() else {
+            return;
+        };
+        let template = self.templates.of(cap_component(is_start).template);
+        let structure = &mut self.structure;
+        template.apply(&atoms, &mut structure.class, &mut structure.atom_name);
+        self.push_atoms(&atoms);
+        self.add_loose(chain, atoms.len() as u32);
     }
 
     #[inline(always)]

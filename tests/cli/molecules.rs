@@ -203,14 +203,10 @@ fn packed_sets_and_lists_have_the_parts_of_a_chain() {
         [name("A", "A_1", 99), name("A", "A_2", 99)]
     );
     let list = write(folder.path(), "list.txt", "one.pdb,B\n");
-    run(&[
-        &format!("@{}", str_of(&list)),
-        "-o",
-        str_of(&out),
-        "--overwrite",
-    ]);
-    let error = rejected(&out)[0]["error"].to_string();
-    assert!(error.contains("A_1, A_2"), "{error}");
+    let none = folder.path().join("none");
+    run(&[&format!("@{}", str_of(&list)), "-o", str_of(&none)]);
+    let fix = rejected(&none)[0]["fix"].to_string();
+    assert!(fix.contains("A_1, A_2"), "{fix}");
 }
 
 #[test]

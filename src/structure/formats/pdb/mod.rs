@@ -390,7 +390,13 @@ impl<'a> PdbReader<'a> {
         at: usize,
         hetero: bool,
     ) -> Result<()> {
-        let segid = segid(columns, len);
+        // Most residues have the segment id of the one before.
+        let has_same_segid = len >= 76 && take::<4>(columns, 72) == self.segid;
+        let segid = if has_same_segid {
+            self.segid
+        } else {
+            segid(columns, len)
+        };
         let last = self.table.runs.last().and_then(|run| run.seq);
         let is_same_chain = || self.key.is_some_and(|it| it[4] == key[4]);
         let (number, is_wide) = number_of(&key, columns, last, is_same_chain);
