@@ -102,9 +102,9 @@ impl PolymerSelector {
         let mut structures = Vec::with_capacity(table.models.len());
         let mut has_polymer = false;
         let models = table.runs.chunk_by(|a, b| a.model == b.model);
-        let ends: Vec<usize> = models.map(<[Run]>::len).collect();
+        let lengths: Vec<usize> = models.map(<[Run]>::len).collect();
         let mut first = 0;
-        for len in ends {
+        for len in lengths {
             let range = first..first + len;
             first = range.end;
             let model = ModelRuns::of(table, range.clone());
