@@ -244,6 +244,16 @@ pub(super) fn concatenate(structures: &[Structure]) -> Result<Structure> {
     Copier::new(&sources, total)?.copy(&copied)
 }
 
+/// Gives a chain the names of copy `number`; the first keeps its names.
+pub(super) fn name_copy(auth: &mut Arc<str>, label: &mut Option<Arc<str>>, number: u32) {
+    if number > 1 {
+        *auth = copy_name(auth, number);
+        if let Some(label) = label {
+            *label = copy_name(label, number);
+        }
+    }
+}
+
 /// The name of copy `number` of a chain.
 pub(super) fn copy_name(name: &str, number: u32) -> Arc<str> {
     format!("{name}-{number}").into()

@@ -10,7 +10,7 @@ use super::checks::Check;
 use super::element::is_heavy;
 use super::model::Structure;
 use super::residue_runs::{ModelRuns, RESIDUE_ATOMS_MAX};
-use super::structure_builder::{SAME_PLACE, is_within};
+use super::structure_builder::{SAME_PLACE, distance, is_within};
 use crate::{Error, Result};
 
 /// How many atoms of the second model are compared with the first model.
@@ -54,13 +54,8 @@ impl JoinedNames {
 
     /// Gives a chain its names in the joined structure. The label id has the number of the author's id.
     pub(super) fn rename(&self, model: usize, auth: &mut Arc<str>, label: &mut Option<Arc<str>>) {
-        let Some(&number) = self.copies.get(&(model, Arc::clone(auth))) else {
-            return;
-        };
-        *auth = assembly::copy_name(auth, number);
-        if let Some(label) = label {
-            *label = assembly::copy_name(label, number);
-        }
+        let number = self.copies.get(&(model, Arc::clone(auth)));
+        assembly::name_copy(auth, label, number.copied().unwrap_or(1));
     }
 }
 
@@ -256,10 +251,4 @@ fn are_copies(first: ModelRuns, pairs: &[(&Run, &Run, &Atom)]) -> bool {
         .iter()
         .map(|&(a, b)| (distance(one, a) - distance(other, b)).abs());
     differences.sum::<f64>() < COPY_DIFFERENCE_MAX * atoms.len() as f64
-}
-
-/// In 0.001 A.
-fn distance(a: [i32; 3], b: [i32; 3]) -> f64 {
-    let squares = [0, 1, 2].map(|axis| (f64::from(a[axis]) - f64::from(b[axis])).powi(2));
-    squares.iter().sum::<f64>().sqrt()
 }

@@ -393,6 +393,12 @@ pub(super) fn is_within(a: [i32; 3], b: [i32; 3], distance: i64) -> bool {
     square(0) + square(1) + square(2) < distance * distance
 }
 
+/// The distance of two positions, all in 0.001 A.
+pub(super) fn distance(a: [i32; 3], b: [i32; 3]) -> f64 {
+    let squares = [0, 1, 2].map(|axis| (f64::from(a[axis]) - f64::from(b[axis])).powi(2));
+    squares.iter().sum::<f64>().sqrt()
+}
+
 /// A padded name without its padding, for messages.
 fn text(name: &[u8; 8]) -> String {
     String::from_utf8_lossy(name.trim_ascii_end()).into_owned()

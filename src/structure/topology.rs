@@ -9,7 +9,7 @@ use super::model::{Assembly, BFactorKind, Frame, Residue, Structure};
 use super::read_limits::reserve;
 use super::read_options::{Models, ReadOptions};
 use super::reader::Reader;
-use super::structure_builder::is_within;
+use super::structure_builder::{distance, is_within};
 use super::text::Place;
 use crate::{Error, Result};
 
@@ -165,9 +165,8 @@ impl Structure {
 
     /// The distance of two atoms in A.
     fn distance(&self, a: u32, b: u32) -> f64 {
-        let [a, b] = [a, b].map(|atom| self.xyz[atom as usize].map(f64::from));
-        let squares = [0, 1, 2].map(|axis| (a[axis] - b[axis]).powi(2));
-        squares.iter().sum::<f64>().sqrt() / 1000.0
+        let [a, b] = [a, b].map(|atom| self.xyz[atom as usize]);
+        distance(a, b) / 1000.0
     }
 }
 

@@ -3,6 +3,7 @@
 use super::options::{ReadingArgs, SetArgs};
 use super::{config_and_inputs, path_text};
 use crate::cli::config::{Config, RawConfig};
+use crate::cli::packed::READER_KEYS;
 use crate::error::{Error, Result};
 use clap::Args;
 use std::path::PathBuf;
@@ -23,18 +24,12 @@ Examples:
 Exit codes: 0 all good, 1 nothing could be packed or it failed, 2 config or usage,
 3 packed, with more rejected inputs than --max-rejects, 130 interrupted, and the set is as it was.";
 
-/// The keys that `tapeloop pack` takes, besides limits.
-const PACK_KEYS: [&str; 14] = [
+/// The keys that `tapeloop pack` takes, besides limits and those of the reader.
+const PACK_KEYS: [&str; 8] = [
     "input",
     "members",
     "shard",
     "output",
-    "models",
-    "chains.split",
-    "nucleic",
-    "assembly",
-    "b_factor",
-    "strict",
     "annotations",
     "annotations_unmatched",
     "smooth.channels",
@@ -123,7 +118,8 @@ impl PackArgs {
 
 /// A message for each key that a packed set does not depend on.
 fn others_in(raw: &RawConfig) -> Vec<String> {
-    let is_other = |key: &str| !PACK_KEYS.contains(&key) && !key.starts_with("limits.");
+    let is_known = |key: &str| PACK_KEYS.contains(&key) || READER_KEYS.contains(&key);
+    let is_other = |key: &str| !is_known(key) && !key.starts_with("limits.");
     let others = raw.keys().filter(|(key, _)| is_other(key));
     others
         .map(|(key, origin)| format!("{origin}: `{key}` is a setting of runs, not of packed sets"))

@@ -19,7 +19,7 @@ pub(super) use file::{Batch, EncodedBatch, Names, PackedFile};
 pub(super) use folder::{check_complete, check_names, files_in};
 pub(super) use rows::{ASSEMBLIES, enum_name};
 pub(super) use set_writer::SetWriter;
-pub(super) use settings::{SetSettings, reader_settings};
+pub(super) use settings::{READER_KEYS, SetSettings, reader_settings};
 
 /// The ending of the name of a packed file.
 pub(super) const ENDING: &str = "arrow";

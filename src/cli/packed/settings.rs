@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeSet;
 
 /// The keys that decide what is read from a structure file.
-const READER_KEYS: [&str; 6] = [
+pub(in crate::cli) const READER_KEYS: [&str; 6] = [
     "models",
     "chains.split",
     "nucleic",

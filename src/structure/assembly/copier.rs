@@ -1,11 +1,10 @@
 //! Copies chains of structures into a new one.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::{AssemblySize, ChainContents, Operator, atoms_of, copy_name, moved};
+use super::{AssemblySize, ChainContents, Operator, atoms_of, moved, name_copy};
 use crate::Result;
-use crate::structure::model::{Chain, Channel, LooseSpan, MISSING, Residue, Structure};
+use crate::structure::model::{Channel, LooseSpan, MISSING, Residue, Structure};
 use crate::structure::read_limits::reserve;
 
 /// What each operator of a generator copies.
@@ -185,14 +184,7 @@ impl<'a> Copier<'a> {
             self.copies[source][chain] += 1;
             let number = self.copies[source][chain];
             let mut names = self.sources[source].chains[chain].clone();
-            if number > 1 {
-                let name = |name: Arc<str>| copy_name(&name, number);
-                names = Chain {
-                    auth_asym_id: name(names.auth_asym_id),
-                    label_asym_id: names.label_asym_id.map(name),
-                    ..names
-                };
-            }
+            name_copy(&mut names.auth_asym_id, &mut names.label_asym_id, number);
             self.built.chains.push(names);
             self.built.chains.len() as u32 - 1
         })

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Generators, Operator, copy_name, moved};
+use super::{Generators, Operator, moved, name_copy};
 use crate::Result;
 use crate::structure::model::{Ligand, LigandAtom, Structure};
 use crate::structure::read_limits::{ReadLimits, check};
@@ -101,14 +101,15 @@ struct ChainCopy {
 
 impl ChainCopy {
     fn new(ligand: &Ligand, number: u32) -> Self {
-        let named = |name: &Arc<str>| match number {
-            1 => Arc::clone(name),
-            _ => copy_name(name, number),
-        };
+        let (mut auth_asym_id, mut label_asym_id) = (
+            Arc::clone(&ligand.auth_asym_id),
+            ligand.label_asym_id.clone(),
+        );
+        name_copy(&mut auth_asym_id, &mut label_asym_id, number);
         ChainCopy {
             number,
-            auth_asym_id: named(&ligand.auth_asym_id),
-            label_asym_id: ligand.label_asym_id.as_ref().map(named),
+            auth_asym_id,
+            label_asym_id,
         }
     }
 }
