@@ -131,16 +131,16 @@ pub mod backend;
 pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod error;
+pub use tapeloop_error as error;
 #[cfg(feature = "features")]
 pub mod features;
-mod later_fields;
+
 pub mod memory;
 pub mod pipeline;
 pub mod record;
 pub mod replay;
 #[cfg(feature = "structure")]
-pub mod structure;
+pub use tapeloop_structure as structure;
 #[cfg_attr(
     not(feature = "cli"),
     allow(dead_code, reason = "the timeline needs a part of it")

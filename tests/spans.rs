@@ -3,8 +3,7 @@
 
 #[path = "support/forward.rs"]
 mod forward;
-#[path = "support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "support/scale.rs"]
 mod scale;
 #[path = "support/seeds/mod.rs"]

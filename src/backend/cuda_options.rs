@@ -1,8 +1,8 @@
 //! Settings of the CUDA backend, and the paths that a caller vouches for.
 
 use super::DeviceChoice;
-use crate::later_fields::LaterFields;
 use std::path::{Path, PathBuf};
+use tapeloop_error::internal::LaterFields;
 
 /// The file of a trusted NVRTC library.
 ///

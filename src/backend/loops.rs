@@ -12,11 +12,11 @@
 use super::DeviceSlot;
 use super::doorbell::{Doorbell, Words};
 use crate::error::{Error, ErrorKind, Result};
-use crate::later_fields::LaterFields;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use tapeloop_error::internal::LaterFields;
 
 /// When a loop on the device ends ([`DeviceSlot::make_resident`]). Later versions may add fields: end a literal with
 /// `..Residency::default()`.

@@ -1,11 +1,12 @@
 //! Runs kernels as their CPU twins.
 
 use super::FunctionId;
-use crate::error::{Error, ErrorKind, Result, catch};
+use crate::error::{Error, ErrorKind, Result};
 use crate::record::{DType, Kernel, ParamKind, Pointer, Scalar, TwinArg, TwinLaunch, WORD_BYTES};
 use parking_lot::RwLock;
 use std::cell::Cell;
 use std::sync::Arc;
+use tapeloop_error::internal::catch;
 
 thread_local! {
     /// The twins that run on this thread, each within the one before: a thread of a pool may run

@@ -5,8 +5,9 @@ use super::oversized;
 use super::plan::{Plan, memory_text};
 use super::tables::rows_bytes;
 use crate::bench::format;
-use crate::error::{Result, printable};
+use crate::error::Result;
 use crate::features::TableName;
+use tapeloop_error::internal::printable;
 
 impl Plan {
     /// The text of `--dry-run`: what the run would do, and the config as a config file.

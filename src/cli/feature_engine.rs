@@ -18,7 +18,6 @@ use super::tables::{TableBatch, Tables};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::pipeline::Engine;
-use crate::structure::BudgetShare;
 use crate::workload::Sink;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -30,6 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
+use tapeloop_structure::internal::BudgetShare;
 
 /// Record batches that wait for the reader.
 const BATCHES_AHEAD: usize = 2;

@@ -7,13 +7,14 @@ use super::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files
 use super::path_text::shown;
 use super::terminal::say;
 use crate::bench::format;
-use crate::error::{Context, Error, Result, printable};
+use crate::error::{Context, Error, Result};
 use crate::structure::{ReadBudget, ReadLimits, Structure};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use tapeloop_error::internal::printable;
 
 /// What a set holds.
 #[derive(Default)]

@@ -1,8 +1,8 @@
 //! Paths as text, in tables and on the terminal.
 
-use crate::error::printable;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use tapeloop_error::internal::printable;
 
 /// The folder from which relative paths start, as text; `None` if it is unknown.
 pub(super) fn current_folder() -> Option<String> {

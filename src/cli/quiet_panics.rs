@@ -1,9 +1,9 @@
 //! Runs decoders of other projects, which panic at damaged data.
 
-use crate::error::catch;
 use std::cell::Cell;
 use std::panic::{set_hook, take_hook};
 use std::sync::Once;
+use tapeloop_error::internal::catch;
 
 thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };

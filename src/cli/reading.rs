@@ -4,7 +4,7 @@ use super::annotations::Annotations;
 use super::inputs::{Content, Source, explained, structure_name};
 use super::path_text::text_of;
 use super::run_counters::RunCounters;
-use crate::error::{Error, ErrorKind, Result, catch, excerpt};
+use crate::error::{Error, ErrorKind, Result};
 use crate::features::Input;
 use crate::pipeline::OrderedMap;
 use crate::structure::{ReadBudget, ReadOptions, Reader, Structure};
@@ -12,6 +12,7 @@ use rayon::ThreadPool;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_error::internal::{catch, excerpt};
 
 /// Files that are read ahead of the engine, for each thread of the pool, so that the other threads
 /// have work while one reads a large file.
@@ -124,11 +125,11 @@ fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::BudgetShare;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::fmt::Write as _;
     use std::io::Write as _;
+    use tapeloop_structure::internal::BudgetShare;
 
     #[test]
     fn a_thread_drops_its_buffers_after_a_small_file_with_much_text() {

@@ -13,11 +13,12 @@ use super::tables::{
     ColumnStatistics, Coordinates, RowFilter, StructureRows, Tables, TerminalTable,
 };
 use super::terminal::complain;
-use crate::error::{Result, printable};
+use crate::error::Result;
 use crate::features::{Features, Input};
 use crate::workload::{Completion, Sink};
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_error::internal::printable;
 
 /// Rejected inputs that the summary lists.
 const REJECTED_LISTED_MAX: usize = 10;

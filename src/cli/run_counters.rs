@@ -5,13 +5,13 @@ use super::core_time::CoreTime;
 use super::inputs::Skipped;
 use super::path_text::shown;
 use crate::bench::format::whole;
-use crate::error::printable;
 use crate::structure::{Assembly, Check, Findings, Structure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tapeloop_error::internal::printable;
 
 /// Structures from files that may be cut short which a list has.
 const TRUNCATED_LISTED_MAX: usize = 10;

@@ -10,7 +10,7 @@ use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders}
 use super::terminal::short;
 use crate::backend::Compilation;
 use crate::bench::format;
-use crate::error::{Error, Result, printable};
+use crate::error::{Error, Result};
 use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
 use crate::record::DeviceInfo;
 use crate::structure::Check;
@@ -19,6 +19,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tapeloop_error::internal::printable;
 
 /// The state of a run that nothing ended early.
 pub(super) const FINISHED: &str = "finished";

@@ -1,7 +1,7 @@
 //! Settings of a pool.
 
-use crate::later_fields::LaterFields;
 use std::time::Duration;
+use tapeloop_error::internal::LaterFields;
 
 const MIB: u64 = 1 << 20;
 

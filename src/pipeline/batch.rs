@@ -4,13 +4,14 @@
 use super::config::SubmitOptions;
 use super::run_results::RunResults;
 use super::ticket::Reply;
-use crate::error::{Error, ErrorKind, Result, catch};
+use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop_error::internal::catch;
 
 /// Of so many items of a batch the latency of one is measured.
 const ITEMS_PER_SAMPLE: usize = 64;

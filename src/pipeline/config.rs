@@ -3,11 +3,11 @@
 use super::ring::Wait;
 use super::timeline::TimelineConfig;
 use crate::error::{Error, ErrorKind, Result};
-use crate::later_fields::LaterFields;
 use crate::replay::{Mode, Policy};
 use crate::workload::Extent;
 use std::fmt;
 use std::time::{Duration, Instant};
+use tapeloop_error::internal::LaterFields;
 
 /// The most slots of one device.
 pub const SLOTS_MAX: usize = 64;

@@ -2,13 +2,14 @@
 
 use super::config::EngineConfig;
 use super::reentrancy::{EngineId, InsideEngine};
-use crate::error::{Context, Error, ErrorKind, Result, catch};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, Scalar, Uniform, View};
 use crate::replay::{Bucket, Buckets, Mode, check_ladder};
 use crate::workload::{Extent, ViewLayout, Workload};
 use std::iter::successors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use tapeloop_error::internal::catch;
 
 /// A workload with its recordings and the layout of its buffers. All stages share it.
 pub(crate) struct RecordedWorkload<W: Workload> {

@@ -9,11 +9,11 @@ mod drawing;
 
 use crate::backend::{TIMESTAMPS, Timestamps, host_ns};
 use crate::error::{Error, Result};
-use crate::later_fields::LaterFields;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
+use tapeloop_error::internal::LaterFields;
 
 /// The spans for which a timeline has memory from the start; it takes more where they are more.
 const SPANS_RESERVED: usize = 1 << 16;

@@ -2,9 +2,10 @@
 
 use super::buffer::{Number, Scalar};
 use super::kernel::{DeviceCode, Kernel, ParamKind};
-use crate::error::{Context, Error, ErrorKind, Result, catch};
+use crate::error::{Context, Error, ErrorKind, Result};
 use std::fmt;
 use std::sync::Arc;
+use tapeloop_error::internal::catch;
 
 /// What the closure of a library call gets: the stream, and the launch's arguments, which it takes in
 /// order.

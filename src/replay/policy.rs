@@ -2,9 +2,9 @@
 
 use crate::backend::Residency;
 use crate::error::{Error, Result};
-use crate::later_fields::LaterFields;
 use std::num::NonZeroU32;
 use std::time::Duration;
+use tapeloop_error::internal::LaterFields;
 
 /// Declares an enum with the names that configs and reports use.
 macro_rules! named {

@@ -7,8 +7,7 @@ mod forward;
 mod made_up_run;
 #[path = "../support/measured.rs"]
 mod measured;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "../support/tamper.rs"]
 mod tamper;
 

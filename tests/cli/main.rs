@@ -8,8 +8,7 @@ mod disk_calls;
 mod every_feature;
 #[path = "../support/archives.rs"]
 mod makers;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 
 mod annotations;
 mod archives;

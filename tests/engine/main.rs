@@ -8,8 +8,7 @@ mod gather;
 mod give;
 #[path = "../support/leasing.rs"]
 mod leasing;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "../support/scale.rs"]
 mod scale;
 #[path = "../support/seeds/mod.rs"]

@@ -5,8 +5,7 @@
 mod every_feature;
 #[path = "../support/made_up.rs"]
 mod made_up;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "../support/samples.rs"]
 mod samples;
 #[path = "../support/tables.rs"]

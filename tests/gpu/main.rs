@@ -13,8 +13,7 @@ mod gpu;
 #[cfg(all(feature = "cuda", feature = "features"))]
 #[path = "../support/made_up.rs"]
 mod made_up;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[cfg(all(feature = "cuda", feature = "features"))]
 #[path = "../support/tables.rs"]
 mod tables;

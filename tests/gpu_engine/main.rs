@@ -18,8 +18,7 @@ mod mix;
 #[cfg(feature = "cuda")]
 #[path = "../support/primary_context.rs"]
 mod primary_context;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "../support/seeds/mod.rs"]
 mod seeds;
 #[cfg(feature = "cuda")]

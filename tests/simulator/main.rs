@@ -10,8 +10,7 @@ mod leasing;
 mod lookup;
 #[path = "../support/mix.rs"]
 mod mix;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "../support/scale.rs"]
 mod scale;
 #[path = "../support/seeds/mod.rs"]

@@ -11,8 +11,7 @@ mod give;
 mod leasing;
 #[path = "../support/lookup.rs"]
 mod lookup;
-#[path = "../support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 #[path = "../support/scale.rs"]
 mod scale;
 #[path = "../support/seeds/mod.rs"]

@@ -10,11 +10,12 @@ use crate::backend::{
     Addresses, Allocation, Built, Call, DeviceSlot, DeviceSlotId, GraphId, GraphSource, HostViews,
     Op, TIMESTAMPS, Timestamps, no_timestamp, receive_helping,
 };
-use crate::error::{Context, Error, ErrorKind, Result, catch};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::record::{Access, BufferId};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::mem::discriminant;
 use std::sync::Arc;
+use tapeloop_error::internal::catch;
 
 /// Work with fewer bytes of uploads runs on the thread that waits for it.
 const POOL_BYTES_MIN: usize = 1 << 16;

@@ -13,10 +13,10 @@ use super::violation::{Accessed, Action, Actor, Violation, ViolationKind};
 use crate::backend::twin_launch::Functions;
 use crate::backend::{Call, CallCounters, Contents, Op};
 use crate::error::{Error, ErrorKind, Result};
-use crate::later_fields::LaterFields;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use tapeloop_error::internal::LaterFields;
 
 /// Settings of a simulated device. Later versions may add fields: end a literal with
 /// `..SimOptions::seeded(seed)`.

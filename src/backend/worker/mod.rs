@@ -43,7 +43,6 @@ use super::{
     no_allocations,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::later_fields::LaterFields;
 use crate::record::{BufferDecl, Image, Kernel};
 use arena::CompletionFlags;
 pub(super) use arena::{Arena, ArenaPart};
@@ -55,6 +54,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use supervisor::Supervisor;
+use tapeloop_error::internal::LaterFields;
 
 /// The file of a trusted worker program.
 ///

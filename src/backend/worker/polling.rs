@@ -56,8 +56,7 @@ fn add<L>(at_work: &mut Vec<Arc<L>>, slot: Arc<L>) {
 }
 
 #[cfg(test)]
-#[path = "../../../tests/support/thread_time.rs"]
-mod thread_time;
+use tapeloop_test_support::thread_time;
 
 #[cfg(test)]
 mod tests {

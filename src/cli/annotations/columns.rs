@@ -2,7 +2,8 @@
 //! table has.
 
 use super::values::{Cell, is_null};
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result};
+use tapeloop_error::internal::excerpt;
 
 /// Names of the columns that identify a residue: the name in the table of residues, and a
 /// shorter one.

@@ -12,10 +12,11 @@ use super::row_store::Found;
 use super::rows::{Builder, Row, Runs, visit_rows};
 use super::values::{Cell, Type};
 use crate::cli::path_text::shown;
-use crate::error::{Result, excerpt};
+use crate::error::Result;
 use crate::structure::{Assembly, Channel, Structure};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tapeloop_error::internal::excerpt;
 
 /// Rows of the table of variants that are decoded at once.
 const VARIANTS_AT_ONCE: usize = 4096;

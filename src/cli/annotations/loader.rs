@@ -12,10 +12,11 @@ use crate::cli::config::{Wanted, did_you_mean};
 use crate::cli::inputs::structure_name;
 use crate::cli::path_text::shown;
 use crate::cli::quiet_panics::quietly;
-use crate::error::{Context, Error, Result, excerpt};
+use crate::error::{Context, Error, Result};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tapeloop_error::internal::excerpt;
 
 /// Annotations that are being read.
 pub(super) struct Loader<'a> {

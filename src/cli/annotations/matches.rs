@@ -5,9 +5,10 @@ use super::join::describe_rows;
 use super::row_set::RowSet;
 use crate::cli::config::UnmatchedTables;
 use crate::cli::path_text::shown;
-use crate::error::{Error, ErrorKind, Result, excerpt};
+use crate::error::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tapeloop_error::internal::excerpt;
 
 /// The most tables that a message or the summary names.
 const TABLES_NAMED_MAX: usize = 10;

@@ -5,10 +5,10 @@ use super::loader::Loader;
 use super::records::Records;
 use super::values::Cell;
 use crate::error::{Context, Error, Result};
-use crate::structure::compression::Compression;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use tapeloop_structure::internal::Compression;
 
 /// Adds the rows of a file. `file_name` is the structure of rows that do not name one.
 ///

@@ -12,7 +12,7 @@ use crate::bench::record::{
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::bench::structures::StructureSet;
 use crate::cli::plan::thread_pool;
-use crate::error::{Context, Error, ErrorKind, Result, excerpt};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{FeatureConfig, FeatureName};
 use crate::structure::{ReadOptions, Reader, Structure};
 use rayon::prelude::*;
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_error::internal::excerpt;
 
 /// Maximum number of passes over all files, as a pass takes long.
 const ROUNDS_MAX: usize = 3;

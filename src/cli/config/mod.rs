@@ -25,7 +25,6 @@ use super::path_text::{path_of, text_of};
 use crate::backend::{Choice, DeviceSet, Residency, check_loop_in_worker};
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
-use crate::later_fields::LaterFields;
 use crate::pipeline::SLOTS_MAX;
 use crate::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
 use crate::structure::ReadOptions;
@@ -41,6 +40,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
+use tapeloop_error::internal::LaterFields;
 use toml_text::to_toml;
 
 pub(super) use annotations::UnmatchedTables;

@@ -1,11 +1,11 @@
 //! The keys that decide what is read from a structure file.
 
 use super::resolver::Resolver;
-use crate::later_fields::LaterFields;
 use crate::structure::{
     Assembly, BFactorKind, ChainSplit, Check, CheckSet, Format, Models, ReadLimits, ReadOptions,
 };
 use serde_json::json;
+use tapeloop_error::internal::LaterFields;
 
 const MODELS: [(&str, Models); 3] = [
     ("first", Models::First),

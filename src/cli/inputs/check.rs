@@ -6,11 +6,12 @@ use super::{Archives, STDIN, Shard, Source, Sources, Trajectories, is_packed_nam
 use crate::cli::config::did_you_mean;
 use crate::cli::packed::{PackedFile, SetSettings, check_complete};
 use crate::cli::path_text::{path_of, shown};
-use crate::error::{Context, Error, ErrorKind, Result, printable};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::structure::Format;
 use serde_json::{Map, Value as Json};
 use std::io;
 use std::path::{Path, PathBuf};
+use tapeloop_error::internal::printable;
 
 /// A packed set among the inputs: one of its files, and the settings of all of them.
 pub(in crate::cli) type PackedSet = (PathBuf, SetSettings);

@@ -1,8 +1,8 @@
 //! Files that people have and the readers do not read.
 
 use crate::error::{Error, ErrorKind};
-use crate::structure::compression::Compression;
 use std::path::Path;
+use tapeloop_structure::internal::Compression;
 
 /// Endings of names, what such files are, and what to do with them.
 const UNREADABLE: [(&[&str], &str, &str); 10] = [

@@ -8,7 +8,7 @@ use super::rows::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
     Assembly, AtomClass, Chain, Channel, Check, Findings, LooseSpan, ReadLimits, Structure,
-    Truncation, check_limit, header_text,
+    Truncation,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, UInt8Type, UInt32Type};
@@ -19,6 +19,7 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use std::ops::Range;
 use std::sync::Arc;
+use tapeloop_structure::internal::{check_limit, header_text};
 
 /// Annotations of a structure. Those without residues would take no bytes in the file.
 const CHANNELS_MAX: usize = 1000;

@@ -10,8 +10,8 @@ use super::settings::SetSettings;
 use crate::cli::files::kind_of;
 use crate::cli::path_text::shown;
 use crate::cli::quiet_panics::quietly;
-use crate::error::{Context, Error, Result, excerpt};
-use crate::structure::{BudgetShare, ReadBudget, ReadLimits, Structure};
+use crate::error::{Context, Error, Result};
+use crate::structure::{ReadBudget, ReadLimits, Structure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{Array, RecordBatch, StringArray, UInt32Array};
@@ -28,6 +28,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_error::internal::excerpt;
+use tapeloop_structure::internal::BudgetShare;
 
 /// Maximum size of a footer. That of a set of 65,536 rows has up to about 2 MB.
 const FOOTER_BYTES_MAX: u64 = 16 << 20;

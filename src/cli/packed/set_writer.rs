@@ -7,10 +7,11 @@ use super::rows::check_size;
 use super::settings::SetSettings;
 use crate::cli::output::{LOCK, lock};
 use crate::cli::path_text::{path_of as as_path, shown};
-use crate::error::{Context, Error, Result, excerpt};
+use crate::error::{Context, Error, Result};
 use crate::features::Input;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use tapeloop_error::internal::excerpt;
 
 /// A file ends at the first input boundary after so many rows.
 const FILE_ROWS: usize = 65_536;

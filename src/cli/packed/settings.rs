@@ -1,8 +1,9 @@
 //! The settings that a packed set was made with.
 
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeSet;
+use tapeloop_error::internal::excerpt;
 
 /// The keys that decide what is read from a structure file.
 pub(in crate::cli) const READER_KEYS: [&str; 6] = [

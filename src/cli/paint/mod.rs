@@ -22,7 +22,7 @@ use super::reading::rejecting_panics;
 use super::run_counters::RunCounters;
 use super::terminal::complain;
 use super::{exit_codes, reading};
-use crate::error::{Error, Result, printable};
+use crate::error::{Error, Result};
 use crate::features::{
     ColumnDecl, FeatureConfig, FeatureName, FeatureTable, Features, Input, TableName,
 };
@@ -33,6 +33,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use strip::Track;
+use tapeloop_error::internal::printable;
 use target::{Outputs, Target};
 use text::{Model, Painted};
 

@@ -5,13 +5,13 @@ use super::super::path_text::shown;
 use super::super::terminal::note;
 use crate::error::{Context, Error, Result};
 use crate::structure::Format;
-use crate::structure::compression::Compression;
 use flate2::write::GzEncoder;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use tapeloop_structure::internal::Compression;
 
 /// The name of standard output.
 pub(super) const STDOUT: &str = "-";

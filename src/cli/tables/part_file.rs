@@ -9,7 +9,7 @@ use super::column::Column;
 use super::row_group::RowGroup;
 use super::schema::ColumnSpec;
 use super::statistics::ValueStatistics;
-use crate::error::{Context, Error, ErrorKind, Result, catch};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
@@ -18,6 +18,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use tapeloop_error::internal::catch;
 
 /// The most row groups of a table that are encoded at the same time, while another one is filled.
 /// Each holds its rows until they are encoded; more made no run faster.

@@ -5,10 +5,11 @@ use super::super::config::RowKind;
 use super::super::inputs::structure_name;
 use super::coordinates::Coordinates;
 use crate::features::{Column, FeatureTable, TableName};
-use crate::structure::{Chain, Ligand, MISSING, Residue, Structure, UnobservedResidue};
+use crate::structure::{Chain, Ligand, MISSING, Residue, Structure};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
+use tapeloop_structure::internal::UnobservedResidue;
 
 /// A structure without its atoms, its features, and what identifies it.
 #[derive(Debug)]

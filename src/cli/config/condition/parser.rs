@@ -11,8 +11,9 @@
 use super::super::features::{ColumnPlace, feature_of_column};
 use super::super::suggest::column_hint;
 use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
-use crate::error::{Error, Result, excerpt};
+use crate::error::{Error, Result};
 use half::f16;
+use tapeloop_error::internal::excerpt;
 
 /// The most parentheses and `not` inside each other, since each takes a part of the stack.
 const DEPTH_MAX: usize = 64;

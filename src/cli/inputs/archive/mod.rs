@@ -9,14 +9,15 @@ use super::Skipped;
 use super::trajectory::{FrameBytes, is_trajectory_name};
 use crate::cli::packed::ENDING;
 use crate::error::{Error, Result};
-use crate::structure::compression::Compression;
-use crate::structure::{BudgetShare, Format, ReadBudget, ReadLimits, Reader, Structure};
+use crate::structure::{Format, ReadBudget, ReadLimits, Reader, Structure};
 use packed::{Packed, PackedMember};
 use serde_json::{Map, Value as Json};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub(super) use stream::Piped;
+use tapeloop_structure::internal::BudgetShare;
+use tapeloop_structure::internal::Compression;
 pub(super) use tar::Tar;
 use zip::{Zip, ZipMember};
 

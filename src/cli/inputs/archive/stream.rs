@@ -2,12 +2,13 @@
 
 use super::ArchiveOptions;
 use crate::error::{Error, Result};
-use crate::structure::compression::Compression;
-use crate::structure::{BudgetShare, ReadLimits};
+use crate::structure::ReadLimits;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tapeloop_structure::internal::BudgetShare;
+use tapeloop_structure::internal::Compression;
 use tar_core::Header;
 
 const BUFFER_BYTES: usize = 256 << 10;

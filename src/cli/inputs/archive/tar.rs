@@ -3,12 +3,13 @@
 use super::stream::{BLOCK_BYTES, Piped, Stream, read_error};
 use super::{ArchiveOptions, Content, Member, Place, check_name, empty, member_path};
 use crate::cli::inputs::folder::Skipped;
-use crate::error::{Error, Result, excerpt};
-use crate::structure::BudgetShare;
+use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_error::internal::excerpt;
+use tapeloop_structure::internal::BudgetShare;
 use tar_core::EntryType;
 use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
 

@@ -4,7 +4,6 @@ use super::stream::is_tar;
 use super::{ArchiveOptions, Member, Place, check_name, empty, member_path};
 use crate::cli::inputs::folder::Skipped;
 use crate::error::{Error, Result};
-use crate::structure::compression::Compression;
 use crate::structure::{Reader, Structure};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::bufread::DeflateDecoder;
@@ -16,6 +15,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_structure::internal::Compression;
 
 /// Members that are listed ahead.
 const LISTED_AHEAD: usize = 256;

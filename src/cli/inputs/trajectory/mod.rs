@@ -11,7 +11,6 @@ mod step;
 mod xtc;
 
 use crate::error::{Error, Result};
-use crate::structure::compression::Compression;
 use crate::structure::{Frame, Reader, Structure, Topology};
 use dcd::Dcd;
 use file::{FramePlace, TrajectoryFile};
@@ -19,6 +18,7 @@ pub(in crate::cli) use frame_range::FrameRange;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_structure::internal::Compression;
 use xtc::Xtc;
 
 /// What becomes of trajectories.

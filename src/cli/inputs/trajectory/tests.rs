@@ -6,8 +6,7 @@ use crate::cli::path_text::text_of;
 use crate::structure::ReadOptions;
 use std::fs;
 
-#[path = "../../../../tests/support/random.rs"]
-mod random;
+use tapeloop_test_support::random;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/trajectories/1ubi.");
 

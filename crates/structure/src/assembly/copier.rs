@@ -1,0 +1,199 @@
+//! Copies chains of structures into a new one.
+
+use std::ops::Range;
+
+use super::{AssemblySize, ChainContents, Operator, atoms_of, moved, name_copy};
+use crate::Result;
+use crate::model::{Channel, LooseSpan, MISSING, Residue, Structure};
+use crate::read_limits::reserve;
+
+/// What each operator of a generator copies.
+pub(super) struct GeneratorCopies<'a> {
+    /// The index of the structure whose chains are copied.
+    source: usize,
+    operators: &'a [Operator],
+    /// Chains of the deposited structure, ascending.
+    chains: Vec<u32>,
+    residues: Vec<usize>,
+    /// Each after its first atom.
+    loose: Vec<(u32, LooseSpan)>,
+}
+
+impl<'a> GeneratorCopies<'a> {
+    pub(super) fn of(
+        source: usize,
+        contents: &[ChainContents],
+        chains: Vec<u32>,
+        operators: &'a [Operator],
+    ) -> Self {
+        let contents = || chains.iter().map(|&at| &contents[at as usize]);
+        let residues = contents().flat_map(|chain| chain.residues.iter().copied());
+        let loose = contents().flat_map(|chain| chain.loose.iter().copied());
+        let (mut residues, mut loose): (Vec<usize>, Vec<_>) = (residues.collect(), loose.collect());
+        // Chains may alternate in the file, whose order is kept.
+        residues.sort_unstable();
+        loose.sort_unstable_by_key(|&(first, _)| first);
+        GeneratorCopies {
+            source,
+            operators,
+            chains,
+            residues,
+            loose,
+        }
+    }
+
+    fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
+        self.operators.iter().map(|operator| Copy {
+            of: self,
+            operator,
+            chains: vec![None; self.chains.len()],
+        })
+    }
+}
+
+/// One copy that a generator makes.
+struct Copy<'a> {
+    of: &'a GeneratorCopies<'a>,
+    operator: &'a Operator,
+    /// For each chain of `of`, its index in the assembly once it is used.
+    chains: Vec<Option<u32>>,
+}
+
+/// Builds a structure of copies of chains.
+pub(super) struct Copier<'a> {
+    /// The structures whose chains are copied.
+    sources: &'a [&'a Structure],
+    built: Structure,
+    /// For each chain of each source, its copies so far.
+    copies: Vec<Vec<u32>>,
+}
+
+impl<'a> Copier<'a> {
+    /// What concerns a structure as a whole is that of the first source.
+    pub(super) fn new(sources: &'a [&'a Structure], amount: AssemblySize) -> Result<Self> {
+        let deposited = sources[0];
+        let mut built = Structure {
+            entry_id: deposited.entry_id.clone(),
+            method: deposited.method.clone(),
+            resolution: deposited.resolution,
+            title: deposited.title.clone(),
+            model: deposited.model,
+            frame: deposited.frame,
+            assembly: deposited.assembly,
+            b_factor_kind: deposited.b_factor_kind,
+            plddt_scaled: deposited.plddt_scaled,
+            uniprot: deposited.uniprot.clone(),
+            rounded_atoms: deposited.rounded_atoms,
+            truncation: deposited.truncation,
+            findings: deposited.findings.clone(),
+            channels: deposited.channels.iter().map(without_values).collect(),
+            ..Structure::default()
+        };
+        built.reserve_atoms(amount.atoms as usize)?;
+        reserve(&mut built.residues, amount.residues as usize)?;
+        reserve(&mut built.atom_start, amount.residues as usize + 1)?;
+        Ok(Copier {
+            sources,
+            built,
+            copies: sources.iter().map(|it| vec![0; it.chains.len()]).collect(),
+        })
+    }
+
+    /// Makes all copies: their residues first, and then the atoms without a row.
+    pub(super) fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
+        let mut copies: Vec<Copy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
+        for copy in &mut copies {
+            self.add_residues(copy)?;
+        }
+        let rows_end = self.built.xyz.len() as u32;
+        self.built.atom_start.push(rows_end);
+        for copy in &mut copies {
+            self.add_loose(copy)?;
+        }
+        Ok(self.built)
+    }
+
+    /// Adds the residues of a copy. Chain breaks stay as they are: a residue that is linked to the
+    /// previous row has the same chain, so that row is copied too.
+    fn add_residues(&mut self, copy: &mut Copy) -> Result<()> {
+        let source = self.sources[copy.of.source];
+        for &at in &copy.of.residues {
+            let residue = source.residues[at];
+            let chain = self.chain(copy, residue.chain);
+            let from = atoms_of(source, at);
+            let to = self.built.xyz.len() as u32;
+            let moved = |atom: u32| match atom {
+                MISSING => MISSING,
+                _ => atom - from.start + to,
+            };
+            self.built.atom_start.push(to);
+            self.built.residues.push(Residue {
+                chain,
+                n: moved(residue.n),
+                ca: moved(residue.ca),
+                c: moved(residue.c),
+                o: moved(residue.o),
+                cb: moved(residue.cb),
+                ..residue
+            });
+            let channels = self.built.channels.iter_mut().zip(&source.channels);
+            channels.for_each(|(to, from)| to.values.push(from.values[at]));
+            self.add_atoms(source, copy.operator, from)?;
+        }
+        Ok(())
+    }
+
+    fn add_loose(&mut self, copy: &mut Copy) -> Result<()> {
+        let source = self.sources[copy.of.source];
+        for &(first, span) in &copy.of.loose {
+            let chain = self.chain(copy, span.chain);
+            self.built.loose.push(LooseSpan { chain, ..span });
+            self.add_atoms(source, copy.operator, first..first + span.atom_count)?;
+        }
+        Ok(())
+    }
+
+    fn add_atoms(
+        &mut self,
+        from: &Structure,
+        operator: &Operator,
+        atoms: Range<u32>,
+    ) -> Result<()> {
+        let atoms = atoms.start as usize..atoms.end as usize;
+        for &xyz in &from.xyz[atoms.clone()] {
+            self.built.xyz.push(moved(operator, xyz)?);
+        }
+        let to = &mut self.built;
+        to.element.extend_from_slice(&from.element[atoms.clone()]);
+        to.class.extend_from_slice(&from.class[atoms.clone()]);
+        if let Some(names) = from.atom_name.get(atoms.clone()) {
+            to.atom_name.extend_from_slice(names);
+        }
+        to.b_factor.extend_from_slice(&from.b_factor[atoms]);
+        Ok(())
+    }
+
+    /// The index in the assembly of a chain's copy. The first copy keeps the chain's names, the
+    /// second copy of `A` is `A-2`.
+    fn chain(&mut self, copy: &mut Copy, chain: u32) -> u32 {
+        let at = copy.of.chains.binary_search(&chain);
+        let at = at.expect("the residue's chain is copied");
+        let chain = chain as usize;
+        *copy.chains[at].get_or_insert_with(|| {
+            let source = copy.of.source;
+            self.copies[source][chain] += 1;
+            let number = self.copies[source][chain];
+            let mut names = self.sources[source].chains[chain].clone();
+            name_copy(&mut names.auth_asym_id, &mut names.label_asym_id, number);
+            self.built.chains.push(names);
+            self.built.chains.len() as u32 - 1
+        })
+    }
+}
+
+fn without_values(channel: &Channel) -> Channel {
+    Channel {
+        name: channel.name.clone(),
+        values: Vec::new(),
+    }
+}

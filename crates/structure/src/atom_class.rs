@@ -1,0 +1,130 @@
+//! The class of an atom: its radius and its part of the surface.
+//!
+//! The radii are ProtOr's (Tsai, Taylor, Chothia, Gerstein 1999, J. Mol. Biol. 290, 253) by residue
+//! and atom name; see [`super::residue_template`].
+
+use super::text8::Text8;
+
+/// What the solvent-accessible surface needs to know of an atom, in one byte: its radius, whether it
+/// is of the side chain, and whether it is polar.
+///
+/// The low four bits index [`AtomClass::RADII_MILLI_ANGSTROM`]; the next two are flags. The class 0
+/// means no atom.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct AtomClass(u8);
+
+const RADIUS: u8 = 15;
+const SIDE: u8 = 1 << 4;
+const POLAR: u8 = 1 << 5;
+
+impl AtomClass {
+    /// The radii of the classes in 0.001 A; 0 for an index that no class has.
+    pub const RADII_MILLI_ANGSTROM: [u32; 16] = [
+        0, 1420, 1460, 1500, 1610, 1640, 1760, 1770, 1800, 1880, 1900, 0, 0, 0, 0, 0,
+    ];
+
+    /// The class of an atom of this radius.
+    pub(super) fn known(milli_angstrom: u32, name: Text8, element: u8) -> Self {
+        let backbone = matches!(
+            &name,
+            b"N       " | b"CA      " | b"C       " | b"O       " | b"OXT     "
+        );
+        let side = if backbone { 0 } else { SIDE };
+        let polar = matches!(element, 7 | 8 | 15 | 16 | 34);
+        AtomClass(radius_index(milli_angstrom) | side | if polar { POLAR } else { 0 })
+    }
+
+    /// The class of an atom that ProtOr does not have, by its element.
+    pub(super) fn unknown(name: Text8, element: u8) -> Self {
+        let milli_angstrom = match element {
+            6 => 1880,
+            7 => 1640,
+            8 => 1460,
+            16 => 1770,
+            34 => 1900,
+            _ => 1800,
+        };
+        Self::known(milli_angstrom, name, element)
+    }
+
+    /// The radius in 0.001 A.
+    pub fn radius_milli_angstrom(self) -> u32 {
+        Self::RADII_MILLI_ANGSTROM[usize::from(self.0 & RADIUS)]
+    }
+
+    /// Whether the atom's name is not N, CA, C, O or OXT.
+    pub fn is_side(self) -> bool {
+        self.0 & SIDE != 0
+    }
+
+    /// Whether the element is N, O, P, S or Se.
+    pub fn is_polar(self) -> bool {
+        self.0 & POLAR != 0
+    }
+}
+
+impl std::fmt::Debug for AtomClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AtomClass")
+            .field("radius_milli_angstrom", &self.radius_milli_angstrom())
+            .field("is_side", &self.is_side())
+            .field("is_polar", &self.is_polar())
+            .finish()
+    }
+}
+
+/// The index of a radius.
+///
+/// # Panics
+/// If no class has it.
+fn radius_index(milli_angstrom: u32) -> u8 {
+    let mut radii = AtomClass::RADII_MILLI_ANGSTROM.iter();
+    let at = radii.position(|&radius| radius == milli_angstrom);
+    at.expect("every radius is listed") as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text8::text8;
+
+    fn of(comp_id: &str, name: &str, element: u8) -> (u32, bool, bool) {
+        let class = AtomClass::of(text8(comp_id.as_bytes()), text8(name.as_bytes()), element);
+        let radius = class.radius_milli_angstrom();
+        (radius, class.is_side(), class.is_polar())
+    }
+
+    #[test]
+    fn atoms_that_protor_lacks_have_the_radius_of_their_element() {
+        assert_eq!(of("MET", "SE", 34).0, 1900, "selenomethionine");
+        assert_eq!(of("SER", "P", 15).0, 1800, "phosphoserine");
+        assert_eq!(of("", "C", 6), (1880, false, false));
+        assert_eq!(of("UNK", "SG", 16).0, 1770);
+        assert_eq!(of("PRO", "OD1", 8).0, 1460, "hydroxyproline");
+        assert_eq!(of("LYS", "NX", 7).0, 1640);
+        assert_eq!(of("LYS", "F1", 9), (1800, true, false));
+        assert_eq!(of("LYS", "?", 255), (1800, true, false));
+    }
+
+    #[test]
+    fn side_depends_on_the_name_and_polar_on_the_element() {
+        assert_eq!(of("ALA", "N", 7), (1640, false, true));
+        assert_eq!(of("ALA", "CA", 6), (1880, false, false));
+        assert_eq!(of("ALA", "C", 6), (1610, false, false));
+        assert_eq!(of("ALA", "O", 8), (1420, false, true));
+        assert_eq!(of("ALA", "OXT", 8), (1460, false, true));
+        assert_eq!(of("ALA", "CB", 6), (1880, true, false));
+        assert_eq!(of("CYS", "SG", 16), (1770, true, true));
+        assert_eq!(of("DA", "P", 15), (1800, true, true));
+        assert_eq!(of("MET", "SE", 34), (1900, true, true));
+    }
+
+    #[test]
+    fn class_zero_means_no_atom() {
+        assert_eq!(AtomClass::default().radius_milli_angstrom(), 0);
+        for element in 0..=u8::MAX {
+            assert_ne!(of("XXX", "C", element).0, 0);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A structure of one of its chains.
+
+use std::collections::HashMap;
+
+use super::assembly;
+use super::model::{MISSING, Structure};
+use super::text::quoted;
+use crate::{Error, Result};
+
+/// Chain names that a message lists.
+const LISTED_MAX: usize = 20;
+
+impl Structure {
+    /// The author's id of each of [`Structure::chains`].
+    #[doc(hidden)]
+    pub fn author_chain_names(&self) -> Vec<&str> {
+        let chains = self.chains.iter();
+        chains.map(|chain| &*chain.auth_asym_id).collect()
+    }
+
+    /// A name for each of [`Structure::chains`]: the author's id. Where chains share that, as the parts of a
+    /// chain that is split do, it is the label id, if there is one that is no author's id.
+    #[doc(hidden)]
+    pub fn distinct_chain_names(&self) -> Vec<&str> {
+        let mut counts: HashMap<&str, u32> = HashMap::new();
+        for chain in &self.chains {
+            *counts.entry(&chain.auth_asym_id).or_insert(0) += 1;
+        }
+        let names = self.chains.iter().map(|chain| {
+            let auth = &*chain.auth_asym_id;
+            let label = chain.label_asym_id.as_deref();
+            let label = label.filter(|label| counts[auth] > 1 && !counts.contains_key(label));
+            label.unwrap_or(auth)
+        });
+        names.collect()
+    }
+
+    /// Removes all chains but the one with this author's id, or with this label id if no author's
+    /// id is the same. Features are then those of the chain alone, with the ligands of the author's id.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) if no chain with residues has the name, or if
+    /// the structure's columns do not fit each other, which only a caller's own structure can have;
+    /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the chain.
+    pub fn keep_chain(&mut self, name: &str) -> Result<()> {
+        if !self.has_matching_columns() {
+            let error = Error::input("the columns of the structure do not fit each other");
+            return Err(error.fix("give each residue its atoms and a value of each channel"));
+        }
+        let chains = self.row_chains();
+        let by_author = chains.iter().position(|chain| &*chain.auth_asym_id == name);
+        let by_label = || {
+            chains
+                .iter()
+                .position(|chain| chain.label_asym_id.as_deref() == Some(name))
+        };
+        let Some(kept) = by_author.or_else(by_label) else {
+            let mut names = self.distinct_chain_names();
+            names.truncate(chains.len().min(LISTED_MAX));
+            let more = if chains.len() > LISTED_MAX {
+                ", ..."
+            } else {
+                ""
+            };
+            let message = format!(
+                "no chain with residues is called {}",
+                quoted(name.as_bytes())
+            );
+            return Err(
+                Error::input(message).fix(format!("name one of: {}{more}", names.join(", ")))
+            );
+        };
+        // All chains with the author's id: those of an mmCIF file differ by entity, and the chain of a PDB
+        // file may have been split.
+        let kept: Vec<u32> = match by_author {
+            Some(_) => (0..)
+                .zip(&self.chains)
+                .filter(|(_, chain)| &*chain.auth_asym_id == name)
+                .map(|(at, _)| at)
+                .collect(),
+            None => vec![kept as u32],
+        };
+        let mut ligands = std::mem::take(&mut self.ligands);
+        let author = std::sync::Arc::clone(&self.chains[kept[0] as usize].auth_asym_id);
+        ligands.retain(|ligand| ligand.auth_asym_id == author);
+        let mut molecules = HashMap::new();
+        for ligand in &mut ligands {
+            let next = molecules.len() as u32;
+            ligand.molecule = *molecules.entry(ligand.molecule).or_insert(next);
+        }
+        *self = assembly::of_chains(self, kept)?;
+        self.ligands = ligands;
+        Ok(())
+    }
+
+    /// Whether the columns have the lengths that [`Structure`] states, and all indices that a copy
+    /// of a chain changes are valid. The readers guarantee both.
+    fn has_matching_columns(&self) -> bool {
+        let (atoms, chains) = (self.xyz.len(), self.chains.len());
+        let columns = [self.element.len(), self.class.len(), self.b_factor.len()];
+        let starts = &self.atom_start;
+        let loose: u64 = self.loose.iter().map(|it| u64::from(it.atom_count)).sum();
+        let of_residues = starts.last().map_or(0, |&end| u64::from(end));
+        columns == [atoms; 3]
+            && [0, atoms].contains(&self.atom_name.len())
+            && starts.len() == self.residues.len() + 1
+            && starts[0] == 0
+            && starts.is_sorted()
+            && of_residues + loose == atoms as u64
+            && self.loose.iter().all(|it| (it.chain as usize) < chains)
+            && self
+                .residues
+                .iter()
+                .zip(starts.windows(2))
+                .all(|(it, own)| {
+                    let is_own = |&atom: &u32| atom == MISSING || (own[0]..own[1]).contains(&atom);
+                    (it.chain as usize) < chains
+                        && [it.n, it.ca, it.c, it.o, it.cb].iter().all(is_own)
+                })
+            && (self.channels.iter()).all(|it| it.values.len() == self.residues.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Assembly, Channel, Format, ReadOptions, Reader, Structure};
+
+    fn read(text: &str) -> Structure {
+        let mut reader = Reader::new(ReadOptions::default());
+        reader
+            .read_bytes(text.as_bytes(), Format::Pdb)
+            .unwrap()
+            .remove(0)
+    }
+
+    fn line(serial: u32, atom: &str, residue: &str, chain: char, number: u32) -> String {
+        let (x, y) = (serial as f32 * 1.5, number as f32 * 3.8);
+        format!(
+            "ATOM  {serial:5}  {atom:<3} {residue:>3} {chain}{number:4}    {x:8.3}{y:8.3}   0.000  1.00  9.00\n"
+        )
+    }
+
+    /// Two chains of residues with their atoms in turns, and nucleotides of both.
+    fn text(chains: &str) -> String {
+        let mut text = String::new();
+        let mut serial = 0;
+        let mut add = |atom: &str, residue: &str, chain: char, number: u32| {
+            serial += 1;
+            if chains.contains(chain) {
+                text += &line(serial, atom, residue, chain, number);
+            }
+        };
+        for chain in ['A', 'B'] {
+            for number in 1..4 {
+                for atom in ["N", "CA", "C", "O"] {
+                    add(atom, "ALA", chain, number);
+                }
+            }
+            add("P", "DA", chain, 9);
+            add("C1'", "DA", chain, 9);
+        }
+        text + "END\n"
+    }
+
+    #[test]
+    fn a_chosen_chain_is_the_structure_of_a_file_with_this_chain_alone() {
+        for chain in ["A", "B"] {
+            let mut chosen = read(&text("AB"));
+            assert_eq!(chosen.residues.len(), 6);
+            chosen.keep_chain(chain).unwrap();
+            assert_eq!(chosen, read(&text(chain)), "{chain}");
+        }
+    }
+
+    #[test]
+    fn a_chosen_chain_keeps_its_annotations_and_says_what_assembly_it_is_of() {
+        let mut chosen = read(&text("AB"));
+        chosen.assembly = Assembly::First;
+        let channel = |values: &[f32]| Channel {
+            name: "conservation".to_owned(),
+            values: values.to_vec(),
+        };
+        chosen.channels = vec![channel(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])];
+        chosen.keep_chain("B").unwrap();
+        assert_eq!(chosen.assembly, Assembly::First);
+        assert_eq!(chosen.channels, [channel(&[4.0, 5.0, 6.0])]);
+    }
+
+    #[test]
+    fn a_structure_whose_columns_do_not_fit_is_an_error() {
+        type Change = fn(&mut Structure);
+        let changes: [Change; 8] = [
+            |it| {
+                it.channels.push(Channel {
+                    name: "short".to_owned(),
+                    values: vec![1.0],
+                })
+            },
+            |it| it.residues[1].chain = 9,
+            |it| it.residues[1].ca = 0,
+            |it| it.loose[0].chain = 9,
+            |it| it.loose[0].atom_count = u32::MAX,
+            |it| it.atom_start.clear(),
+            |it| it.atom_start[1] = 99,
+            |it| it.b_factor.clear(),
+        ];
+        for change in changes {
+            let mut structure = read(&text("AB"));
+            change(&mut structure);
+            let error = structure.keep_chain("A").unwrap_err().to_string();
+            assert!(error.contains("do not fit each other"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_chain_that_is_not_there_is_named_with_those_that_are() {
+        let mut structure = read(&text("AB"));
+        let error = structure.keep_chain("C").unwrap_err().to_string();
+        assert!(
+            error.contains("called \"C\"") && error.contains("A, B"),
+            "{error}"
+        );
+    }
+}

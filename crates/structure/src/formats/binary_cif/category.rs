@@ -1,0 +1,100 @@
+//! Categories and their columns.
+
+use super::column::{Column, EncodedColumn};
+use super::expansion::Expansion;
+use super::message_pack::Cursor;
+use crate::Result;
+use tapeloop_error::internal::excerpt;
+
+/// The most columns of a category. The largest categories of the PDBx/mmCIF dictionary have a few
+/// hundred items.
+const COLUMNS_MAX: u32 = 1_000;
+
+/// A category of a data block.
+pub(super) struct Category<'a> {
+    /// With the underscore.
+    pub name: &'a [u8],
+    pub rows: u32,
+    columns: Columns<'a>,
+}
+
+enum Columns<'a> {
+    Read(Vec<EncodedColumn<'a>>),
+    /// The place before them.
+    Skipped(Cursor<'a>),
+}
+
+impl<'a> Category<'a> {
+    /// Reads a category. Its columns are read at once if `is_wanted` for its name, which comes
+    /// first in most files.
+    pub(super) fn read(cursor: &mut Cursor<'a>, is_wanted: impl Fn(&[u8]) -> bool) -> Result<Self> {
+        let start = *cursor;
+        let (mut name, mut rows, mut columns) = (None, None, None);
+        cursor.map(|key, value| {
+            match key {
+                b"name" => name = Some(value.text()?),
+                b"rowCount" => rows = Some(value.size()?),
+                b"columns" => {
+                    columns = Some(match name.filter(|name| is_wanted(name)) {
+                        Some(name) => Columns::Read(read_columns(name, value)?),
+                        None => {
+                            let start = *value;
+                            value.skip()?;
+                            Columns::Skipped(start)
+                        }
+                    });
+                }
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        let (Some(name), Some(rows), Some(columns)) = (name, rows, columns) else {
+            let message = "a category lacks \"name\", \"rowCount\" or \"columns\"";
+            return Err(start.error(message));
+        };
+        Ok(Category {
+            name,
+            rows,
+            columns,
+        })
+    }
+
+    /// The columns, which are taken out.
+    pub(super) fn take_columns(&mut self) -> Result<Vec<EncodedColumn<'a>>> {
+        match &mut self.columns {
+            Columns::Read(columns) => Ok(std::mem::take(columns)),
+            Columns::Skipped(cursor) => read_columns(self.name, cursor),
+        }
+    }
+
+    /// Decodes one of the columns.
+    pub(super) fn decode(
+        &self,
+        column: &EncodedColumn<'a>,
+        expansion: &mut Expansion,
+    ) -> Result<Column<'a>> {
+        let decoded = column.decode(self.rows, expansion);
+        decoded.map_err(|error| {
+            error.within(format!("{}.{}", excerpt(self.name), excerpt(column.name)))
+        })
+    }
+}
+
+/// Reads the array of columns of a category.
+fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<EncodedColumn<'a>>> {
+    let start = *cursor;
+    let mut read = || {
+        let count = cursor.array()?;
+        if count > COLUMNS_MAX {
+            let message = format!("there are more than {COLUMNS_MAX} columns");
+            return Err(start.error(message));
+        }
+        let mut columns = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            columns.push(EncodedColumn::read(cursor)?);
+        }
+        Ok(columns)
+    };
+    let columns: Result<Vec<_>> = read();
+    columns.map_err(|error| error.within(excerpt(category)))
+}

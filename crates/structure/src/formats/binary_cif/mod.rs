@@ -1,0 +1,206 @@
+//! The reader for BinaryCIF files: mmCIF in columns, each with its own encodings, as MessagePack.
+//! The specification is version 0.3 of <https://github.com/molstar/BinaryCIF>.
+//!
+//! Only the columns that the mmCIF reader takes are decoded. What their values mean is decided
+//! where that reader decides it: in [`atom_site`](super::mmcif::atom_site) and
+//! [`data_block`](super::mmcif::data_block).
+
+mod atom_columns;
+mod category;
+mod column;
+mod decoders;
+mod encodings;
+mod expansion;
+mod float_decimal;
+mod ints;
+mod message_pack;
+mod number_text;
+mod text_column;
+mod values;
+
+use self::category::Category;
+use self::expansion::Expansion;
+use self::message_pack::Cursor;
+use self::text_column::TextColumn;
+use super::mmcif::OtherContent;
+use super::mmcif::data_block::{DataBlock, check_rows, find_category, find_item_of, is_kept};
+use crate::ReadOptions;
+use crate::Result;
+use crate::atom_table::AtomTable;
+use crate::model::Assembly;
+use crate::text::Place;
+
+/// Whether a file starts as BinaryCIF does: a map with one of its keys.
+pub(super) fn starts_file(bytes: &[u8]) -> bool {
+    message_pack::starts_map(bytes, &[b"encoder", b"version", b"dataBlocks"])
+}
+
+/// Where a row of `_atom_site` is.
+pub(super) fn place(_: &[u8], row: u32) -> Place<'_> {
+    Place::Row("atom_site", row)
+}
+
+/// Reads a BinaryCIF file into `table`: its first data block with atoms.
+pub(super) fn read(file: &[u8], options: ReadOptions, table: &mut AtomTable) -> Result<()> {
+    let mut expansion = Expansion::new(table.limits, table.file_bytes);
+    let mut content = OtherContent::default();
+    let mut has_blocks = false;
+    let mut has_atoms = false;
+    Cursor::new(file).map(|key, value| {
+        if key != b"dataBlocks" || has_blocks {
+            return value.skip();
+        }
+        has_blocks = true;
+        for _ in 0..value.array()? {
+            if has_atoms {
+                value.skip()?;
+                continue;
+            }
+            let block = Block::read(value, options, &mut expansion, &mut content, table)?;
+            has_atoms = block.has_atoms;
+            if has_atoms {
+                block.describe_atoms(options, table)?;
+            }
+        }
+        Ok(())
+    })?;
+    if !has_blocks {
+        return Err(Cursor::new(file).error("the MessagePack data has no \"dataBlocks\""));
+    }
+    match table.atoms.is_empty() {
+        true => Err(content.error()),
+        false => Ok(()),
+    }
+}
+
+/// What is kept of a data block, next to its atoms.
+#[derive(Default)]
+struct Block<'a> {
+    header: &'a [u8],
+    has_atoms: bool,
+    entry_id: Option<TextColumn<'a>>,
+    categories: Vec<KeptCategory<'a>>,
+}
+
+/// A category that describes the atoms: its number, its rows, and its columns by item.
+struct KeptCategory<'a> {
+    category: usize,
+    rows: u32,
+    columns: Vec<(usize, TextColumn<'a>)>,
+}
+
+/// A category that is read.
+enum Part {
+    Atoms,
+    Entry,
+    /// What describes the atoms, by its number.
+    Described(usize),
+}
+
+/// What a category is read as; `None` if it is not.
+fn part_of(category: &[u8], options: ReadOptions) -> Option<Part> {
+    let name = category.strip_prefix(b"_")?;
+    if name.eq_ignore_ascii_case(b"atom_site") {
+        return Some(Part::Atoms);
+    }
+    if name.eq_ignore_ascii_case(b"entry") {
+        return Some(Part::Entry);
+    }
+    let at = find_category(name)?;
+    is_kept(at, options).then_some(Part::Described(at))
+}
+
+impl<'a> Block<'a> {
+    /// Reads a data block, and adds its atoms to the table.
+    fn read(
+        cursor: &mut Cursor<'a>,
+        options: ReadOptions,
+        expansion: &mut Expansion,
+        content: &mut OtherContent,
+        table: &mut AtomTable,
+    ) -> Result<Self> {
+        let mut block = Block::default();
+        cursor.map(|key, value| {
+            match key {
+                b"header" => block.header = value.text()?,
+                b"categories" => {
+                    for _ in 0..value.array()? {
+                        let is_wanted = |name: &[u8]| part_of(name, options).is_some();
+                        let category = Category::read(value, is_wanted)?;
+                        content.note_category(category.name);
+                        block.add(category, options, expansion, table)?;
+                    }
+                }
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        let what = "the name of the data block";
+        table.limits.check_name(what, block.header)?;
+        Ok(block)
+    }
+
+    fn add(
+        &mut self,
+        mut category: Category<'a>,
+        options: ReadOptions,
+        expansion: &mut Expansion,
+        table: &mut AtomTable,
+    ) -> Result<()> {
+        let at = match part_of(category.name, options) {
+            Some(Part::Atoms) => {
+                self.has_atoms = true;
+                return atom_columns::read(category, options.models, expansion, table);
+            }
+            Some(Part::Entry) => {
+                for column in category.take_columns()? {
+                    if column.name.eq_ignore_ascii_case(b"id") && category.rows > 0 {
+                        let column = category.decode(&column, expansion)?;
+                        self.entry_id = Some(TextColumn::new(column, expansion)?);
+                    }
+                }
+                return Ok(());
+            }
+            Some(Part::Described(at)) => at,
+            None => return Ok(()),
+        };
+        check_rows(at, category.rows as usize, &table.limits)?;
+        let mut columns = Vec::new();
+        for column in category.take_columns()? {
+            if let Some(item) = find_item_of(at, column.name) {
+                let column = category.decode(&column, expansion)?;
+                columns.push((item, TextColumn::new(column, expansion)?));
+            }
+        }
+        self.categories.push(KeptCategory {
+            category: at,
+            rows: category.rows,
+            columns,
+        });
+        Ok(())
+    }
+
+    /// Adds to the table what the block states about its atoms.
+    fn describe_atoms(&self, options: ReadOptions, table: &mut AtomTable) -> Result<()> {
+        let limits = table.limits;
+        let mut block = DataBlock::new(self.header, options);
+        if let Some(id) = &self.entry_id {
+            block.set_entry_id(id.get(0), &limits)?;
+        }
+        for kept in &self.categories {
+            let name = DataBlock::category_name(kept.category);
+            for row in 0..kept.rows {
+                let values = kept
+                    .columns
+                    .iter()
+                    .map(|(item, column)| (*item, column.get(row as usize), Place::Row(name, row)));
+                block.row(kept.category, row, values, &limits)?;
+            }
+        }
+        block.describe_atoms(table)?;
+        match options.assembly {
+            Assembly::Deposited => Ok(()),
+            Assembly::First => block.generators(Place::Row, &limits, &mut table.generators),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Where the text of a PDB file holds its B factors.
+
+use std::ops::Range;
+
+use super::columns::{is_atom, is_word, line_end};
+use super::models::next_model;
+use super::shifted_line;
+use crate::Result;
+use crate::atom_table::{BFactorField, FieldsOfAtoms};
+use crate::text::at_line;
+
+/// Finds the B factors of the atoms that [`read`](super::read) reads from all models.
+pub(in crate::formats) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
+    const COLUMNS: Range<usize> = 60..66;
+    let mut fields = FieldsOfAtoms::default();
+    let mut at = 0;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let line = &text[at..end];
+        if is_atom(line) {
+            let len = line.len() - usize::from(line.last() == Some(&b'\r'));
+            let Some(shift) = shifted_line::shift(&line[..len]) else {
+                let message = "tabs separate the fields, so that B factors have no columns";
+                let fix = "write the fields into the columns of the format";
+                return Err(at_line(text, at, message).fix(fix));
+            };
+            let (start, end) = (COLUMNS.start + shift, COLUMNS.end + shift);
+            fields.atoms.push(BFactorField {
+                bytes: at + start.min(len)..at + end.min(len),
+                blanks_before: start.saturating_sub(len),
+            });
+        }
+        at = end + 1;
+        if is_word(line, b"END") {
+            at = next_model(text, at);
+        }
+    }
+    Ok(fields)
+}

@@ -1,0 +1,75 @@
+//! Where models of a PDB file start and end: MODEL, ENDMDL and END.
+
+use super::PdbReader;
+use super::columns::{is_atom, is_word, line_end};
+use super::records::is_atom_after_end;
+use crate::atom_table::AtomTable;
+use crate::joined_models::COMPARED_ATOMS;
+use crate::read_limits::ReadLimits;
+use crate::{Models, ReadOptions};
+
+impl PdbReader<'_> {
+    /// The number of a model that the file does not number, or numbers as another one: its place among the
+    /// models, or a number above all others if its place is the number of one.
+    pub(super) fn next_model_number(&self) -> i32 {
+        let ordinal = self.table.models.len() as i32 + 1;
+        match self.table.model(ordinal) {
+            Some(_) => self.highest_model.saturating_add(1),
+            None => ordinal,
+        }
+    }
+
+    /// The next atom starts a model.
+    pub(super) fn end_model(&mut self) {
+        (self.in_model, self.key, self.model_number) = (false, None, None);
+        self.segments.clear();
+    }
+
+    /// Whether the models that are wanted have been read, at the end of one.
+    pub(super) fn is_complete(&self) -> bool {
+        self.models == Models::First && !self.table.atoms.is_empty()
+    }
+}
+
+/// The first line of the model that follows END, which ends before `start`: MODEL, or an atom. Other
+/// programs' text may stand between, and the headers of another entry. The end of the text if no model
+/// follows.
+#[cold]
+pub(super) fn next_model(text: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let line = &text[at..end];
+        if is_word(line, b"MODEL") || (is_atom(line) && is_atom_after_end(line)) {
+            return at;
+        }
+        at = end + 1;
+    }
+    text.len()
+}
+
+/// The first atoms of `text`, which follows the first model; `None` if there are none that can be read.
+/// Errors in it are ignored, because the caller asked for the first model only.
+pub(super) fn read_first_atoms(text: &[u8], limits: ReadLimits) -> Option<Box<AtomTable>> {
+    let mut table = Box::<AtomTable>::default();
+    table.clear(limits, text.len());
+    super::read(first_atoms(text), ReadOptions::default(), &mut table).ok()?;
+    table.end_run();
+    Some(table)
+}
+
+/// The lines up to that of the last atom that is compared.
+fn first_atoms(text: &[u8]) -> &[u8] {
+    let mut atoms = 0;
+    let mut at = 0;
+    while at < text.len() && atoms < COMPARED_ATOMS {
+        let end = line_end(text, at);
+        let line = &text[at..end];
+        atoms += usize::from(is_atom(line));
+        at = end + 1;
+        if atoms > 0 && (is_word(line, b"ENDMDL") || is_word(line, b"END")) {
+            break;
+        }
+    }
+    &text[..at.min(text.len())]
+}

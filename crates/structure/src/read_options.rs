@@ -1,0 +1,96 @@
+//! The options of a [`Reader`](super::Reader).
+
+use super::checks::CheckSet;
+use super::format::Format;
+use super::model::{Assembly, BFactorKind};
+use super::read_limits::ReadLimits;
+use tapeloop_error::internal::LaterFields;
+
+/// Which models of a file are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Models {
+    /// The first.
+    #[default]
+    First,
+    /// All, one [`Structure`](super::Structure) each.
+    All,
+    /// All, as one [`Structure`](super::Structure) that has the number of the first: the models of a
+    /// file are the parts of an assembly. A chain whose author's id an earlier model has gets the number of
+    /// the copy in both of its names, as in [`Assembly::First`]: the second `A` is `A-2`. Models in one
+    /// place, as those of an ensemble, are refused.
+    Joined,
+}
+
+/// Where a chain of a PDB file is split, because it holds several molecules. The parts of chain `A`
+/// keep the author's id, and their label ids are `A_1`, `A_2` and so on, in file order. Residues that
+/// are no polymer stay in the chain, and split nothing. Chains of other formats are never split: there,
+/// the label id and the entity say what is a molecule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ChainSplit {
+    /// By the rules of `docs/METHODS.md`: at TER, at another segment id, and at residue numbers that
+    /// start anew, each where no bond joins the two residues. [`Check::SplitChains`] counts the places. A
+    /// model that then holds copies of its residues in one place is rejected.
+    ///
+    /// [`Check::SplitChains`]: super::Check::SplitChains
+    #[default]
+    Auto,
+    /// Nowhere: the chain id decides.
+    Id,
+    /// At each TER between two residues of the polymer.
+    Ter,
+    /// Where the segment id of a residue is not that of the residue before it.
+    Segid,
+    /// Where the residue number is lower than that of the residue before it, and no bond joins the two.
+    Number,
+}
+
+/// What a [`Reader`](super::Reader) takes from a file. Later versions may add fields: end a literal with
+/// `..ReadOptions::default()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReadOptions {
+    /// Which models.
+    pub models: Models,
+    /// Where chains of PDB files are split.
+    pub chain_split: ChainSplit,
+    /// Whether the atoms of nucleotides are kept.
+    pub nucleic: bool,
+    /// Whether [`Structure::ligands`](super::Structure::ligands) has the residues that are no
+    /// polymer. Topologies have none.
+    pub ligands: bool,
+    /// Whether [`Chain::sequence`](super::Chain::sequence) is read.
+    pub sequences: bool,
+    /// Whether agents of crystallisation are among them.
+    pub agents: bool,
+    /// What the B factors are. `None`: pLDDT if an mmCIF file's `_ma_qa_metric` names it or the title
+    /// names a predictor, else temperature factors.
+    pub b_factor_kind: Option<BFactorKind>,
+    /// Whether to build biological assembly 1, if the file defines it.
+    pub assembly: Assembly,
+    /// The checks that reject a file instead of being counted.
+    pub strict: CheckSet,
+    /// The format of all files. `None`: each file's own, by its content and name.
+    pub format: Option<Format>,
+    /// How much a file may hold.
+    pub limits: ReadLimits,
+    #[doc(hidden)]
+    pub later: LaterFields,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions {
+            models: Models::First,
+            chain_split: ChainSplit::Auto,
+            nucleic: true,
+            ligands: false,
+            sequences: false,
+            agents: false,
+            b_factor_kind: None,
+            assembly: Assembly::Deposited,
+            strict: CheckSet::NONE,
+            format: None,
+            limits: ReadLimits::default(),
+            later: LaterFields::NONE,
+        }
+    }
+}

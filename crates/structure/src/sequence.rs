@@ -1,0 +1,196 @@
+//! Positions of residues in the sequences of their chains, sequences in one-letter codes, and the
+//! residues of sequences that were not observed.
+
+use super::atom_table::Kind;
+use super::components::{self, Component};
+use super::model::{Chain, Structure};
+use super::model::{MISSING, Residue, ResidueFlags, SequenceResidue};
+
+/// The largest difference between two positions of a chain that are used. No sequence is as long,
+/// and sums of differences fit 32 bits.
+const SPAN_MAX: i64 = 1 << 20;
+
+impl Structure {
+    /// For each chain the position of its first row in the sequence, if
+    /// [`Residue::sequence_position`](super::Residue::sequence_position) numbers the chain: all of
+    /// its rows have a position, the positions increase from row to row, and they span at most
+    /// 1,048,576. `None` for any other chain: there, differences of rows stand for differences of
+    /// positions.
+    pub fn first_positions(&self) -> Vec<Option<i32>> {
+        #[derive(Clone, Copy)]
+        enum Known {
+            Empty,
+            Numbered { first: i32, last: i32 },
+            Unnumbered,
+        }
+        let mut chains = vec![Known::Empty; self.chains.len()];
+        for residue in &self.residues {
+            let Some(known) = chains.get_mut(residue.chain as usize) else {
+                continue;
+            };
+            *known = match (*known, residue.sequence_position) {
+                (Known::Empty, Some(first)) => Known::Numbered { first, last: first },
+                (Known::Numbered { first, last }, Some(this))
+                    if this > last && i64::from(this) - i64::from(first) <= SPAN_MAX =>
+                {
+                    Known::Numbered { first, last: this }
+                }
+                _ => Known::Unnumbered,
+            };
+        }
+        let first = |known| match known {
+            Known::Numbered { first, .. } => Some(first),
+            Known::Empty | Known::Unnumbered => None,
+        };
+        chains.into_iter().map(first).collect()
+    }
+
+    /// The number of chains with a break inside whose rows have no positions in the sequence, so
+    /// that it is unknown how many residues lie in the break.
+    #[doc(hidden)]
+    pub fn unnumbered_broken_chains(&self) -> u64 {
+        let rows = self.residues.iter().zip(self.residues.iter().skip(1));
+        let broken = rows.filter(|(before, this)| this.break_before && before.chain == this.chain);
+        let mut chains: Vec<u32> = broken.map(|(_, residue)| residue.chain).collect();
+        if chains.is_empty() {
+            return 0;
+        }
+        chains.sort_unstable();
+        chains.dedup();
+        let first = self.first_positions();
+        let is_unnumbered = |&&chain: &&u32| first.get(chain as usize).copied().flatten().is_none();
+        chains.iter().filter(is_unnumbered).count() as u64
+    }
+}
+
+impl Chain {
+    /// The one-letter codes of [`Chain::sequence`]: those of the components' parents, and `X` for a
+    /// component without one.
+    #[doc(hidden)]
+    pub fn sequence_letters(&self) -> Option<String> {
+        let residues = self.sequence.as_ref()?.iter();
+        let letter = |id| components::lookup(id).map_or('X', |known| char::from(known.aa));
+        Some(residues.map(|residue| letter(residue.comp_id)).collect())
+    }
+}
+
+/// A residue of a chain's sequence that has no row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnobservedResidue {
+    /// The residue, without atoms.
+    pub residue: Residue,
+    /// Whether the file states its author's number; 0 stands for it otherwise.
+    pub is_numbered: bool,
+    /// The row that it comes before.
+    pub before: usize,
+}
+
+impl Structure {
+    /// The amino acids of [`Chain::sequence`] that have no row, sorted by the rows that they come
+    /// before. Chains without rows or without a sequence have none, and so do those whose rows have no
+    /// positions in the sequence.
+    #[doc(hidden)]
+    pub fn unobserved(&self) -> Vec<UnobservedResidue> {
+        /// A chain with a sequence.
+        struct Open<'a> {
+            sequence: &'a [SequenceResidue],
+            /// Positions before this one have been looked at; from 0.
+            next: usize,
+            last_row: usize,
+        }
+        let mut chains: Vec<Option<Open<'_>>> = self.chains.iter().map(|_| None).collect();
+        for ((first, chain), open) in self
+            .first_positions()
+            .iter()
+            .zip(&self.chains)
+            .zip(&mut chains)
+        {
+            let (Some(1..), Some(sequence)) = (first, &chain.sequence) else {
+                continue;
+            };
+            *open = Some(Open {
+                sequence,
+                next: 0,
+                last_row: 0,
+            });
+        }
+        for residue in &self.residues {
+            let open = &mut chains[residue.chain as usize];
+            let length = open.as_ref().map_or(0, |open| open.sequence.len());
+            if residue
+                .sequence_position
+                .is_none_or(|it| it as usize > length)
+            {
+                *open = None;
+            }
+        }
+        let mut found = Vec::new();
+        for (row, residue) in self.residues.iter().enumerate() {
+            let Some(open) = &mut chains[residue.chain as usize] else {
+                continue;
+            };
+            let position = residue.sequence_position.unwrap_or_default() as usize;
+            for at in open.next..position - 1 {
+                found.extend(self.unobserved_at(residue.chain, open.sequence, at, row));
+            }
+            (open.next, open.last_row) = (position, row);
+        }
+        // What follows a chain's last row comes before what precedes the next chain's first row.
+        let mut ends = Vec::new();
+        for (chain, open) in (0..).zip(&chains) {
+            if let Some(open) = open {
+                for at in open.next..open.sequence.len() {
+                    ends.extend(self.unobserved_at(chain, open.sequence, at, open.last_row + 1));
+                }
+            }
+        }
+        ends.extend(found);
+        ends.sort_by_key(|it| it.before);
+        ends
+    }
+
+    /// The residue of a chain's sequence at this place, if it is an amino acid.
+    fn unobserved_at(
+        &self,
+        chain: u32,
+        sequence: &[SequenceResidue],
+        at: usize,
+        before: usize,
+    ) -> Option<UnobservedResidue> {
+        let SequenceResidue {
+            comp_id,
+            auth_seq_id,
+            ins_code,
+        } = sequence[at];
+        let component = components::lookup(comp_id);
+        let component = component.unwrap_or_else(|| Component::unknown(Kind::Amino));
+        if component.kind != Kind::Amino {
+            return None;
+        }
+        let position = at as i32 + 1;
+        let has_label = self.chains[chain as usize].label_asym_id.is_some();
+        let residue = Residue {
+            chain,
+            auth_seq_id: auth_seq_id.unwrap_or(0),
+            ins_code,
+            label_seq_id: has_label.then_some(position),
+            sequence_position: Some(position),
+            comp_id,
+            parent_comp_id: component.parent,
+            aa: component.aa,
+            break_before: true,
+            n: MISSING,
+            ca: MISSING,
+            c: MISSING,
+            o: MISSING,
+            cb: MISSING,
+            uniprot: None,
+            flags: ResidueFlags::NONE,
+        };
+        Some(UnobservedResidue {
+            residue,
+            is_numbered: auth_seq_id.is_some(),
+            before,
+        })
+    }
+}
