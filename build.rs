@@ -4,23 +4,17 @@
 
 #[path = "build/nvcc.rs"]
 mod nvcc;
-#[path = "src/record/signature/mod.rs"]
-#[allow(dead_code, reason = "the crate uses the rest")]
-mod signature;
 #[path = "build/units.rs"]
 mod units;
 
 use nvcc::{Jobs, Nvcc, READ_BY_NVCC, TARGETS_VARIABLE};
-use signature::struct_layout::vector;
-use signature::{CudaType, Number, Parameter, PointerAccess, Signature};
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tapeloop_signature::{CudaType, Number, Parameter, PointerAccess, Signature, vector};
 use units::{Sources, Unit};
-
-const CUDA_VERSIONS: [&str; 6] = ["12040", "12050", "12060", "12080", "12090", "13000"];
 
 /// The fused kernel, which calls all other kernels as functions. NVRTC compiles it where it is used.
 const FUSED: &str = "fused.cu";
@@ -31,7 +25,7 @@ const BENCH: &str = "bench.cu";
 fn main() {
     // SAFETY: cargo has started the build script, and this is its first line.
     let jobs = unsafe { Jobs::of_cargo() };
-    for file in ["build.rs", "build", "kernels", "src/record/signature"] {
+    for file in ["build.rs", "build", "kernels"] {
         println!("cargo::rerun-if-changed={file}");
     }
     let named = [
@@ -44,7 +38,7 @@ fn main() {
     for variable in named.iter().chain(&READ_BY_NVCC) {
         println!("cargo::rerun-if-env-changed={variable}");
     }
-    if let Err(message) = check_cuda_features().and_then(|()| build_kernels(&jobs)) {
+    if let Err(message) = build_kernels(&jobs) {
         for line in message.lines() {
             println!("cargo::error={line}");
         }
@@ -55,26 +49,7 @@ fn feature(name: &str) -> bool {
     env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
 }
 
-fn check_cuda_features() -> Result<(), String> {
-    let chosen = CUDA_VERSIONS
-        .iter()
-        .filter(|v| feature(&format!("CUDA_{v}")));
-    // With `cuda` alone another crate of the build chooses the version, which cudarc checks.
-    let chosen: Vec<String> = chosen.map(|version| format!("cuda-{version}")).collect();
-    if chosen.len() < 2 {
-        return Ok(());
-    }
-    Err(format!(
-        "the features {} exclude each other; the program chooses one of them, with \
-         default-features = false, as cuda-12040 is a default, and libraries choose `cuda`",
-        chosen.join(" and ")
-    ))
-}
-
 fn build_kernels(jobs: &Jobs) -> Result<(), String> {
-    if !feature("FEATURES") {
-        return Ok(());
-    }
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     let write = |name: &str, text: String| {
         let path = out.join(name);

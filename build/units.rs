@@ -1,10 +1,10 @@
 //! The translation units: each `kernels/*.cu` with the headers that it includes.
 
-use super::signature::{Declarations, Signature};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use tapeloop_signature::{Declarations, Signature};
 
 /// The files of `kernels/` by name.
 pub(crate) struct Sources(BTreeMap<String, String>);

@@ -1,159 +1,38 @@
-//! *Record once, loop forever.* tapeloop is a CUDA-graph replay pipeline engine,
-//! and the protein-structure feature streamer built on it.
+//! Streams protein structures into per-residue features, on the replay engine of
+//! [`tapeloop_engine`].
 //!
-//! An embedder brings a [`Workload`]: how large an item is, which commands a
-//! batch runs ([`Recorder`] takes them down, once), and how an item is written
-//! and read. The [`Engine`] packs items into batches, and each batch goes through
-//! a slot, which is pinned memory, a stream, and the batch's commands captured as
-//! one CUDA graph: upload, kernels and download are one call, and three slots
-//! keep all three busy at once. Every kernel has a CPU twin, so the same program
-//! runs where there is no GPU.
+//! The names of the engine are here too, so `use tapeloop::*` is enough for a program of both. A program
+//! that needs the engine alone depends on the crate `tapeloop-engine`, and one that needs the readers
+//! alone on `tapeloop-structure`.
 //!
-//! # The shortest program
+//! - [`structure`]: the readers of PDB, mmCIF and BinaryCIF files, and the model of a structure
+//! - [`features`]: the built-in workload: structures in, tables of features out
+//! - `cli`: the program's library: configs, streams of files into tables, behind the Cargo feature
+//!   of that name
+//! - `bench`: how fast all of that is, behind `cli` too
 //!
-//! It needs one dependency, and no CUDA to build:
-//!
-//! ```toml
-//! [dependencies]
-//! tapeloop = { path = "../tapeloop", default-features = false, features = ["cuda-12040"] }
-//! ```
-//!
-//! ```
-//! use tapeloop::*;
-//!
-//! const TEXT: &str = r#"
-//! extern "C" __global__ void twice(const unsigned* header, const float* x, float* y)
-//! {
-//!     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-//!     if (i < header[0])
-//!         y[i] = 2 * x[i];
-//! }"#;
-//!
-//! /// The kernel's CPU twin.
-//! fn twice(launch: &mut TwinLaunch<'_>) {
-//!     let len = launch.read::<u32>()[0] as usize;
-//!     let x = &launch.read::<f32>()[..len];
-//!     for (y, x) in launch.write::<f32>().iter_mut().zip(x) {
-//!         *y = 2.0 * x;
-//!     }
-//! }
-//!
-//! struct Twice(Kernel);
-//!
-//! impl Workload for Twice {
-//!     type Item = Vec<f32>;
-//!     type Output = Vec<f32>;
-//!     type Buffers = [Buffer<f32>; 2];
-//!
-//!     fn axes(&self) -> &'static [&'static str] {
-//!         &["elements"]
-//!     }
-//!
-//!     fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
-//!         Ok([item.len() as u32].into())
-//!     }
-//!
-//!     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<[Buffer<f32>; 2]> {
-//!         let header = recorder.header();
-//!         let x = recorder.upload_buffer("x", 0, 1);
-//!         let y = recorder.download_buffer("y", 0, 1);
-//!         recorder.upload(header);
-//!         recorder.upload(x);
-//!         let blocks = recorder.capacity(0).div_ceil(128);
-//!         recorder.launch(&self.0, blocks, &[header.into(), x.into(), y.into()]);
-//!         recorder.download(y);
-//!         Ok([x, y])
-//!     }
-//!
-//!     fn write(
-//!         &self,
-//!         [x, _]: &[Buffer<f32>; 2],
-//!         item: &Vec<f32>,
-//!         _: Extent,
-//!         views: &mut WriteViews<'_>,
-//!     ) -> Result<()> {
-//!         views.take(*x).copy_from_slice(item);
-//!         Ok(())
-//!     }
-//!
-//!     fn read(
-//!         &self,
-//!         [_, y]: &[Buffer<f32>; 2],
-//!         _: &Vec<f32>,
-//!         _: Extent,
-//!         views: &ReadViews<'_>,
-//!     ) -> Result<Vec<f32>> {
-//!         Ok(views.get(*y).to_vec())
-//!     }
-//! }
-//!
-//! fn main() -> Result<()> {
-//!     // SAFETY: it touches the first `header[0]` elements of `x` and `y`, which the engine
-//!     // keeps within their capacity.
-//!     let kernel = unsafe { Kernel::from_cuda("twice.cu", TEXT, "twice") }?.twin(twice);
-//!     let engine = Engine::auto(Twice(kernel), &EngineConfig::new([1 << 20]))?;
-//!     let done = engine.submit(vec![1.0, 2.0])?.wait()?;
-//!     assert_eq!(done.result?, [2.0, 4.0]);
-//!     Ok(())
-//! }
-//! ```
-//!
-//! [The guide to embedding](guides::embed) explains such a program line by line. The other
-//! guides are for the program: [from a folder to a DataFrame](guides::folder_to_dataframe), [on a
-//! cluster](guides::cluster) and [read a benchmark report](guides::benchmark_report).
-//!
-//! # Modules, in the order that data takes
-//!
-//! - [`record`]: *what* runs, as plain data: buffers, kernels, commands, checked once
-//! - [`workload`]: *why*: the trait that an embedder implements
-//! - [`backend`]: *where*: the CPU, GPUs and the choice among them; [`backend::contract`] is for
-//!   authors of others, and unstable
-//! - [`memory`]: an embedder's own buffers beside the engine's, from a pool
-//! - [`replay`]: *how*: a recording against a slot's addresses, captured and launched
-//! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]
-//! - `structure`, `features`, `cli`: the feature streamer, each behind its Cargo
-//!   feature of that name
-//! - `bench`: how fast all of that is, behind the feature `bench`
+//! The guides: [from a folder to a DataFrame](guides::folder_to_dataframe), [on a
+//! cluster](guides::cluster), [read a benchmark report](guides::benchmark_report) and
+//! [embed the engine](guides::embed).
 //!
 //! # Cargo features
 //!
-//! `default = ["cli", "cuda-12040"]`. With `default-features = false` the engine
-//! comes alone, without Arrow and without readers. `cuda` adds GPUs. `cuda-12040` to `cuda-13000`
-//! also choose the version of the driver API that the bindings are of, which is that of the oldest
-//! driver that works. They exclude each other, so a library selects `cuda` alone, and the program
-//! one version, here or as a feature of `cudarc`; if nothing in the build selects one, the build
-//! script of `cudarc` lists them. The driver is loaded at run time, so that no build needs CUDA.
-//! `nvtx` shows the stages in Nsight Systems. `supervise` adds devices behind a worker process
-//! (Linux).
+//! `default = ["cli", "cuda-12040"]`. The features `cuda` to `cuda-13000`, `nvtx` and `supervise` are those
+//! of [`tapeloop_engine`].
 
-pub mod backend;
-#[cfg(feature = "bench")]
+#[cfg(feature = "cli")]
 pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub use tapeloop_error as error;
-#[cfg(feature = "features")]
 pub mod features;
 
-pub mod memory;
-pub mod pipeline;
-pub mod record;
-pub mod replay;
-#[cfg(feature = "structure")]
+pub use tapeloop_engine::{
+    Backend, Bindings, Buffer, Completion, Counters, DeviceInfo, Engine, EngineConfig, Error,
+    ErrorKind, ErrorScope, Executor, Extent, Image, Kernel, Leased, Mode, ReadViews, Recorder,
+    Recording, Result, Sink, Statistics, Ticket, TwinLaunch, Workload, WriteViews, backend, error,
+    memory, pipeline, record, replay, workload,
+};
 pub use tapeloop_structure as structure;
-#[cfg_attr(
-    not(feature = "cli"),
-    allow(dead_code, reason = "the timeline needs a part of it")
-)]
-mod svg;
-pub mod workload;
-
-pub use backend::{Backend, DeviceInfo};
-pub use error::{Error, ErrorKind, ErrorScope, Result};
-pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
-pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
-pub use replay::{Bindings, Executor, Mode};
-pub use workload::{Completion, Extent, Leased, ReadViews, Sink, Workload, WriteViews};
 
 /// The guides of `docs/guides`, each a page or two.
 #[cfg(any(doc, doctest))]

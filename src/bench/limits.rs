@@ -6,10 +6,11 @@ use super::record::Limits;
 use super::runner::{self, Machine};
 use super::statistics::median;
 use super::synthetic::Synthetic;
-use crate::backend::{Backend, DeviceSlot, GraphId, Op, Priority, Space as Memory};
+use crate::backend::contract::{DeviceSlot, GraphId, GraphSource, Op, Priority};
+use crate::backend::{Backend, Space as Memory};
 use crate::error::Result;
 use crate::record::{Recorder, Recording};
-use crate::replay::{Bindings, Lowered, Policy, capture, enqueue, lower};
+use crate::replay::{Bindings, Lowered, Policy, lower};
 use crate::workload::Workload;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -156,7 +157,8 @@ impl Link {
             for (way, device_slot) in self.device_slots.iter_mut().enumerate() {
                 let copy = &self.copies[way];
                 for _ in 0..copies[way] {
-                    enqueue(&mut **device_slot, copy)?;
+                    // SAFETY: the command was lowered for this slot, and names its buffers alone.
+                    unsafe { device_slot.enqueue(copy.op()) }?;
                 }
                 device_slot.fence()?;
             }
@@ -182,7 +184,10 @@ impl Launches {
         let mut device_slot = device_slots.remove(0);
         let mut kernels = lowered(backend, &recording, &*device_slot)?;
         kernels.retain(|lowered| matches!(lowered.op(), Op::Launch { .. }));
-        let graph = capture(&mut *device_slot, &kernels)?;
+        let ops: Vec<&Op> = kernels.iter().map(Lowered::op).collect();
+        // SAFETY: the commands were lowered for this slot from a checked recording, and name its
+        // buffers alone, which start zeroed: the kernels stay within them.
+        let (graph, _) = unsafe { device_slot.make_graph(GraphSource::Captured(&ops), None) }?;
         Ok(Launches {
             device_slot,
             kernels,
@@ -196,7 +201,8 @@ impl Launches {
         for _ in 0..LAUNCHES {
             let start = Instant::now();
             for lowered in &self.kernels {
-                enqueue(&mut *self.device_slot, lowered)?;
+                // SAFETY: as for the graph.
+                unsafe { self.device_slot.enqueue(lowered.op()) }?;
             }
             calls.push(start.elapsed().as_nanos() as f64 / self.kernels.len() as f64);
             self.device_slot.fence()?;

@@ -1,10 +1,11 @@
 //! Describes the machine, and reads its CPU clocks.
 
 use super::record::{Limits, Run};
-use crate::backend::{Backend, device_names};
+use crate::backend::Backend;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tapeloop_engine::internal::device_names;
 
 /// Describes a run on `backends` that starts now, without its limits.
 ///

@@ -11,7 +11,7 @@ use super::path_text::shown;
 use super::progress::{Audience, CompilingProgress};
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
-use crate::backend::{Backend, Compilation, Selected, check_loop_in_worker, device_names};
+use crate::backend::{Backend, Compilation, Selected};
 use crate::bench::format;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
@@ -26,6 +26,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tapeloop_engine::internal::{check_loop_in_worker, device_names};
 
 /// The most threads of the engine's pool for each GPU.
 const BATCH_THREADS_MAX: usize = 4;
@@ -91,7 +92,10 @@ impl Plan {
         if config.supervise && config.policy.requires_loops() {
             check_loop_in_worker(selected[0].backend.device().backend).within(|| "`mode`")?;
         }
-        for Selected { backend, reason } in &selected {
+        for Selected {
+            backend, reason, ..
+        } in &selected
+        {
             let device = backend.device();
             tracing::info!(
                 backend = device.backend,

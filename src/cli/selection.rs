@@ -49,10 +49,8 @@ fn start_workers(config: &Config, options: Vec<CudaOptions>) -> Result<Vec<Selec
             threads: config.threads,
             ..WorkerOptions::default()
         })?;
-        Ok(Selected {
-            reason: format!("{}, in a worker process", backend.reason()),
-            backend: Arc::new(backend),
-        })
+        let reason = format!("{}, in a worker process", backend.reason());
+        Ok(Selected::new(Arc::new(backend), reason))
     };
     std::thread::scope(|scope| {
         let start = &start;

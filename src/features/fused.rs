@@ -103,11 +103,11 @@ impl Program {
     fn add(&mut self, kernel: &Kernel, args: &[Arg]) {
         let number = step_kernels()
             .iter()
-            .position(|step| step.name == kernel.name);
+            .position(|step| step.name() == kernel.name());
         let number = number.expect("every built-in kernel is a step");
         // `check` refuses programs with more values than a byte can index.
         self.bytes.push(number as u8);
-        for (param, arg) in kernel.params.iter().zip(args) {
+        for (param, arg) in kernel.params().iter().zip(args) {
             let index = self.value_index(arg, &param.kind);
             self.bytes.push(index as u8);
         }
@@ -219,10 +219,10 @@ fn run(launch: &mut TwinLaunch<'_>) {
     let mut program: &[u8] = &bytemuck::cast_slice(words)[..length];
     while let Some((&number, rest)) = program.split_first() {
         let step = &step_kernels()[usize::from(number)];
-        let (operands, rest) = rest.split_at(step.params.len());
+        let (operands, rest) = rest.split_at(step.params().len());
         program = rest;
         let mut lent: Vec<Option<&mut TwinArg<'_>>> = values.iter_mut().map(Some).collect();
-        let args = step.params.iter().zip(operands).map(|(param, &operand)| {
+        let args = step.params().iter().zip(operands).map(|(param, &operand)| {
             let value = &mut lent[usize::from(operand)];
             match (&value, &param.kind) {
                 (Some(TwinArg::Scalar(Scalar { bits, .. })), ParamKind::Scalar { dtype }) => {
@@ -232,11 +232,8 @@ fn run(launch: &mut TwinLaunch<'_>) {
                 (_, kind) => reborrow(value.take().expect("a step takes a buffer once"), kind),
             }
         });
-        let twin = step
-            .twin
-            .as_ref()
-            .expect("every built-in kernel has a twin");
-        twin.run(&mut TwinLaunch::new(launch.grid, args.collect()));
+        let twin = step.cpu_twin().expect("every built-in kernel has a twin");
+        twin(&mut TwinLaunch::new(launch.grid, args.collect()));
     }
 }
 
@@ -280,7 +277,7 @@ mod tests {
     fn the_fused_kernel_compiles() {
         let image = image();
         let source = image.source.as_ref().unwrap();
-        match crate::backend::cuda::compiled(source, (9, 0)) {
+        match tapeloop_engine::internal::compiled(source, (9, 0)) {
             Err(error)
                 if error.kind() == crate::ErrorKind::Unavailable
                     && std::env::var_os("TAPELOOP_NVRTC").is_none() =>
@@ -292,10 +289,9 @@ mod tests {
     }
 
     fn device(compute_capability: Option<(u32, u32)>) -> DeviceInfo {
-        DeviceInfo {
-            compute_capability,
-            ..DeviceInfo::new("made up", "")
-        }
+        let mut info = DeviceInfo::new("made up", "");
+        info.compute_capability = compute_capability;
+        info
     }
 
     #[test]
@@ -315,7 +311,7 @@ mod tests {
     fn more_values_than_the_kernel_takes_are_refused() {
         let kernel = torsions::Args::kernel();
         let args: Vec<Arg> = (0..200_u32).map(Arg::from).collect();
-        let launches = args.chunks(kernel.params.len());
+        let launches = args.chunks(kernel.params().len());
         let program = Program::of(launches.map(|args| (&kernel, args)));
         let error = Fusion::On.applies(&program, &device(None)).unwrap_err();
         assert!(error.to_string().contains("200 values of 184"), "{error}");

@@ -158,7 +158,7 @@ pub fn twins() -> Vec<(String, Twin)> {
     let all = kernels.chain([fused::declaration()]);
     all.filter_map(|kernel| {
         let twin = kernel.cpu_twin()?;
-        Some((kernel.name, twin))
+        Some((kernel.name().to_owned(), twin))
     })
     .collect()
 }

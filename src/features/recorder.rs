@@ -203,7 +203,7 @@ impl<'a> FeatureRecorder<'a> {
             let blocks = self
                 .recorder
                 .capacity(launch.axis)
-                .div_ceil(launch.kernel.block[0]);
+                .div_ceil(launch.kernel.threads()[0]);
             let kernel = with_code(launch.kernel, Some(&launch.image), self.recorder);
             self.recorder.launch(&kernel, blocks, &launch.args);
         }
@@ -319,8 +319,8 @@ impl<'a> FeatureRecorder<'a> {
     fn launch_of<A: BuiltIn>(&self, axis: usize, args: A, takes: BlockTakes) -> Launch {
         let kernel = A::kernel();
         let units = match takes {
-            BlockTakes::ThreadEach => kernel.block[0],
-            BlockTakes::WarpEach => kernel.block[0] / 32,
+            BlockTakes::ThreadEach => kernel.threads()[0],
+            BlockTakes::WarpEach => kernel.threads()[0] / 32,
             BlockTakes::One => 1,
         };
         Launch {

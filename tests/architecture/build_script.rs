@@ -3,9 +3,6 @@
 #[path = "../../build/nvcc.rs"]
 #[allow(dead_code, reason = "the build script uses the rest")]
 mod nvcc;
-#[path = "../../src/record/signature/mod.rs"]
-#[allow(dead_code, reason = "the crate uses the rest")]
-mod signature;
 #[path = "../../build/units.rs"]
 #[allow(dead_code, reason = "the build script uses the rest")]
 mod units;

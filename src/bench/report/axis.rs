@@ -1,6 +1,6 @@
 //! Axes: positions of values, and ticks.
 
-use crate::svg::tick_step;
+use tapeloop_svg::tick_step;
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use super::plot::Plot;
 use super::rows::Rows;
 use super::slots::Slots;
 use super::style::{Look, Shape};
-use crate::svg::Svg;
 use maud::{Markup, PreEscaped, html};
+use tapeloop_svg::Svg;
 
 pub(super) enum Drawing {
     Plot(Plot),

@@ -1,6 +1,6 @@
 //! What charts share: the widths that they are drawn for, and texts that fit.
 
-use crate::svg::{Ink, Svg, Xy};
+use tapeloop_svg::{Ink, Svg, Xy};
 
 /// What a letter of a chart takes on average, in pixels, in the widest of the fonts.
 pub(super) const LETTER: f64 = 7.4;

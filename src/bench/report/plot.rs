@@ -3,7 +3,7 @@
 use super::axis::{Axis, Ruler};
 use super::layout::{LETTER, Room, Stand, text, wrap};
 use super::style::Look;
-use crate::svg::{Ink, Svg, Xy};
+use tapeloop_svg::{Ink, Svg, Xy};
 
 /// A point with its range.
 #[derive(Clone, Copy, Debug)]

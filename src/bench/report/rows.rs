@@ -4,7 +4,7 @@ use super::axis::{Axis, Ruler, Scale};
 use super::layout::{LETTER, Room, Stand, bar, cut, text};
 use super::style::Look;
 use crate::bench::format;
-use crate::svg::{Ink, Svg};
+use tapeloop_svg::{Ink, Svg};
 
 pub(super) struct Row {
     /// The heading above the row, and what a wide screen adds to it.

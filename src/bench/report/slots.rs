@@ -5,7 +5,7 @@ use super::layout::{Room, Stand, bar, text};
 use super::style::Look;
 use crate::bench::format;
 use crate::bench::record::SpanFacts;
-use crate::svg::{Ink, Svg};
+use tapeloop_svg::{Ink, Svg};
 
 pub(super) struct Slots {
     pub(super) spans: Vec<SpanFacts>,

@@ -1,6 +1,6 @@
 //! How lines look, and the page's style sheet. Markers and dashes repeat what colours say.
 
-use crate::svg::{self, Ink, Svg, Xy};
+use tapeloop_svg::{Ink, Svg, Xy};
 
 /// The marker of a line's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Look {
 
 /// The page's style sheet.
 pub(super) fn sheet() -> String {
-    svg::sheet() + PAGE + &svg::on_dark(DARK)
+    tapeloop_svg::sheet() + PAGE + &tapeloop_svg::on_dark(DARK)
 }
 
 const PAGE: &str = "\

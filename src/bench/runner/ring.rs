@@ -4,7 +4,7 @@ use super::{
     BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
     largest_batch, latencies, slot_missing, sum,
 };
-use crate::backend::host_ns;
+use crate::backend::contract::host_ns;
 use crate::bench::benchmark::Benchmark;
 use crate::bench::machine::Threads;
 use crate::bench::point::Point;

@@ -22,7 +22,7 @@ mod toml_text;
 
 use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
 use super::path_text::{path_of, text_of};
-use crate::backend::{Choice, DeviceSet, Residency, check_loop_in_worker};
+use crate::backend::{Choice, DeviceSet, Residency};
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
 use crate::pipeline::SLOTS_MAX;
@@ -40,6 +40,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
+use tapeloop_engine::internal::check_loop_in_worker;
 use tapeloop_error::internal::LaterFields;
 use toml_text::to_toml;
 

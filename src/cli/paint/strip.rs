@@ -10,11 +10,11 @@ mod style;
 use super::values::{numbers_of, range, words};
 use crate::features::{Column, ColumnDecl, ColumnKind, FeatureName};
 use crate::structure::Structure;
-use crate::svg::{Ink, Svg};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 use style::{STEPS, WORDS};
+use tapeloop_svg::{Ink, Svg};
 
 const PER_BLOCK: usize = 100;
 /// The header takes as much room as this many.

@@ -3,11 +3,10 @@
 use super::{OwnKernel, OwnKernelSettings};
 use crate::error::{Context, Error, Result};
 use crate::features::recorder::FeatureRecorder;
-use crate::record::{
-    Arg, CudaNumber as Number, CudaType, DType, Declarations, Parameter, PointerAccess, Scalar,
-};
+use crate::record::{Arg, DType, Scalar};
 use half::{bf16, f16};
 use std::collections::BTreeMap;
+use tapeloop_signature::{CudaType, Declarations, Number, Parameter, PointerAccess};
 
 /// What the name of a parameter begins with that takes an annotation of the residues.
 const CHANNEL: &str = "channel_";

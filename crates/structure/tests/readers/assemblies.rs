@@ -2,7 +2,6 @@
 
 mod remark350;
 
-
 use tapeloop_structure::{Assembly, Format, Models, ReadOptions, Reader, Structure};
 use tapeloop_structure::{Error, ErrorKind, Result};
 use tapeloop_test_support::repository;

@@ -1,6 +1,5 @@
 //! The method, the resolution and the title that files state.
 
-
 use tapeloop_structure::{Assembly, Format, ReadOptions, Reader, Structure};
 use tapeloop_test_support::repository;
 

@@ -1,6 +1,5 @@
 //! Frames after END, models that are joined, and models that look like parts of an assembly.
 
-
 use tapeloop_structure::ErrorKind;
 use tapeloop_structure::{
     Assembly, BFactorFields, Check, Format, Models, ReadLimits, ReadOptions, Reader, Structure,

@@ -1,6 +1,5 @@
 //! Which files are predicted models, and what their B factors mean.
 
-
 use tapeloop_structure::ErrorKind;
 use tapeloop_structure::{BFactorKind, Format, ReadOptions, Reader, Structure};
 use tapeloop_test_support::repository;

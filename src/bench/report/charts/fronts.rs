@@ -7,7 +7,7 @@ use super::super::style::Look;
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, bases, is_of_files, title};
 use crate::bench::record::PointFacts;
-use crate::svg::Ink;
+use tapeloop_svg::Ink;
 
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut rows = Vec::new();

@@ -9,7 +9,7 @@ use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, full_title, workload};
 use crate::bench::record::PointFacts;
 use crate::bench::statistics::Finding;
-use crate::svg::Ink;
+use tapeloop_svg::Ink;
 
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let mut pairs = pairs(points);

@@ -7,7 +7,7 @@ use super::super::style::Look;
 use crate::bench::diagnosis::{Activity, activities, bound};
 use crate::bench::format::{self, capital};
 use crate::bench::merged::{MergedPoint, bases, is_of_files, title};
-use crate::svg::Ink;
+use tapeloop_svg::Ink;
 
 /// Smaller shares are left out.
 const SHARE_MIN: f64 = 0.01;

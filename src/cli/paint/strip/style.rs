@@ -1,7 +1,7 @@
 //! The classes of a drawing, in addition to those of every drawing.
 
-use crate::svg::{Ink, on_dark};
 use std::fmt::Write;
+use tapeloop_svg::{Ink, on_dark};
 
 /// Steps of a scale: classes `v0` and on from low to high, `a0` and on around the circle.
 pub(super) const STEPS: usize = 16;

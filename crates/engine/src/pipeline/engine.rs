@@ -1,0 +1,321 @@
+//! [`Engine`]: a workload on one or more devices, with a thread for each device.
+
+use super::batch::unwinding;
+use super::build::{Built, Shrunk, build};
+use super::config::{EngineConfig, SubmitOptions, TrySubmitError, closed};
+use super::counters::Counters;
+use super::dispatcher::Dispatcher;
+use super::driver;
+use super::plan::MemoryPlan;
+use super::recorded::record_config;
+use super::reentrancy::{check_outside, is_inside_any};
+use super::stages::Shared;
+use super::statistics::{Statistics, Threads};
+use super::sync::{JoinHandle, yield_now};
+use super::ticket::{Ticket, Tickets};
+use super::timeline::Timeline;
+use crate::backend::{Backend, Choice, runs_twin, select};
+use crate::error::{Error, ErrorKind, Result};
+use crate::record::{DeviceInfo, Scalar};
+use crate::workload::{Sink, Workload};
+use arrayvec::ArrayVec;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::Arc;
+
+/// How many items [`Engine::submit_many`] takes at a time.
+const ITEMS_AT_ONCE: usize = 64;
+
+/// A workload running on one or more devices.
+///
+/// docs/ERRORS.md lists what an error of an item, a batch, a device or the engine ends.
+///
+/// Dropping the engine waits until all submitted items are finished, and then frees everything but
+/// what results borrow ([`ReadViews::lease`](crate::workload::ReadViews::lease)); on a thread of its
+/// pool it runs the pool's tasks meanwhile. If it is dropped in the code of an
+/// engine, its own or another one, by an item that holds the engine for instance, it does not wait;
+/// the threads end on their own.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// // `Double` is the workload in the documentation of the trait `Workload`.
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let items = (0..100).map(|number| vec![number as f32]);
+/// for (number, done) in engine.submit_many(items)?.wait()?.into_iter().enumerate() {
+///     assert_eq!(done.result?, [2.0 * number as f32]);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Engine<W: Workload> {
+    dispatcher: Arc<Dispatcher<W>>,
+    threads: Vec<JoinHandle<()>>,
+    memory: MemoryPlan,
+    shrunk: Vec<Shrunk>,
+    device: DeviceInfo,
+}
+
+impl<W: Workload> Engine<W> {
+    /// The memory that an engine with this configuration needs on so many such devices.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a configuration that is not valid, [`ErrorKind::Usage`] for a
+    /// recording that is not valid, and the errors of [`Workload::record`].
+    pub fn memory_plan(
+        workload: &W,
+        device: &DeviceInfo,
+        devices: usize,
+        config: &EngineConfig,
+    ) -> Result<MemoryPlan> {
+        config.check()?;
+        let (buckets, _) = record_config(workload, config, device)?;
+        Ok(MemoryPlan::new(
+            buckets.largest().recording.buffers(),
+            config.slots.saturating_mul(devices),
+            devices,
+            device.shares_host_memory,
+        ))
+    }
+
+    /// Records the workload, allocates all memory, captures all graphs, and starts a thread for
+    /// each device.
+    ///
+    /// Small batches are written on the thread that closes them and read on the device's thread. If
+    /// `pool` has several threads, up to four workers of the engine's own for each device write and
+    /// read large batches, and [`Workload::read_batch`] may use `pool`. It should be the pool that the CPU
+    /// backend computes on; for a GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
+    /// The engine waits for it, so other work on the pool must neither submit items, nor wait for tickets,
+    /// nor run a source.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Config`] for a configuration that is not valid.
+    /// - [`ErrorKind::Usage`] for a recording that is not valid, for backends of different kinds,
+    ///   and for a supervised backend that is in use or was given twice.
+    /// - [`ErrorKind::Kernel`] for a kernel that cannot be loaded.
+    /// - [`ErrorKind::Capacity`] if the memory plan exceeds the budget.
+    /// - [`ErrorKind::OutOfMemory`] if memory does not suffice even for the smallest plan.
+    /// - The errors of [`Workload::record`] and of the device.
+    pub fn new(
+        workload: W,
+        backends: &[Arc<dyn Backend>],
+        pool: Arc<ThreadPool>,
+        config: &EngineConfig,
+    ) -> Result<Self> {
+        let Built {
+            shared,
+            slots,
+            memory,
+            shrunk,
+        } = build(workload, backends, pool, config)?;
+        let device = backends[0].device().clone();
+        let (dispatcher, threads) = driver::start(shared, slots, config)?;
+        Ok(Engine {
+            dispatcher,
+            threads,
+            memory,
+            shrunk,
+            device,
+        })
+    }
+
+    /// [`Engine::new`] on the GPU, or on the CPU if there is no GPU. The CPU gets a pool of one thread per
+    /// core. On a GPU the pool only writes and reads items: it has half as many threads, so that those
+    /// that submit batches and wait for them have a core to wake on.
+    ///
+    /// # Errors
+    /// Those of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
+    pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
+        let pool = |threads| match ThreadPoolBuilder::new().num_threads(threads).build() {
+            Ok(pool) => Ok(Arc::new(pool)),
+            Err(error) => Err(Error::new(ErrorKind::Io, error.to_string())),
+        };
+        // With 0 rayon takes the number of cores, or what RAYON_NUM_THREADS says.
+        let mut threads = pool(0)?;
+        let selected = select(Choice::Auto, &threads)?;
+        let backend = selected.backend.device().backend;
+        tracing::info!(backend, reason = selected.reason);
+        if backend != "cpu" {
+            // An engine with a pool of one thread has no workers.
+            let all = threads.current_num_threads();
+            threads = pool(all.min(2).max(all / 2))?;
+        }
+        Engine::new(workload, &[selected.backend], threads, config)
+    }
+
+    /// Submits one item. The thread that closes a batch also writes it, if it is small, and submits
+    /// it. Waits while two closed batches wait for a slot.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Closed`] when the engine has ended.
+    /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], where
+    ///   [`Engine::try_submit`] is allowed.
+    ///
+    /// The item is dropped then. Errors of the item itself and of its device come with the ticket.
+    pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
+        self.submit_with(item, SubmitOptions::default())
+    }
+
+    /// Submits one item with options.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`].
+    pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
+        self.check_outside("to submit", "use try_submit")?;
+        let extent = self.shared().extent(&item);
+        let submitted = self.dispatcher.submit(item, extent, options, true);
+        submitted.map_err(|refused| {
+            unwinding(|| drop(refused));
+            closed()
+        })
+    }
+
+    /// Submits items in order, for one handle. It costs less than to submit them one by one. Waits
+    /// for room as [`Engine::submit`] does.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`]. The items that were not taken yet are dropped then.
+    pub fn submit_many(&self, items: impl IntoIterator<Item = W::Item>) -> Result<Tickets<W>> {
+        self.check_outside("to submit", "use try_submit")?;
+        let mut tickets = Tickets::new();
+        // `items` is the caller's code, which must not run while the engine's queue is locked.
+        // It ends at its first `None`, also where more would follow, as with `mpsc::TryIter`.
+        let mut items = items.into_iter().fuse();
+        loop {
+            let some = items.by_ref().take(ITEMS_AT_ONCE);
+            let some = some.map(|item| {
+                let extent = self.shared().extent(&item);
+                (item, extent)
+            });
+            let some: ArrayVec<_, ITEMS_AT_ONCE> = some.collect();
+            if some.is_empty() {
+                return Ok(tickets);
+            }
+            self.dispatcher
+                .submit_many(some, |batch, index| tickets.add(batch, index))?;
+        }
+    }
+
+    /// Submits one item unless two closed batches wait for a slot. Does not wait for room, so the
+    /// engine's own code may call it.
+    ///
+    /// # Errors
+    /// The item, with the reason why it was not taken.
+    pub fn try_submit(
+        &self,
+        item: W::Item,
+        options: SubmitOptions,
+    ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
+        let extent = self.shared().extent(&item);
+        self.dispatcher.submit(item, extent, options, false)
+    }
+
+    #[cfg(all(test, loom))]
+    pub(super) fn dispatcher(&self) -> &Arc<Dispatcher<W>> {
+        &self.dispatcher
+    }
+
+    fn shared(&self) -> &Shared<W> {
+        &self.dispatcher.shared
+    }
+
+    fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
+        check_outside(self.shared().engine, what, fix)
+    }
+
+    /// Closes the open batch without waiting for it to fill.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] when the engine has stopped, [`ErrorKind::Usage`] in the engine's own
+    /// code.
+    pub fn flush(&self) -> Result<()> {
+        self.check_outside("to flush", "flush on another thread, or submit as urgent")?;
+        self.dispatcher.flush()
+    }
+
+    /// Streams a source through the engine into a sink, in the order of the source, with a bounded
+    /// number of items in the engine.
+    ///
+    /// The sink gets the errors of items and of their batches with the items. It must not wait for
+    /// a ticket from before the run. A source must not wait for the results of its own items: a
+    /// batch starts only when it is full or the source ends. After an error this returns when the
+    /// source has given its next item or has ended, so a source that waits must come to an end.
+    ///
+    /// # Errors
+    /// The sink's error, the error that ended the engine, or [`ErrorKind::Usage`] in the engine's
+    /// own code.
+    pub fn run<S>(&mut self, source: S, sink: &mut impl Sink<W>) -> Result<()>
+    where
+        S: Iterator<Item = W::Item> + Send,
+    {
+        self.check_outside("to run a source", "run it on another thread")?;
+        let accept = |completion| sink.accept(completion);
+        driver::run_ordered(&self.dispatcher, source, accept)
+    }
+
+    /// Sets a uniform of the recording for batches that are filled from now on. Graphs do not
+    /// change: the batch header holds the value.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] for an unknown name or another type.
+    pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
+        self.shared().program.set_uniform(name, value.into())
+    }
+
+    /// The counters so far.
+    pub fn counters(&self) -> Counters {
+        self.shared().counters.snapshot()
+    }
+
+    /// Where the time went so far, and which stage bounds.
+    pub fn statistics(&self) -> Statistics {
+        self.shared().statistics(Threads::Own)
+    }
+
+    /// The timeline so far; `None` if [`EngineConfig::timeline`] is `None`.
+    pub fn timeline(&self) -> Option<Timeline> {
+        self.shared().timeline()
+    }
+
+    /// The memory that was allocated.
+    pub fn memory(&self) -> &MemoryPlan {
+        &self.memory
+    }
+
+    /// The reductions that were made because memory ran out; empty if the engine has all that its
+    /// configuration asks for.
+    pub fn shrunk(&self) -> &[Shrunk] {
+        &self.shrunk
+    }
+
+    /// The first device.
+    pub fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+}
+
+impl<W: Workload> Drop for Engine<W> {
+    /// Waits until all submitted items are finished, then frees everything.
+    fn drop(&mut self) {
+        self.dispatcher.close();
+        if is_inside_any() || runs_twin() {
+            // The threads may wait for this one, and end on their own once it continues. Those of
+            // another engine wait for it if they drop that engine at the same time.
+            self.threads.clear();
+            return;
+        }
+        for thread in self.threads.drain(..) {
+            // The device may compute on the pool, of which this thread may be the only one.
+            #[cfg(not(loom))]
+            crate::backend::help_until(&self.dispatcher.shared.pool, || thread.is_finished());
+            if thread.join().is_err() {
+                tracing::error!("a pipeline thread panicked");
+            }
+        }
+        self.dispatcher.wait_for_workers();
+        // Until threads that helped have let go of it.
+        while Arc::strong_count(&self.dispatcher) > 1 {
+            yield_now();
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Where the time of a run goes: busy stages, slots in flight, latencies, and the stage that bounds
+//! the run.
+//!
+//! Stage one has three states: batches are written and submitted, closed batches wait for a slot
+//! (the stall), or there is no closed batch. The state with the largest share of the wall time names
+//! the bound. If that is the stall, a later stage bounds the run: the device, unpacking, or the
+//! consumer of results.
+
+use super::counters::Counters;
+use super::meter::{Finished, Submitted, ns};
+use hdrhistogram::Histogram;
+use std::fmt;
+use std::time::Duration;
+
+/// The longest latency that the histograms resolve: an hour.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+
+/// Significant digits of a latency.
+const LATENCY_DIGITS: u8 = 2;
+
+/// A stage of the pipeline, its input or its output. One of them bounds a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The source of items.
+    Input,
+    /// Stage one: writes items into pinned memory and submits batches.
+    Fill,
+    /// Stage two: batches run on the device.
+    Device,
+    /// Stage three: reads results.
+    Unpack,
+    /// The consumer of results.
+    Output,
+}
+
+impl Stage {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Input => "input",
+            Stage::Fill => "fill",
+            Stage::Device => "device",
+            Stage::Unpack => "unpack",
+            Stage::Output => "output",
+        }
+    }
+}
+
+/// The time that a stage was busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StageTime {
+    /// In nanoseconds.
+    pub busy_ns: u64,
+    /// Its share of the wall time, 0 to 1.
+    pub share: f64,
+    /// The number of batches.
+    pub batches: u64,
+}
+
+/// How one of an engine's devices spent the time since the first batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DeviceStatistics {
+    /// Time that at least one of its batches was in flight, with the repetitions of verification.
+    pub time: StageTime,
+    /// Its slots.
+    pub slots: usize,
+    /// The average number of its slots in flight.
+    pub slots_in_flight: f64,
+    /// Whether it was taken out of use, because it was lost and could not be started again.
+    pub is_lost: bool,
+}
+
+/// A histogram of latencies, each with two significant digits, up to an hour.
+#[derive(Clone, PartialEq)]
+pub struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, LATENCY_DIGITS);
+        Latencies(histogram.expect("the bounds are in order and the digits below 6"))
+    }
+
+    /// Never allocates: the histogram has a count for every latency up to the longest.
+    pub(super) fn add(&mut self, latency: Duration) {
+        let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        self.0.saturating_record(ns.max(1));
+    }
+
+    /// The number of latencies.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The quantile `quantile`, 0 to 1, in nanoseconds; 0 if there are no latencies.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile)
+    }
+
+    /// The longest latency in nanoseconds; 0 if there are none.
+    pub fn max_ns(&self) -> u64 {
+        self.0.max()
+    }
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Latencies::new()
+    }
+}
+
+impl fmt::Debug for Latencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Latencies")
+            .field("count", &self.count())
+            .field("p50_ns", &self.quantile_ns(0.5))
+            .field("p90_ns", &self.quantile_ns(0.9))
+            .field("p99_ns", &self.quantile_ns(0.99))
+            .field("max_ns", &self.max_ns())
+            .finish()
+    }
+}
+
+/// How the stages spent the time since the first batch.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// let mut engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let items = (0..1000).map(|number| vec![number as f32]);
+/// engine.run(items, &mut |done: Completion<Double>| done.result.map(drop))?;
+/// let statistics = engine.statistics();
+/// println!("{}", statistics.sentence());
+/// assert!(statistics.device.busy_ns <= statistics.wall_ns);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Wall time in nanoseconds, of which all shares are: from the first closed batch to the
+    /// results of the last, or to now while a batch is in flight. Without verification.
+    pub wall_ns: u64,
+    /// Time that at least one batch was written or submitted.
+    pub fill: StageTime,
+    /// Time that at least one batch was in flight, from submission until it was found done.
+    pub device: StageTime,
+    /// Time that the results of at least one batch were read.
+    pub unpack: StageTime,
+    /// Time with a closed batch that waited for a slot while no batch was written or submitted.
+    pub stall: StageTime,
+    /// Time that stage one waited for items.
+    pub input: StageTime,
+    /// Time that a batch of a run waited for the consumer of results while a slot was free.
+    pub output: StageTime,
+    /// Whether batches are computed on the CPU backend, so that "the device" is the processor.
+    pub on_cpu: bool,
+    /// Slots of all devices.
+    pub slots: usize,
+    /// The average number of slots in flight.
+    pub slots_in_flight: f64,
+    /// Busy time of filling, the device and unpacking together, divided by the wall time: 1 if the
+    /// stages run in sequence, 3 if all three are always busy.
+    pub overlap: f64,
+    /// [`Timeline::device_overlap`](super::Timeline::device_overlap) of the sampled batches; `None`
+    /// if there are none.
+    pub device_overlap: Option<f64>,
+    /// The stage that bounds the run; `None` before the first batch.
+    pub bound: Option<Stage>,
+    /// Each device, in the order of the backends.
+    pub devices: Vec<DeviceStatistics>,
+    /// Latencies of batches, from submission until they were found done.
+    pub batch_latency: Latencies,
+    /// Latencies of items, from their submission to the result: of the first item of each batch, and
+    /// of every 64th after it, unless it was cancelled.
+    pub item_latency: Latencies,
+}
+
+impl Statistics {
+    /// The time of a stage.
+    pub fn time(&self, stage: Stage) -> StageTime {
+        match stage {
+            Stage::Input => self.input,
+            Stage::Fill => self.fill,
+            Stage::Device => self.device,
+            Stage::Unpack => self.unpack,
+            Stage::Output => self.output,
+        }
+    }
+
+    /// The state of stage one with the largest time, if stage one stalls little compared with it
+    /// and has not finished long ago (`drained_ns` after its last submission). Otherwise the later
+    /// stage with the largest time.
+    fn find_bound(&self, threads: Threads, drained_ns: u64) -> Stage {
+        let longest = |stages: &[Stage]| {
+            let longest = stages.iter().max_by_key(|stage| self.time(**stage).busy_ns);
+            *longest.expect("there are some")
+        };
+        let first = match threads {
+            Threads::Own => longest(&[Stage::Fill, Stage::Input]),
+            Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
+        };
+        // A stage that bounds is busy nearly all the time; waiting for input need only exceed the
+        // stall.
+        let waits = match first {
+            Stage::Input => 1,
+            _ => 3,
+        };
+        let stall = self.stall.busy_ns;
+        if self.time(first).busy_ns >= (waits * stall).max(stall + drained_ns) {
+            return first;
+        }
+        // A slot in stage three is not in flight.
+        match self.unpack.busy_ns + self.output.busy_ns > self.device.busy_ns {
+            true => longest(&[Stage::Unpack, Stage::Output]),
+            false => Stage::Device,
+        }
+    }
+
+    /// Notes that the device is the CPU backend. Its threads also read and fill, so the next input
+    /// is not ready because batches are computed: these bound the run if they take more of the time.
+    pub(super) fn set_on_cpu(&mut self) {
+        self.on_cpu = true;
+        let is_input = self.bound == Some(Stage::Input);
+        if is_input && self.device.busy_ns > self.input.busy_ns {
+            self.bound = Some(Stage::Device);
+        }
+    }
+
+    /// Which stage bounds the run, in a sentence.
+    pub fn sentence(&self) -> String {
+        let Some(bound) = self.bound else {
+            return "no batch has run".to_owned();
+        };
+        let share = |stage: Stage| percent(self.time(stage).share);
+        let own = share(bound);
+        let start = match bound {
+            Stage::Input => format!("input-bound: {own} of the time no input was ready"),
+            Stage::Fill => format!("fill-bound: filling took {own} of the time"),
+            Stage::Device if self.on_cpu => {
+                format!("compute-bound: batches were computed {own} of the time")
+            }
+            Stage::Device => format!("device-bound: the device was busy {own} of the time"),
+            Stage::Unpack => format!("unpack-bound: unpacking took {own} of the time"),
+            Stage::Output => format!("output-bound: {own} of the time results waited to be taken"),
+        };
+        let named = [
+            (Stage::Fill, "filling"),
+            (
+                Stage::Device,
+                if self.on_cpu { "computing" } else { "device" },
+            ),
+            (Stage::Unpack, "unpacking"),
+        ];
+        let others = named.iter().filter(|(stage, _)| *stage != bound);
+        let others: Vec<String> = others
+            .map(|(stage, name)| format!("{name} {}", share(*stage)))
+            .collect();
+        format!("{start}; {}", others.join(", "))
+    }
+}
+
+/// At most 100%: the clocks of several threads may add up to slightly more.
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share.min(1.0) * 100.0)
+}
+
+/// The threads that run the stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Threads {
+    /// The caller's thread runs all stages in sequence.
+    Caller,
+    /// Each stage has its own thread.
+    Own,
+}
+
+pub(super) fn statistics(
+    submitted: Submitted,
+    finished: Finished,
+    counters: &Counters,
+    slots: usize,
+    devices: usize,
+    threads: Threads,
+) -> Statistics {
+    let last = finished.flight.until().max(finished.last);
+    let wall = match (submitted.first, last) {
+        (Some(first), Some(last)) => last.saturating_duration_since(first),
+        _ => Duration::ZERO,
+    };
+    // Stage one waits meanwhile, and the batch counts as in flight, so both are reduced by this.
+    let aside = Duration::from_nanos(counters.verify_ns);
+    let wall_ns = ns(wall.saturating_sub(aside));
+    let drained = match (submitted.last, last) {
+        (Some(given), Some(last)) => last.saturating_duration_since(given),
+        _ => Duration::ZERO,
+    };
+    let drained_ns = ns(drained);
+    let share = |ns: u64| ns as f64 / wall_ns.max(1) as f64;
+    let without_aside = |time: Duration| ns(time.saturating_sub(aside));
+    // Several batches may be in a stage at a time, so their times may add up to more than the wall.
+    let time = |busy_ns: u64, batches: u64| StageTime {
+        busy_ns: busy_ns.min(wall_ns),
+        share: share(busy_ns.min(wall_ns)),
+        batches,
+    };
+    let closed_ns = without_aside(submitted.closed.busy());
+    let fill = time(without_aside(submitted.starting.busy()), counters.batches);
+    let flights = finished.batch_latency.count();
+    let device = time(without_aside(finished.flight.busy()), flights);
+    let unpack = time(ns(finished.unpacking.busy()), finished.batches);
+    let slots_in_flight = share(without_aside(finished.flight.summed));
+    let by_device = match &finished.by_device[..] {
+        // The only device: the sums are its figures.
+        [] => vec![(device, slots_in_flight)],
+        all => all
+            .iter()
+            .map(|one| {
+                let busy_ns = ns(one.flight.busy());
+                let in_flight = share(ns(one.flight.summed));
+                (time(busy_ns, one.batches), in_flight)
+            })
+            .collect(),
+    };
+    let of_device = |(time, slots_in_flight)| DeviceStatistics {
+        time,
+        slots: slots / devices,
+        slots_in_flight,
+        is_lost: false,
+    };
+    let stall = time(closed_ns.saturating_sub(fill.busy_ns), counters.batches);
+    let own = match threads {
+        Threads::Own => 0,
+        Threads::Caller => unpack.busy_ns,
+    };
+    let busy = closed_ns + own + drained_ns;
+    let mut statistics = Statistics {
+        wall_ns,
+        fill,
+        device,
+        unpack,
+        stall,
+        input: time(wall_ns.saturating_sub(busy), counters.batches),
+        output: time(counters.output_ns, finished.batches),
+        slots,
+        slots_in_flight,
+        devices: by_device.into_iter().map(of_device).collect(),
+        overlap: fill.share + device.share + unpack.share,
+        device_overlap: None,
+        on_cpu: false,
+        bound: None,
+        batch_latency: finished.batch_latency,
+        item_latency: finished.item_latency,
+    };
+    statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns));
+    statistics
+}
+
+#[cfg(test)]
+mod tests;

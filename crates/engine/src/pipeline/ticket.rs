@@ -1,0 +1,529 @@
+//! Tickets for the results of submitted items. The tickets of a batch share its [`Answers`].
+
+use super::batch::unwinding;
+use super::reentrancy::{EngineId, check_outside, is_inside_any};
+use super::sync::{AtomicBool, Condvar, Guard, Mutex, spin};
+use crate::error::{Error, ErrorKind, Result};
+use crate::workload::{Completion, Workload};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Weak};
+use std::task::{Poll, Waker, ready};
+use std::time::{Duration, Instant};
+
+/// The largest number of answers that are kept for reuse.
+const ANSWERS_MAX: usize = 4096;
+
+/// The engine of tickets.
+pub(crate) trait TicketEngine<W: Workload>: Send + Sync {
+    /// Computes batches that the engine's own threads have not begun, until `is_over` or until there
+    /// is none.
+    fn help(self: Arc<Self>, is_over: &dyn Fn() -> bool);
+
+    /// Takes `items` out of the batch with these answers and passes them to `take`, which runs none
+    /// of the embedder's code. Returns false, and does nothing, if the batch has a slot.
+    fn cancel(
+        self: Arc<Self>,
+        answers: &Answers<W>,
+        items: Range<u32>,
+        take: &mut dyn FnMut(W::Item),
+    ) -> bool;
+}
+
+/// How tickets reach their engine.
+pub(crate) struct EngineRef<W: Workload> {
+    pub(crate) engine: Weak<dyn TicketEngine<W>>,
+    /// Whether [`TicketEngine::help`] can do something.
+    pub(crate) helps: bool,
+}
+
+impl<W: Workload> Clone for EngineRef<W> {
+    fn clone(&self) -> Self {
+        EngineRef {
+            engine: Weak::clone(&self.engine),
+            helps: self.helps,
+        }
+    }
+}
+
+/// The results of a batch whose items were submitted for tickets.
+pub(crate) struct Answers<W: Workload> {
+    state: Mutex<State<W>>,
+    changed: Condvar,
+    /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
+    is_over: AtomicBool,
+    engine: EngineId,
+    /// `None` in tests without an engine.
+    owner: Option<EngineRef<W>>,
+}
+
+struct State<W: Workload> {
+    phase: Phase,
+    /// By the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
+    completions: Vec<Option<Completion<W>>>,
+    /// The items whose tickets were dropped before.
+    unwanted: Vec<Range<u32>>,
+    /// Tasks that await a ticket, each with the first item of its ticket. Their code, which also
+    /// runs when they are dropped, must not run while the state is locked.
+    wakers: Vec<(u32, Waker)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Pending,
+    Done,
+    /// The engine ended without results.
+    Lost,
+}
+
+impl<W: Workload> Answers<W> {
+    fn new(engine: EngineId, owner: Option<EngineRef<W>>) -> Arc<Self> {
+        Arc::new(Answers {
+            state: Mutex::new(State {
+                phase: Phase::Pending,
+                completions: Vec::new(),
+                unwanted: Vec::new(),
+                wakers: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            engine,
+            owner,
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_over.load(SeqCst)
+    }
+
+    /// Fails if the batch is not done, and this thread runs the engine's own code.
+    fn check_can_wait(&self) -> Result<()> {
+        match self.is_done() {
+            true => Ok(()),
+            false => check_outside(
+                self.engine,
+                "to wait for a ticket",
+                "wait on another thread",
+            ),
+        }
+    }
+
+    /// Waits for the batch, until `end` if there is one. Returns whether the batch is done.
+    fn wait(&self, end: Option<Instant>) -> Result<bool> {
+        self.check_can_wait()?;
+        let is_over = || end.is_some_and(|end| Instant::now() >= end);
+        self.help(&|| self.is_done() || is_over());
+        spin(|| self.is_done() || is_over());
+        let mut state = self.state.lock();
+        while state.phase == Phase::Pending {
+            match end {
+                None => self.changed.wait(&mut state),
+                Some(_) if is_over() => return Ok(false),
+                Some(end) => drop(self.changed.wait_until(&mut state, end)),
+            }
+        }
+        Ok(true)
+    }
+
+    fn help(&self, is_over: &dyn Fn() -> bool) {
+        let owner = self.owner.as_ref();
+        let owner = owner.filter(|owner| owner.helps && !is_inside_any());
+        if let Some(engine) = owner.and_then(|owner| owner.engine.upgrade()) {
+            engine.help(is_over);
+        }
+    }
+
+    /// Takes `items` back, if their batch has no slot yet. Returns whether it did.
+    fn cancel(&self, items: Range<u32>, take: &mut dyn FnMut(W::Item)) -> bool {
+        let owner = self.owner.as_ref().filter(|_| !self.is_done());
+        let engine = owner.and_then(|owner| owner.engine.upgrade());
+        let first = items.start;
+        let is_taken = engine.is_some_and(|engine| engine.cancel(self, items, take));
+        if is_taken {
+            self.forget(first, self.state.lock());
+        }
+        is_taken
+    }
+
+    /// Drops the waker of the task that awaits the ticket whose first item is `first`.
+    fn forget(&self, first: u32, mut state: Guard<'_, State<W>>) {
+        let known = state.wakers.iter().position(|(of, _)| *of == first);
+        let waker = known.map(|index| state.wakers.swap_remove(index));
+        drop(state);
+        unwinding(|| drop(waker));
+    }
+
+    /// Wakes the task of `waker` when the batch is done, if it is not done yet. The task awaits the
+    /// ticket whose first item is `first`.
+    fn poll(&self, first: u32, waker: &Waker) -> Poll<Result<()>> {
+        self.check_can_wait()?;
+        let mut waker = waker.clone();
+        let mut state = self.state.lock();
+        if state.phase != Phase::Pending {
+            drop(state);
+            return Poll::Ready(Ok(()));
+        }
+        match state.wakers.iter_mut().find(|(of, _)| *of == first) {
+            Some((_, known)) => std::mem::swap(known, &mut waker),
+            None => {
+                state.wakers.push((first, waker));
+                return Poll::Pending;
+            }
+        }
+        drop(state);
+        unwinding(|| drop(waker));
+        Poll::Pending
+    }
+
+    /// Passes the completions of `items` on, in order. The batch must be done.
+    fn take(&self, items: Range<u32>, mut take: impl FnMut(Completion<W>)) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Lost {
+            let message = "the engine ended before this item";
+            return Err(Error::new(ErrorKind::Closed, message));
+        }
+        for completion in &mut state.completions[as_indices(items)] {
+            take(completion.take().expect("a ticket takes its results once"));
+        }
+        Ok(())
+    }
+
+    /// Drops the completions of `items`, or has them dropped when they come.
+    fn leave(&self, items: Range<u32>) {
+        let mut state = self.state.lock();
+        match state.phase {
+            Phase::Pending => {
+                let first = items.start;
+                state.unwanted.push(items);
+                self.forget(first, state);
+            }
+            Phase::Lost => {}
+            Phase::Done => {
+                for index in as_indices(items) {
+                    let completion = state.completions[index].take();
+                    if completion.is_some() {
+                        // Dropping it runs the embedder's code.
+                        drop(state);
+                        unwinding(|| drop(completion));
+                        state = self.state.lock();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the batch, and wakes all that wait for it. Returns the items without a ticket.
+    fn end(&self, phase: Phase, mut state: Guard<'_, State<W>>) -> Vec<Range<u32>> {
+        state.phase = phase;
+        self.is_over.store(true, SeqCst);
+        let unwanted = std::mem::take(&mut state.unwanted);
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        self.changed.notify_all();
+        for (_, waker) in wakers {
+            unwinding(|| waker.wake());
+        }
+        unwanted
+    }
+}
+
+fn as_indices(items: Range<u32>) -> Range<usize> {
+    items.start as usize..items.end as usize
+}
+
+/// The engine's end of a batch's answers. Dropping it without completions loses the items.
+pub(crate) struct Reply<W: Workload>(Arc<Answers<W>>);
+
+impl<W: Workload> Reply<W> {
+    /// A ticket for `items` of the batch.
+    #[inline]
+    pub(crate) fn ticket(&self, items: Range<u32>) -> Part<W> {
+        Part {
+            answers: Arc::clone(&self.0),
+            items,
+        }
+    }
+
+    /// Whether these are the answers of its batch.
+    pub(crate) fn is_of(&self, answers: &Answers<W>) -> bool {
+        std::ptr::eq(&*self.0, answers)
+    }
+
+    /// Gives the completions, one for each item of the batch, to the tickets. Cancelled items have
+    /// none.
+    pub(crate) fn complete(self, completions: impl Iterator<Item = Option<Completion<W>>>) {
+        let mut state = self.0.state.lock();
+        debug_assert!(state.completions.is_empty(), "cleared before its use");
+        // Neither runs the embedder's code: the items and results are only moved.
+        state.completions.extend(completions);
+        for items in self.0.end(Phase::Done, state) {
+            self.0.leave(items);
+        }
+    }
+}
+
+impl<W: Workload> Drop for Reply<W> {
+    // Runs after `complete` too, where it changes nothing.
+    fn drop(&mut self) {
+        if !self.0.is_done() {
+            self.0.end(Phase::Lost, self.0.state.lock());
+        }
+    }
+}
+
+/// Answers that are used again, so that batches do not allocate in the long run. Those of a batch
+/// are free once its tickets and its reply are dropped.
+pub(crate) struct AnswersPool<W: Workload> {
+    engine: EngineId,
+    owner: Option<EngineRef<W>>,
+    /// In the order of their last use.
+    answers: VecDeque<Arc<Answers<W>>>,
+}
+
+impl<W: Workload> AnswersPool<W> {
+    pub(crate) fn new(engine: EngineId, owner: Option<EngineRef<W>>) -> Self {
+        AnswersPool {
+            engine,
+            owner,
+            answers: VecDeque::new(),
+        }
+    }
+
+    fn new_answers(&self) -> Arc<Answers<W>> {
+        Answers::new(self.engine, self.owner.clone())
+    }
+
+    /// The reply of a new batch.
+    pub(crate) fn take(&mut self) -> Reply<W> {
+        let mut answers = match self.answers.pop_front() {
+            Some(answers) => answers,
+            None => self.new_answers(),
+        };
+        match Arc::get_mut(&mut answers) {
+            Some(_) => {
+                let mut state = answers.state.lock();
+                state.phase = Phase::Pending;
+                answers.is_over.store(false, SeqCst);
+                state.completions.clear();
+                state.unwanted.clear();
+            }
+            None => {
+                // Its tickets may be kept for long, so the others are tried first.
+                if self.answers.len() < ANSWERS_MAX {
+                    self.answers.push_back(answers);
+                }
+                answers = self.new_answers();
+            }
+        }
+        self.answers.push_back(Arc::clone(&answers));
+        Reply(answers)
+    }
+}
+
+/// A share in a batch's answers. Dropping it drops its completions.
+pub(crate) struct Part<W: Workload> {
+    answers: Arc<Answers<W>>,
+    /// Empty once the completions were taken.
+    items: Range<u32>,
+}
+
+impl<W: Workload> Part<W> {
+    /// Takes the completions. The batch must be done.
+    fn take(&mut self, take: impl FnMut(Completion<W>)) -> Result<()> {
+        if self.items.is_empty() {
+            let error = Error::usage("the ticket has returned its result");
+            return Err(error.fix("wait for a ticket once"));
+        }
+        self.answers.take(std::mem::take(&mut self.items), take)
+    }
+
+    /// Takes the items back if their batch has no slot yet. Otherwise drops their completions.
+    fn cancel(mut self, mut take: impl FnMut(W::Item)) {
+        if self.answers.cancel(self.items.clone(), &mut take) {
+            self.items = Range::default();
+        }
+    }
+}
+
+impl<W: Workload> Drop for Part<W> {
+    fn drop(&mut self) {
+        if !self.items.is_empty() {
+            self.answers.leave(self.items.clone());
+        }
+    }
+}
+
+/// A handle to the result of one submitted item.
+///
+/// Dropping it drops the result, when there is one; the item is computed all the same, as its
+/// kernels may update memory that later items read. [`Ticket::cancel`] also saves the device's time.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+/// let ticket = engine.submit(vec![1.5])?;
+/// // In a task of an executor: `ticket.await?`.
+/// let done = ticket.wait()?;
+/// assert_eq!((done.item, done.result?), (vec![1.5], vec![3.0]));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping a ticket drops the item's result; the item is computed all the same"]
+pub struct Ticket<W: Workload>(pub(super) Part<W>);
+
+impl<W: Workload> Ticket<W> {
+    /// Whether [`Ticket::wait`] would return at once.
+    pub fn is_done(&self) -> bool {
+        self.0.answers.is_done()
+    }
+
+    /// Waits for the item and its result. [`Completion::result`] holds the item's own error.
+    ///
+    /// # Errors
+    /// - [`ErrorKind::Closed`] if the engine ended without a result; the item is lost then.
+    /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], if the result
+    ///   is not ready: the engine would wait for itself.
+    pub fn wait(mut self) -> Result<Completion<W>> {
+        self.0.answers.wait(None)?;
+        self.take()
+    }
+
+    /// Waits for the item and its result, but not for longer than `timeout`. `None` if the result is
+    /// not ready then; the ticket can be waited for again.
+    ///
+    /// # Errors
+    /// Those of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its result.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Completion<W>>> {
+        // A timeout beyond the clock's range never ends.
+        let end = Instant::now().checked_add(timeout);
+        match self.0.answers.wait(end)? {
+            true => self.take().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Gives up the result. If the item's batch has no slot yet, takes the item out of the batch and
+    /// returns it; the device then spends no time on it. Otherwise returns `None`: the item is
+    /// computed, or was, and dropped with its result.
+    ///
+    /// It never waits for a device, and may be called anywhere.
+    pub fn cancel(self) -> Option<W::Item> {
+        let mut cancelled = None;
+        self.0.cancel(|item| cancelled = Some(item));
+        cancelled
+    }
+
+    fn take(&mut self) -> Result<Completion<W>> {
+        let mut taken = None;
+        self.0.take(|completion| taken = Some(completion))?;
+        Ok(taken.expect("a ticket has one item"))
+    }
+}
+
+/// Awaits the item and its result, on any executor. The task is woken once, when the item's batch is
+/// done.
+///
+/// The errors are those of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its
+/// result.
+impl<W: Workload> Future for Ticket<W> {
+    type Output = Result<Completion<W>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        ready!(self.0.answers.poll(self.0.items.start, context.waker()))?;
+        Poll::Ready(self.take())
+    }
+}
+
+/// A handle to the results of items that were submitted together with
+/// [`Engine::submit_many`](super::Engine::submit_many).
+///
+/// Dropping it drops the results, as for a [`Ticket`].
+#[must_use = "dropping the tickets drops the results; the items are computed all the same"]
+pub struct Tickets<W: Workload> {
+    /// By batch, in the order of the items.
+    parts: Vec<Part<W>>,
+}
+
+impl<W: Workload> Tickets<W> {
+    pub(super) fn new() -> Self {
+        Tickets { parts: Vec::new() }
+    }
+
+    /// Adds the next item, which is the batch's item `index`.
+    #[inline]
+    pub(super) fn add(&mut self, batch: &Reply<W>, index: u32) {
+        match self.parts.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.answers, &batch.0) && last.items.end == index => {
+                last.items.end += 1;
+            }
+            _ => self.parts.push(batch.ticket(index..index + 1)),
+        }
+    }
+
+    /// The number of items.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.items.len()).sum()
+    }
+
+    /// Whether no items were submitted.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Whether [`Tickets::wait`] would return at once.
+    pub fn is_done(&self) -> bool {
+        self.parts.iter().all(|part| part.answers.is_done())
+    }
+
+    /// Waits for the items and their results, in the order in which they were submitted.
+    ///
+    /// # Errors
+    /// Those of [`Ticket::wait`]. The results of the other items are dropped then.
+    pub fn wait(mut self) -> Result<Vec<Completion<W>>> {
+        for part in &self.parts {
+            part.answers.wait(None)?;
+        }
+        self.take()
+    }
+
+    /// Gives up the results. Returns the items whose batches have no slot yet, in the order in which
+    /// they were submitted, as [`Ticket::cancel`] does.
+    pub fn cancel(self) -> Vec<W::Item> {
+        let mut cancelled = Vec::new();
+        for part in self.parts {
+            part.cancel(|item| cancelled.push(item));
+        }
+        cancelled
+    }
+
+    fn take(&mut self) -> Result<Vec<Completion<W>>> {
+        let mut completions = Vec::with_capacity(self.len());
+        for mut part in std::mem::take(&mut self.parts) {
+            part.take(|completion| completions.push(completion))?;
+        }
+        Ok(completions)
+    }
+}
+
+/// Awaits the items and their results, in the order in which they were submitted, on any executor.
+/// The task is woken once for each batch that has some of the items.
+///
+/// The errors are those of [`Tickets::wait`]. Tickets that have returned their results return no
+/// more.
+impl<W: Workload> Future for Tickets<W> {
+    type Output = Result<Vec<Completion<W>>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        for part in &self.parts {
+            ready!(part.answers.poll(part.items.start, context.waker()))?;
+        }
+        Poll::Ready(self.take())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

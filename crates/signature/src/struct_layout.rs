@@ -1,0 +1,201 @@
+//! How CUDA C++ lays out the structs that a text defines.
+
+use super::tokens::Token;
+use super::{
+    CudaType, Declarations, NESTING_MAX, Number, PointerAccess, Result, SignatureError, declare,
+    number, split,
+};
+use std::collections::BTreeMap;
+
+/// A struct as CUDA C++ lays it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StructLayout {
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// Its alignment in bytes.
+    pub align: usize,
+    /// Its pointers: offset in bytes, access, element type.
+    pub pointers: Vec<(usize, PointerAccess, CudaType)>,
+}
+
+/// The largest struct in bytes that is laid out. As a value CUDA takes far less.
+const BYTES_MAX: usize = 1 << 24;
+
+/// Sizes and alignments of the inner structs that were laid out before.
+type Known = BTreeMap<String, (usize, usize)>;
+
+const DATA_ALONE: &str = "a struct that is passed by value has data members alone";
+
+impl Declarations {
+    /// The layout of a struct that the text defines: numbers, pointers, other such structs, and
+    /// arrays of these.
+    ///
+    /// # Errors
+    /// If the text does not define the struct, or it has other members.
+    pub fn layout(&self, name: &str) -> Result<StructLayout> {
+        self.layout_within(name, 0, &mut BTreeMap::new())
+    }
+
+    fn layout_within(&self, name: &str, depth: usize, known: &mut Known) -> Result<StructLayout> {
+        let Some(&(start, open)) = self.structs.get(name) else {
+            let message = format!("the text does not define struct {name}");
+            return Err(SignatureError { line: 1, message });
+        };
+        if depth == NESTING_MAX {
+            return self.tokens[start].error(format!("struct {name} is nested too deeply"));
+        }
+        let close = self.tokens[open..].iter().position(|token| token.is('}'));
+        let Some(close) = close else {
+            return self.tokens[open].error(format!("struct {name} has no end"));
+        };
+        let members = &self.tokens[open + 1..open + close];
+        if let Some(inner) = members.iter().find(|token| token.is('{')) {
+            return inner.error(DATA_ALONE);
+        }
+        let mut layout = StructLayout {
+            bytes: 0,
+            align: 1,
+            pointers: Vec::new(),
+        };
+        // alignas(16)
+        let head = &self.tokens[start..open];
+        if let Some(at) = head
+            .iter()
+            .position(|token| token.word() == Some("alignas"))
+            && let Some(align) = head
+                .get(at + 2)
+                .and_then(|token| self.product(std::slice::from_ref(token)))
+        {
+            // `alignas(0)` has no effect.
+            layout.align = align.max(1) as usize;
+        }
+        for member in split(members, ';') {
+            if !member.is_empty() {
+                self.add_member(member, &mut layout, depth, known)?;
+            }
+        }
+        layout.bytes = layout.bytes.next_multiple_of(layout.align);
+        match layout.bytes > BYTES_MAX {
+            true => self.tokens[start].error(too_large()),
+            false => Ok(layout),
+        }
+    }
+
+    /// Notes where structs are defined. Of two definitions the first one counts.
+    pub(super) fn find_structs(&mut self) {
+        for start in 0..self.tokens.len() {
+            let is_struct = |token: &Token| token.word() == Some("struct");
+            if !is_struct(&self.tokens[start]) {
+                continue;
+            }
+            let rest = &self.tokens[start + 1..];
+            let ends_head =
+                |token: &Token| is_struct(token) || "{;,*>".chars().any(|end| token.is(end));
+            let Some(words) = rest.iter().position(ends_head) else {
+                continue;
+            };
+            if rest[words].is('{') {
+                for word in rest[..words].iter().filter_map(Token::word) {
+                    let place = (start, start + 1 + words);
+                    self.structs.entry(word.to_owned()).or_insert(place);
+                }
+            }
+        }
+    }
+
+    /// Adds the members of a declaration such as `T a, *b, c[3]`.
+    fn add_member(
+        &self,
+        tokens: &[Token],
+        layout: &mut StructLayout,
+        depth: usize,
+        known: &mut Known,
+    ) -> Result<()> {
+        if tokens.iter().any(|token| token.is('(')) {
+            return tokens[0].error(DATA_ALONE);
+        }
+        let mut parts = split(tokens, ',');
+        let first = parts.next().unwrap_or_default();
+        let words = first
+            .iter()
+            .rposition(|token| token.word().is_some())
+            .unwrap_or(0);
+        let of_type: Vec<Token> = first[..words]
+            .iter()
+            .take_while(|token| token.word().is_some())
+            .cloned()
+            .collect();
+        let rest = parts.map(|part| [&of_type[..], part].concat());
+        for declarator in std::iter::once(first.to_vec()).chain(rest) {
+            let (declarator, length) = match declarator.iter().position(|token| token.is('[')) {
+                None => (&declarator[..], 1),
+                Some(at) => {
+                    let length = declarator.get(at + 1..declarator.len() - 1);
+                    match length.and_then(|length| self.product(length)) {
+                        Some(length) => (&declarator[..at], length as usize),
+                        None => return declarator[at].error("the array's length is no constant"),
+                    }
+                }
+            };
+            if declarator.is_empty() {
+                return tokens[0].error("the member has no type");
+            }
+            let declared = declare(declarator)?;
+            let (bytes, align) = match (&declared.pointer, &declared.element) {
+                (Some(_), _) => (8, 8),
+                (None, CudaType::Number(number)) => (number.bytes(), number.bytes()),
+                (None, CudaType::Struct(name)) => {
+                    match vector_bytes(name).or_else(|| known.get(name).copied()) {
+                        Some(size) => size,
+                        None => {
+                            let inner = self.layout_within(name, depth + 1, known)?;
+                            if !inner.pointers.is_empty() {
+                                return declarator[0]
+                                    .error("a struct with pointers inside another");
+                            }
+                            let size = (inner.bytes, inner.align);
+                            known.insert(name.clone(), size);
+                            size
+                        }
+                    }
+                }
+            };
+            let offset = layout.bytes.next_multiple_of(align);
+            // Inner structs are below the limit too, so nothing overflows.
+            if offset + length * bytes > BYTES_MAX {
+                return declarator[0].error(too_large());
+            }
+            if let Some(access) = declared.pointer {
+                let pointers =
+                    (0..length).map(|at| (offset + 8 * at, access, declared.element.clone()));
+                layout.pointers.extend(pointers);
+            }
+            layout.bytes = offset + length * bytes;
+            layout.align = layout.align.max(align);
+        }
+        Ok(())
+    }
+}
+
+fn too_large() -> String {
+    format!("the struct has more than {BYTES_MAX} bytes")
+}
+
+/// The numbers of one of CUDA's own vector types: their type and count.
+pub fn vector(name: &str) -> Option<(Number, usize)> {
+    let digit = name.find(|c: char| c.is_ascii_digit())?;
+    let count = name[digit..].parse().ok()?;
+    let number = number(&[&name[..digit]])?;
+    (1..=4).contains(&count).then_some((number, count))
+}
+
+/// Size and alignment of one of CUDA's own vector types.
+pub fn vector_bytes(name: &str) -> Option<(usize, usize)> {
+    let (number, count) = vector(name)?;
+    let bytes = number.bytes() * count;
+    let align = match count {
+        2 | 4 => bytes.min(16),
+        _ => number.bytes(),
+    };
+    Some((bytes, align))
+}

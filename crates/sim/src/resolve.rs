@@ -1,0 +1,162 @@
+//! Resolves operations to the memory that they access.
+
+use super::access::{ResolvedOp, Touch};
+use super::device::Device;
+use super::memory::Missing;
+use super::violation::{Violation, ViolationKind};
+use std::sync::Arc;
+use tapeloop_engine::backend::Space;
+use tapeloop_engine::backend::contract::Pointer;
+use tapeloop_engine::backend::contract::{Op, TIMESTAMPS};
+use tapeloop_engine::error::Result;
+use tapeloop_engine::internal::check_words;
+use tapeloop_engine::internal::no_timestamp;
+use tapeloop_engine::record::{Access, Kernel};
+
+/// An address that an operation names.
+struct Operand {
+    address: u64,
+    /// `None` for an argument of a kernel.
+    bytes: Option<usize>,
+    access: Access,
+    space: Option<Space>,
+    expects: bool,
+}
+
+impl Operand {
+    fn copied(address: u64, bytes: usize, access: Access, space: Space) -> Self {
+        Operand {
+            address,
+            bytes: Some(bytes),
+            access,
+            space: Some(space),
+            expects: access == Access::Read && space == Space::Device,
+        }
+    }
+}
+
+fn operands(op: &Op, kernel: Option<&Kernel>) -> Vec<Operand> {
+    match op {
+        &Op::Upload {
+            host,
+            device,
+            bytes,
+        } => vec![
+            Operand::copied(host, bytes, Access::Read, Space::Pinned),
+            Operand::copied(device, bytes, Access::Write, Space::Device),
+        ],
+        &Op::Download {
+            device,
+            host,
+            bytes,
+        } => vec![
+            Operand::copied(device, bytes, Access::Read, Space::Device),
+            Operand::copied(host, bytes, Access::Write, Space::Pinned),
+        ],
+        &Op::Memset { device, bytes, .. } => {
+            vec![Operand::copied(device, bytes, Access::Write, Space::Device)]
+        }
+        Op::Launch { args, .. } => {
+            let operand = |pointer: Pointer| Operand {
+                address: args[pointer.word],
+                bytes: None,
+                access: pointer.access,
+                space: None,
+                expects: pointer.access.reads(),
+            };
+            let pointers = kernel.iter().flat_map(|kernel| kernel.pointers());
+            pointers.map(operand).collect()
+        }
+        Op::Timestamp { .. } => Vec::new(),
+    }
+}
+
+impl Device {
+    /// Checks every address of an operation, and finds the memory behind it.
+    pub(super) fn resolve(&mut self, slot: u32, op: &Op) -> Result<ResolvedOp> {
+        let kernel: Option<Arc<Kernel>> = match op {
+            Op::Launch { function, args, .. } => {
+                let kernel = self.functions.get(*function)?;
+                check_words(&kernel, args)?;
+                Some(kernel)
+            }
+            Op::Timestamp { timestamp } if *timestamp as usize >= TIMESTAMPS => {
+                return Err(no_timestamp(*timestamp));
+            }
+            _ => None,
+        };
+        let mut step = ResolvedOp {
+            op: op.clone(),
+            touches: Vec::new(),
+            uses: Vec::new(),
+            slot,
+        };
+        for operand in operands(op, kernel.as_deref()) {
+            self.resolve_operand(slot, &operand, &mut step)?;
+        }
+        Ok(step)
+    }
+
+    fn resolve_operand(
+        &mut self,
+        slot: u32,
+        operand: &Operand,
+        step: &mut ResolvedOp,
+    ) -> Result<()> {
+        let address = operand.address;
+        let what = self.operation(step.action());
+        let refused = |kind, why: String| {
+            let message = format!("{what} on slot {slot} is given {address:#x}, {why}");
+            Violation::new(kind, message)
+        };
+        let start = match self.memory.find(address) {
+            Ok(start) => start,
+            // Without memory the operation cannot run, whatever the options.
+            Err(missing) => {
+                let violation = match missing {
+                    Missing::Freed(name) => {
+                        refused(ViolationKind::Freed, format!("which was {name}"))
+                    }
+                    Missing::Unknown => {
+                        refused(ViolationKind::Foreign, "where nothing is".to_owned())
+                    }
+                };
+                let error = violation.error();
+                self.violate(violation)?;
+                return Err(error);
+            }
+        };
+        let memory = self.memory.at(start);
+        let (own, space, name) = (memory.slot, memory.space, memory.name.clone());
+        let kernels_expect = memory.kernels_expect;
+        let offset = (address - start) as usize;
+        let room = memory.bytes.as_slice().len() - offset;
+        let bytes = operand.bytes.unwrap_or(room);
+        if bytes > room {
+            let why = format!("with {bytes} bytes from there, and {name} has {room}");
+            let violation = refused(ViolationKind::Foreign, why);
+            let error = violation.error();
+            self.violate(violation)?;
+            return Err(error);
+        }
+        let allocation = self.slot(slot).adopted.get(&start).cloned();
+        if own != Some(slot) && allocation.is_none() {
+            let why = format!("which is {name}, and neither its own nor adopted");
+            self.violate(refused(ViolationKind::Foreign, why))?;
+        }
+        if operand.space.is_some_and(|wanted| wanted != space) {
+            let why = format!("which is {name}, in place of the other side");
+            self.violate(refused(ViolationKind::Foreign, why))?;
+        }
+        step.uses
+            .extend(allocation.map(|allocation| (allocation, operand.access)));
+        step.touches.push(Touch {
+            memory: start,
+            range: offset..offset + bytes,
+            access: operand.access,
+            open_end: operand.bytes.is_none(),
+            expects: operand.expects && (operand.bytes.is_some() || kernels_expect),
+        });
+        Ok(())
+    }
+}
