@@ -19,9 +19,6 @@ use units::{Sources, Unit};
 /// The fused kernel, which calls all other kernels as functions. NVRTC compiles it where it is used.
 const FUSED: &str = "fused.cu";
 
-/// The kernels of `tapeloop bench`, which belong to no feature.
-const BENCH: &str = "bench.cu";
-
 fn main() {
     // SAFETY: cargo has started the build script, and this is its first line.
     let jobs = unsafe { Jobs::of_cargo() };
@@ -62,8 +59,8 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     let units: Vec<Unit> = files
         .map(|file| sources.unit(file))
         .collect::<Result<_, _>>()?;
-    let of_features = units.iter().filter(|unit| unit.file() != BENCH);
-    let signatures: Vec<Signature> = of_features
+    let signatures: Vec<Signature> = units
+        .iter()
         .map(|unit| sources.signature(unit))
         .collect::<Result<_, _>>()?;
     write("kernels.rs", rust_of(&signatures)?)?;

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from protocol import Refused
 
-KERNELS = Path(__file__).resolve().parents[2] / "kernels" / "bench.cu"
+KERNELS = Path(__file__).resolve().parents[2] / "crates" / "bench" / "src" / "bench.cu"
 BLOCK = 128
 # Of `advance`: a step of it adds 1.
 ADVANCE = (2.0, 1.0, 0.5, 0.5)

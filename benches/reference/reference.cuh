@@ -1,7 +1,7 @@
 // The work itself: slots with their memory, streams and graphs, and the closed loop over them.
 #pragma once
 
-#include "../../kernels/bench.cu"
+#include "../../crates/bench/src/bench.cu"
 
 #include <cuda_runtime.h>
 

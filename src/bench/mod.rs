@@ -1,25 +1,6 @@
-//! *How fast* the engine is, compared with the limits of the machine and with other programs.
-//!
-//! A [`point`] is a workload with its settings. A [`runner`] runs it through one of the engine's
-//! fronts. A [`benchmark`] has the items and their expected outputs: [`synthetic`] numbers, or
-//! features of [`structures`]. [`measure`] alternates the repetitions of points and of
-//! [`mod@reference`] programs, and relates them to the [`limits`] of the machine. Every point gives
-//! a [`record`]; [`report`] shows the records of a run, and [`compare`](mod@compare) compares two
-//! runs.
+//! *How fast* all of it is: the benchmarks of [`tapeloop_bench`], and points of features over real
+//! structures.
 
-pub mod benchmark;
-pub mod compare;
-pub(crate) mod diagnosis;
-pub(crate) mod format;
-pub mod limits;
-pub mod machine;
-pub mod measure;
-mod merged;
-pub mod point;
-pub mod record;
-pub mod reference;
-pub mod report;
-pub mod runner;
-mod statistics;
 pub mod structures;
-pub mod synthetic;
+
+pub use tapeloop_bench::*;

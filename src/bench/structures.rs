@@ -1,8 +1,5 @@
 //! Features of real structures, compared with the CPU's results for each structure alone.
 
-use super::benchmark::{Benchmark, halves};
-use super::record::Amounts;
-use super::runner::slot_missing;
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{Column, FeatureConfig, FeatureTable, Features, Input, TableName};
@@ -14,6 +11,9 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop_bench::benchmark::Benchmark;
+use tapeloop_bench::internal::{halves, slot_missing};
+use tapeloop_bench::record::Amounts;
 
 /// The largest difference between a device's real number and the CPU's, as a share of its size or
 /// of 0.01, whichever is larger.

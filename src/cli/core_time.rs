@@ -1,6 +1,6 @@
 //! Processor time of the kinds of work in a run.
 
-use crate::bench::machine::{Threads, core_time};
+use tapeloop_bench::internal::{Threads, core_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

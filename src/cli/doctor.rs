@@ -8,7 +8,7 @@ use super::selection::{cuda_options, select};
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
 use crate::backend::{Backend, Choice, Compilation};
-use crate::bench::format::counted;
+use tapeloop_bench::internal::format::counted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};
 use rayon::ThreadPool;

@@ -4,7 +4,7 @@ use super::config::{Config, Reduction};
 use super::oversized;
 use super::plan::{Plan, memory_text};
 use super::tables::rows_bytes;
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::error::Result;
 use crate::features::TableName;
 use tapeloop_error::internal::printable;

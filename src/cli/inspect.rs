@@ -6,7 +6,7 @@ use super::inputs::structure_name;
 use super::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
 use super::path_text::shown;
 use super::terminal::say;
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::error::{Context, Error, Result};
 use crate::structure::{ReadBudget, ReadLimits, Structure};
 use serde_json::{Value as Json, json};

@@ -14,7 +14,7 @@ use super::reading;
 use super::run_counters::RunCounters;
 use super::source_thread::SourceThread;
 use super::terminal::complain;
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::error::{Context, Error, Result};
 use crate::features::Input;
 use crate::structure::ReadBudget;

@@ -12,7 +12,7 @@ use super::progress::{Audience, CompilingProgress};
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
 use crate::backend::{Backend, Compilation, Selected};
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
     B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,

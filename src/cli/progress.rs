@@ -4,7 +4,7 @@ use super::inputs::{Archives, Shard, Sources, Trajectories};
 use super::run_counters::{RunCounters, RunCounts};
 use super::terminal::{complain, short};
 use crate::backend::{Backend, Compilation};
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;

@@ -25,7 +25,7 @@ use super::tables::{
 };
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
-use crate::bench::machine::{Threads, core_time};
+use tapeloop_bench::internal::{Threads, core_time};
 use crate::error::{Error, Result};
 use crate::features::{ColumnDecl, Features, TableName};
 use crate::workload::{Completion, Sink};

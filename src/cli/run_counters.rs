@@ -4,7 +4,7 @@ use super::annotations::Matches;
 use super::core_time::CoreTime;
 use super::inputs::Skipped;
 use super::path_text::shown;
-use crate::bench::format::whole;
+use tapeloop_bench::internal::format::whole;
 use crate::structure::{Assembly, Check, Findings, Structure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::annotations::{Matches, TableMatches};
 use super::plan::Plan;
 use super::run_counters::{RunCounters, finding_line};
 use super::summary::is_warning;
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::features::{FeatureName, Separation};
 use crate::structure::{Assembly, Check};
 

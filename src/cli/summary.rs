@@ -9,7 +9,7 @@ use super::run_counters::{FindingCounts, RunCounts, WrittenParts, finding_line};
 use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders};
 use super::terminal::short;
 use crate::backend::Compilation;
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::error::{Error, Result};
 use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
 use crate::record::DeviceInfo;

@@ -5,7 +5,7 @@
 use super::super::exit_codes::{GOOD, REJECTED};
 use super::super::files;
 use super::super::path_text::shown;
-use crate::bench::diagnosis::spread_warning;
+use tapeloop_bench::internal::spread_warning;
 use crate::bench::record::{
     Amounts, CoreSeconds, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run,
 };

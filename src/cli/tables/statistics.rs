@@ -1,7 +1,7 @@
 //! Statistics of the columns over a whole run: nulls, range, and which columns hold nothing or a
 //! single value.
 
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};

@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use super::text_file::Values;
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::cli::config::RowKind;
 use crate::error::{Context, Result};
 use crate::features::ColumnDecl;

@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::progress::Audience;
 use super::run::{Destination, compute};
 use super::terminal::{complain, say};
-use crate::bench::format;
+use tapeloop_bench::internal::format;
 use crate::error::{Error, Result};
 use dump::Dump;
 use scripts::Python;

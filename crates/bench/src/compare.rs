@@ -1,0 +1,451 @@
+//! Compares two runs: which points became significantly faster or slower.
+//!
+//! A difference is significant if two conditions hold. First, the repetitions differ by the exact
+//! rank test of Mann and Whitney at 1%; with three or four repetitions, which cannot reach that
+//! level, the two sets must not overlap. Second, the medians differ by more than 2%, and by more
+//! than the spread within the runs (three times the spread with few repetitions). Both hold for
+//! less than one in fifty points that did not change; a test draws such runs.
+//!
+//! A difference that involves a noisy measurement is unclear, whatever the test says: the report
+//! warns of the same points.
+
+mod table;
+
+use super::diagnosis::is_noisy;
+use super::format;
+use super::merged::{self, MergedPoint, last_run, names};
+use super::record::{Limits, Outcome, PointFacts, Record, Run};
+use super::statistics::{Change, Finding, median};
+use tapeloop_engine::error::{Error, Result};
+use serde::Serialize;
+
+/// Which machines may be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machines {
+    /// Only machines of the same kind.
+    Same,
+    /// Any two machines, to compare machines instead of programs.
+    Any,
+}
+
+/// The result for a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The outputs were right, and are wrong now.
+    Refused,
+    /// Significantly slower.
+    Slower,
+    /// Significantly faster.
+    Faster,
+    /// The outputs were wrong, and are right now.
+    Mended,
+    /// No significant difference, though one of 10% would have been significant.
+    Same,
+    /// Too few repetitions or too much spread to detect a difference of 10%, or a noisy measurement.
+    Unclear,
+    /// Refused in both runs.
+    StillRefused,
+}
+
+/// The identity of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Side {
+    /// The run's id.
+    pub id: String,
+    /// When the run started.
+    pub date: String,
+    /// The version of tapeloop.
+    pub version: String,
+    /// The commit; empty if unknown.
+    pub commit: String,
+    /// Device, backend and processor.
+    pub machine: String,
+}
+
+/// A point that both runs measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// The workload, and the settings that differ from other points.
+    pub name: String,
+    /// The point.
+    pub facts: PointFacts,
+    /// The result.
+    pub verdict: Verdict,
+    /// Nanoseconds per batch in the baseline run, the median.
+    pub old_ns: Option<f64>,
+    /// Nanoseconds per batch in the candidate run, the median.
+    pub new_ns: Option<f64>,
+    /// `new_ns` divided by `old_ns`; more than 1 is slower.
+    pub ratio: Option<f64>,
+    /// The 99% interval of the ratio, or its range if there are few repetitions.
+    pub interval: Option<(f64, f64)>,
+    /// The smallest difference that counts, as a share.
+    pub floor: Option<f64>,
+    /// The ratio divided by the change of other programs, which is the machine's.
+    pub ratio_corrected: Option<f64>,
+    /// Why the point is refused, or which runs are too noisy to conclude from.
+    pub reason: Option<String>,
+}
+
+/// Changes of the machine: medians of new times divided by old times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct MachineChange {
+    /// The change of the other programs' periods.
+    pub references: Option<f64>,
+    /// The number of those periods.
+    pub references_count: usize,
+    /// The change of the limits, as times.
+    pub limits: Option<f64>,
+}
+
+/// Two runs, point by point.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The baseline run.
+    pub old: Side,
+    /// The candidate run.
+    pub new: Side,
+    /// Differences that make the runs less comparable.
+    pub warnings: Vec<String>,
+    /// Points of both runs, in the order of the candidate run.
+    pub points: Vec<Compared>,
+    /// Points of the baseline run only.
+    pub only_old: Vec<String>,
+    /// Points of the candidate run only.
+    pub only_new: Vec<String>,
+    /// How other programs and the limits changed.
+    pub machine: MachineChange,
+}
+
+/// Compares the last run of `new` with the last run of `old`.
+///
+/// # Errors
+/// [`ErrorKind::Config`](tapeloop_engine::ErrorKind::Config) if there are no records, if the runs share no
+/// point, or if they are from different machines, unless `machines` allows that.
+pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Comparison> {
+    let (old_run, old_records) = last_run(old)?;
+    let (new_run, new_records) = last_run(new)?;
+    if machines == Machines::Same {
+        same_machine(old_run, new_run)?;
+    }
+    let old_points = merged::merge(&old_records);
+    let new_points = merged::merge(&new_records);
+    let named = Names::of(&old_points, &new_points);
+    let machine = machine_change(old_run, new_run, &old_points, &new_points);
+    let mut compared = Vec::new();
+    let mut only_new = Vec::new();
+    for point in &new_points {
+        match find(&old_points, point) {
+            Some(before) => compared.push(one(before, point, named.of_point(point), &machine)),
+            None => only_new.push(named.of_point(point)),
+        }
+    }
+    let notes = [
+        removed_note("old", old_run, old),
+        removed_note("new", new_run, new),
+    ];
+    if compared.is_empty() {
+        let notes = notes.iter().flatten().map(|note| format!("; {note}"));
+        let message = format!("the two runs share no point{}", notes.collect::<String>());
+        return Err(Error::config(message)
+            .fix("compare runs of the same sweep, or run one with the other's settings"));
+    }
+    let gone = old_points
+        .iter()
+        .filter(|point| find(&new_points, point).is_none());
+    Ok(Comparison {
+        old: Side::of(old_run),
+        new: Side::of(new_run),
+        warnings: warnings(old_run, new_run)
+            .into_iter()
+            .chain(notes.into_iter().flatten())
+            .collect(),
+        points: compared,
+        only_old: gone.map(|point| named.of_point(point)).collect(),
+        only_new,
+        machine,
+    })
+}
+
+fn find<'a>(points: &'a [MergedPoint], like: &MergedPoint) -> Option<&'a MergedPoint> {
+    points
+        .iter()
+        .find(|point| merged::same(&point.facts, &like.facts))
+}
+
+/// The names of points, unique within their workload.
+struct Names(Vec<(PointFacts, String)>);
+
+impl Names {
+    fn of(old: &[MergedPoint], new: &[MergedPoint]) -> Self {
+        let gone = old.iter().filter(|point| find(new, point).is_none());
+        let all: Vec<&PointFacts> = new.iter().chain(gone).map(|point| &point.facts).collect();
+        let mut named = Vec::new();
+        let mut workloads: Vec<&str> = Vec::new();
+        for facts in &all {
+            if workloads.contains(&facts.workload.as_str()) {
+                continue;
+            }
+            workloads.push(&facts.workload);
+            let group = all.iter().filter(|f| f.workload == facts.workload);
+            let group: Vec<&PointFacts> = group.copied().collect();
+            let names = names(&group, "");
+            named.extend(group.into_iter().zip(names).map(|(facts, name)| {
+                let name = format!("{} {name}", facts.workload);
+                (facts.clone(), name.trim_end().to_owned())
+            }));
+        }
+        Names(named)
+    }
+
+    fn of_point(&self, point: &MergedPoint) -> String {
+        let named = self
+            .0
+            .iter()
+            .find(|(facts, _)| merged::same(facts, &point.facts));
+        named.map_or_else(|| merged::title(&point.facts), |(_, name)| name.clone())
+    }
+}
+
+fn same_machine(old: &Run, new: &Run) -> Result<()> {
+    let pairs = [
+        ("devices", &old.device, &new.device),
+        ("backends", &old.backend, &new.backend),
+        ("processors", &old.cpu, &new.cpu),
+    ];
+    match pairs.into_iter().find(|(_, old, new)| old != new) {
+        None => Ok(()),
+        Some((what, old, new)) => Err(Error::config(format!(
+            "the runs are from different {what}: {old:?} and {new:?}"
+        ))
+        .fix("compare runs of one machine, or pass --any-machine")),
+    }
+}
+
+fn warnings(old: &Run, new: &Run) -> Vec<String> {
+    let cores = (old.cores.to_string(), new.cores.to_string());
+    let pairs = [
+        ("device", &old.device, &new.device),
+        ("backend", &old.backend, &new.backend),
+        ("processor", &old.cpu, &new.cpu),
+        ("driver", &old.driver, &new.driver),
+        ("number of cores", &cores.0, &cores.1),
+        ("operating system", &old.os, &new.os),
+    ];
+    let differ = pairs.into_iter().filter(|(_, old, new)| old != new);
+    let mut warnings: Vec<String> = differ
+        .map(|(what, old, new)| format!("the {what} differs: {old:?}, now {new:?}"))
+        .collect();
+    if old.config != new.config {
+        warnings.push("the configs differ".to_owned());
+    }
+    warnings
+}
+
+/// A note on the records of a run that are of settings which were removed; `None` without any.
+fn removed_note(side: &str, run: &Run, records: &[Record]) -> Option<String> {
+    let of_run = records.iter().filter(|record| record.run.id == run.id);
+    let mut removed: Vec<&str> = of_run.filter_map(|record| record.point.removed).collect();
+    let count = format::counted(removed.len() as u64, "record");
+    removed.sort_unstable();
+    removed.dedup();
+    (!removed.is_empty()).then(|| {
+        format!(
+            "{count} of the {side} run left out: settings that were removed ({}); \
+             docs/PERFORMANCE.md, \"What did not help\", has what they measured",
+            removed.join(", ")
+        )
+    })
+}
+
+fn one(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChange) -> Compared {
+    let mut compared = Compared {
+        name,
+        facts: new.facts.clone(),
+        verdict: Verdict::Unclear,
+        old_ns: old.period().map(|period| period.median),
+        new_ns: new.period().map(|period| period.median),
+        ratio: None,
+        interval: None,
+        floor: None,
+        ratio_corrected: None,
+        reason: None,
+    };
+    let noisy = noisy(old, new);
+    match (&old.outcome, &new.outcome) {
+        (Outcome::Measured(old), Outcome::Measured(new)) => {
+            if let Some(change) = Change::of(&old.period_ns, &new.period_ns) {
+                compared.verdict = match change.finding {
+                    _ if noisy.is_some() => Verdict::Unclear,
+                    Finding::Less => Verdict::Faster,
+                    Finding::More => Verdict::Slower,
+                    Finding::Same => Verdict::Same,
+                    Finding::Unclear => Verdict::Unclear,
+                };
+                compared.ratio = Some(change.ratio);
+                compared.interval = Some((change.low, change.high));
+                compared.floor = Some(change.floor);
+                compared.ratio_corrected = machine.references.map(|by| change.ratio / by);
+                compared.reason = noisy;
+            }
+        }
+        (Outcome::Measured(_), Outcome::Refused(reason)) => {
+            compared.verdict = Verdict::Refused;
+            compared.reason = Some(reason.clone());
+        }
+        (Outcome::Refused(_), Outcome::Measured(_)) => compared.verdict = Verdict::Mended,
+        (Outcome::Refused(_), Outcome::Refused(reason)) => {
+            compared.verdict = Verdict::StillRefused;
+            compared.reason = Some(reason.clone());
+        }
+    }
+    compared
+}
+
+/// Which of two measurements of a point are noisy.
+fn noisy(old: &MergedPoint, new: &MergedPoint) -> Option<String> {
+    let is_noisy = |point: &MergedPoint| {
+        let figures = point.figures();
+        figures.is_some_and(|figures| is_noisy(figures, &point.facts))
+    };
+    let which = match (is_noisy(old), is_noisy(new)) {
+        (false, false) => return None,
+        (true, true) => "both runs are",
+        (true, false) => "the old run is",
+        (false, true) => "the new run is",
+    };
+    Some(format!("{which} noisy here"))
+}
+
+fn machine_change(
+    old: &Run,
+    new: &Run,
+    before: &[MergedPoint],
+    after: &[MergedPoint],
+) -> MachineChange {
+    let mut ratios = Vec::new();
+    for point in after {
+        let Some(old) = find(before, point).and_then(MergedPoint::figures) else {
+            continue;
+        };
+        for reference in point.figures().iter().flat_map(|f| &f.references) {
+            let known = old.references.iter().find(|r| r.name == reference.name);
+            let change = known.and_then(|known| Change::of(&known.period_ns, &reference.period_ns));
+            ratios.extend(change.map(|change| change.ratio));
+        }
+    }
+    MachineChange {
+        references: median(&ratios),
+        references_count: ratios.len(),
+        limits: limits_change(&old.limits, &new.limits),
+    }
+}
+
+/// The median change of the limits, as times; rates are inverted.
+fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
+    let rates = [
+        (old.upload_bytes_per_s, new.upload_bytes_per_s),
+        (old.download_bytes_per_s, new.download_bytes_per_s),
+        (old.device_bytes_per_s, new.device_bytes_per_s),
+        (old.host_bytes_per_s, new.host_bytes_per_s),
+        (old.fma_per_s, new.fma_per_s),
+    ];
+    let times = [
+        (new.launch_ns, old.launch_ns),
+        (new.graph_launch_ns, old.graph_launch_ns),
+    ];
+    let ratios = rates.into_iter().chain(times);
+    let ratios: Vec<f64> = ratios.filter_map(|(top, by)| Some(top? / by?)).collect();
+    median(&ratios)
+}
+
+impl Side {
+    fn of(run: &Run) -> Self {
+        Side {
+            id: run.id.clone(),
+            date: format::date(run.started_unix_s),
+            version: run.version.clone(),
+            commit: run.commit.clone(),
+            machine: format!("{} ({}), {}", run.device, run.backend, run.cpu),
+        }
+    }
+}
+
+/// Whether a ratio is no larger than the difference between any two runs.
+fn is_steady(ratio: f64) -> bool {
+    (0.98..=1.02).contains(&ratio)
+}
+
+impl Comparison {
+    /// The number of points with a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let points = self.points.iter();
+        points.filter(|point| point.verdict == verdict).count()
+    }
+
+    /// The exit code: 1 if a point became slower or is now refused, otherwise 0.
+    pub fn exit_code(&self) -> u8 {
+        let worse = self.count(Verdict::Slower) + self.count(Verdict::Refused);
+        u8::from(worse > 0)
+    }
+
+    /// The change of the machine, if all points changed as other programs or the limits did.
+    fn machine_moved(&self) -> Option<f64> {
+        let ratios: Vec<f64> = self.points.iter().filter_map(|point| point.ratio).collect();
+        let all = median(&ratios)?;
+        let machine = self.machine.references.or(self.machine.limits)?;
+        let moved = !is_steady(machine);
+        let with = (0.97..=1.03).contains(&(all / machine));
+        let each = ratios.iter().all(|r| (0.9..=1.1).contains(&(r / all)));
+        (moved && with && each).then_some(machine)
+    }
+
+    /// The summary, in sentences.
+    pub fn words(&self) -> String {
+        let counts = [
+            (Verdict::Refused, "now refused for wrong outputs"),
+            (Verdict::Slower, "slower"),
+            (Verdict::Faster, "faster"),
+            (Verdict::Mended, "right again"),
+            (Verdict::Same, "not significantly different"),
+            (Verdict::Unclear, "inconclusive"),
+            (Verdict::StillRefused, "refused in both runs"),
+        ];
+        let counts: Vec<String> = counts
+            .into_iter()
+            .map(|(verdict, words)| (self.count(verdict), words))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect();
+        let total = match self.points.len() {
+            1 => "Of 1 point".to_owned(),
+            total => format!("Of {total} points"),
+        };
+        let mut words = format!("{total}: {}.", counts.join(", "));
+        if let Some(by) = self.machine_moved() {
+            let what = match self.machine.references {
+                Some(_) => "other programs in the same runs",
+                None => "the machine's limits",
+            };
+            words += &format!(
+                " All times changed as {what} did ({}): the machine changed, not the program.",
+                format::change(by)
+            );
+        } else if let Some(by) = self.machine.references {
+            let change = format::change(by);
+            words += &match is_steady(by) {
+                true => format!(
+                    " The times of other programs in the same runs stayed the same ({change})."
+                ),
+                false => {
+                    format!(" The times of other programs in the same runs changed by {change}.")
+                }
+            };
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests;

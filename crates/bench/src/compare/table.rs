@@ -1,0 +1,98 @@
+//! A comparison as a table for a terminal.
+
+use super::{Compared, Comparison, Side, Verdict};
+use crate::format;
+use std::fmt;
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Refused => "REFUSED",
+            Verdict::Slower => "SLOWER",
+            Verdict::Faster => "faster",
+            Verdict::Mended => "mended",
+            Verdict::Same => "same",
+            Verdict::Unclear => "unclear",
+            Verdict::StillRefused => "still refused",
+        }
+    }
+}
+
+impl Compared {
+    fn cells(&self) -> [String; 7] {
+        let time = |ns: Option<f64>| ns.map_or_else(|| format::NONE.to_owned(), format::time);
+        let change = |ratio: Option<f64>| ratio.map(format::change).unwrap_or_default();
+        let interval = self.interval.map(|(low, high)| {
+            let (low, high) = (format::change(low), format::change(high));
+            format!("{low} to {high}")
+        });
+        let details = interval.into_iter().chain(self.reason.clone());
+        let details: Vec<String> = details.collect();
+        [
+            self.verdict.word().to_owned(),
+            self.name.clone(),
+            time(self.old_ns),
+            time(self.new_ns),
+            change(self.ratio),
+            details.join(", "),
+            change(self.ratio_corrected),
+        ]
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (word, side) in [("old", &self.old), ("new", &self.new)] {
+            let commit = match side.commit.as_str() {
+                "" => String::new(),
+                commit => format!(", commit {commit}"),
+            };
+            let Side { date, version, .. } = side;
+            writeln!(
+                f,
+                "{word}: {date}, version {version}{commit}, {}",
+                side.machine
+            )?;
+        }
+        for warning in &self.warnings {
+            writeln!(f, "warning: {warning}")?;
+        }
+        writeln!(f)?;
+        let head = [
+            "",
+            "point",
+            "old",
+            "new",
+            "time",
+            "interval",
+            "by other programs",
+        ];
+        let mut rows = vec![head.map(str::to_owned)];
+        rows.extend(self.points.iter().map(Compared::cells));
+        table(f, &rows)?;
+        for (word, names) in [("old", &self.only_old), ("new", &self.only_new)] {
+            for name in names {
+                writeln!(f, "only in the {word} run: {name}")?;
+            }
+        }
+        write!(f, "\n{}", self.words())
+    }
+}
+
+/// Writes a table: words to the left, figures to the right. Leaves empty columns out.
+fn table(f: &mut fmt::Formatter<'_>, rows: &[[String; 7]]) -> fmt::Result {
+    let width = |place: usize| {
+        let cells = rows.iter().map(|row| row[place].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let says = |place: &usize| rows.iter().skip(1).any(|row| !row[*place].is_empty());
+    for row in rows {
+        let cells = (0..7).filter(says).map(|place| match place {
+            0 | 1 => format!("{:<1$}", row[place], width(place)),
+            _ => format!("{:>1$}", row[place], width(place)),
+        });
+        let cells: Vec<String> = cells.collect();
+        writeln!(f, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(())
+}

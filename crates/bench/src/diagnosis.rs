@@ -1,0 +1,453 @@
+//! What bounds a point, and warnings about its figures.
+
+use super::record::{Figures, Limits, PointFacts, Share};
+use super::statistics::{median, middle};
+
+/// The smallest share of a period that explains it.
+const EXPLAINED_MIN: f64 = 0.5;
+
+/// The smallest share of a limit that bounds a point, whatever the stages take: these include the
+/// time in which they wait for each other.
+const EXHAUSTED_MIN: f64 = 0.8;
+
+/// How much slower sampled batches may be for their times by stage to be valid: timestamps cost
+/// microseconds.
+const SLOWDOWN_MAX: f64 = 1.25;
+
+/// The smallest share of the time that a spinning thread runs, unless it sleeps.
+const BUSY_MIN: f64 = 0.9;
+
+/// The largest interquartile range of repetitions, as a share of their median, without a warning.
+const SPREAD_MAX: f64 = 0.2;
+
+/// The smallest share of the arrivals that an open loop in a steady state completes in time.
+const KEPT_UP_MIN: f64 = 0.95;
+
+/// Minimum number of arrivals; below it the tail dominates the mean.
+const ARRIVALS_MIN: u64 = 200;
+
+/// What a point is judged by, besides its figures.
+pub(super) struct Facts<'a> {
+    pub(super) point: &'a PointFacts,
+    pub(super) limits: &'a Limits,
+    /// The number of devices, each with the limits of the first.
+    pub(super) devices: usize,
+    /// Whether uploads and downloads are copies at all.
+    pub(super) on_device: bool,
+}
+
+/// Fills in the shares of the limits, what bounds the point, and the warnings.
+pub(super) fn judge(figures: &mut Figures, facts: &Facts<'_>) {
+    let period_ns = median(&figures.period_ns).unwrap_or_default();
+    figures.shares = shares(figures, facts, period_ns);
+    figures.bound = bound_words(figures, facts.point);
+    figures.flags = warnings(figures, facts.point);
+}
+
+/// A part of the machine or a stage of a batch, and how much of a point's time it is busy.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Activity {
+    pub(crate) name: &'static str,
+    /// 0 to 1.
+    pub(crate) share: f64,
+    /// What was reached of what is possible, and the unit, as in [`Share`]; `None` for a stage,
+    /// whose share is that of the sampled batches.
+    pub(crate) reached: Option<(f64, f64, String)>,
+}
+
+impl Activity {
+    /// Whether copies between host and device are the activity.
+    pub(crate) fn is_copying(&self) -> bool {
+        ["upload link", "download link", "uploads", "downloads"].contains(&self.name)
+    }
+}
+
+/// What bounds a point: a limit of which little is left, otherwise what takes the largest share of
+/// the time. `None` if nothing that was measured takes most of it.
+pub(crate) fn bound(figures: &Figures, point: &PointFacts) -> Option<Activity> {
+    let activities = activities(figures, point);
+    let largest = |only_limits: bool| {
+        let wanted = activities.iter();
+        let wanted = wanted.filter(|it| !only_limits || it.reached.is_some());
+        wanted.max_by(|a, b| a.share.total_cmp(&b.share))
+    };
+    let limit = largest(true).filter(|it| it.share >= EXHAUSTED_MIN);
+    let bound = limit.or_else(|| largest(false));
+    bound.filter(|it| it.share >= EXPLAINED_MIN).cloned()
+}
+
+/// What bounds a point, as `upload link, 94%`; empty for a front that does not report its stages.
+pub(crate) fn bound_words(figures: &Figures, point: &PointFacts) -> String {
+    // Whole runs report what bounds them.
+    if point.front == "program" {
+        return figures.bound.clone();
+    }
+    match bound(figures, point) {
+        Some(it) => format!("{}, {}", it.name, percent(it.share)),
+        None if figures.stages.is_some() => "not determined".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// How much slower the sampled batches are, which have timestamps, than those of the closed loop.
+/// `None` if that is unknown.
+pub(crate) fn sampling_slowdown(figures: &Figures) -> Option<f64> {
+    let stages = figures.stages.filter(|stages| stages.overlap > 0.0)?;
+    let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
+    Some(sum / stages.overlap / median(&figures.period_ns)?)
+}
+
+/// Whether the times by stage are valid for the closed loop too.
+fn has_valid_stages(figures: &Figures) -> bool {
+    figures.stages.is_some() && sampling_slowdown(figures).is_none_or(|by| by <= SLOWDOWN_MAX)
+}
+
+/// Whether the repetitions of a point are too noisy to compare it with another.
+pub(crate) fn is_noisy(figures: &Figures, point: &PointFacts) -> bool {
+    let slept = spins(point) && (f64::MIN_POSITIVE..BUSY_MIN).contains(&figures.busy);
+    slept || spread_warning(&figures.period_ns).is_some()
+}
+
+/// Whether the submitting thread of a point's front spins while it waits.
+fn spins(point: &PointFacts) -> bool {
+    ["ring", "pipeline"].contains(&point.front.as_str())
+}
+
+/// The shares of the machine's limits that a point reaches, largest first.
+fn shares(figures: &Figures, facts: &Facts<'_>, period_ns: f64) -> Vec<Share> {
+    let (limits, amounts) = (facts.limits, figures.amounts);
+    let mut shares = Vec::new();
+    let mut add_rate = |limit: &str, amount: f64, of: Option<f64>, unit: &str| {
+        let Some(of) = of.filter(|of| *of > 0.0) else {
+            return;
+        };
+        let reached = amount / period_ns * 1e9;
+        if amount > 0.0 && reached.is_finite() {
+            shares.push(Share {
+                limit: limit.to_owned(),
+                share: reached / of,
+                reached,
+                of,
+                unit: unit.to_owned(),
+            });
+        }
+    };
+    if facts.on_device {
+        let of_all = |limit: Option<f64>| limit.map(|rate| rate * facts.devices as f64);
+        // Against the rate of one way alone, which is the higher.
+        add_rate(
+            "upload",
+            amounts.upload_bytes,
+            of_all(limits.upload_bytes_per_s),
+            "B/s",
+        );
+        add_rate(
+            "download",
+            amounts.download_bytes,
+            of_all(limits.download_bytes_per_s),
+            "B/s",
+        );
+        add_rate("arithmetic", amounts.fma, of_all(limits.fma_per_s), "FMA/s");
+    } else {
+        add_rate(
+            "host memory",
+            kernel_bytes(facts.point),
+            limits.host_bytes_per_s,
+            "B/s",
+        );
+    }
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+    shares
+}
+
+/// Bytes that the kernels of a batch read and write; 0 if the workload does not define it.
+fn kernel_bytes(point: &PointFacts) -> f64 {
+    let between = point.batch as f64 * 4.0;
+    match point.workload.as_str() {
+        // Each step reads a vector and writes one; the first reads what was uploaded.
+        "launch" | "copy" => {
+            point.upload_bytes as f64 + (2 * point.kernels) as f64 * between - between
+        }
+        _ => 0.0,
+    }
+}
+
+/// The activities that take time, each with its share of the period. They overlap.
+pub(crate) fn activities(figures: &Figures, point: &PointFacts) -> Vec<Activity> {
+    let Some(period_ns) = median(&figures.period_ns) else {
+        return Vec::new();
+    };
+    let host_ns = median(&figures.host_ns).unwrap_or_default();
+    let mut activities = vec![Activity {
+        name: "host calls",
+        share: host_ns / period_ns,
+        reached: Some((host_ns, period_ns, "ns".to_owned())),
+    }];
+    for share in &figures.shares {
+        let name = match share.limit.as_str() {
+            "upload" => "upload link",
+            "download" => "download link",
+            "arithmetic" => "arithmetic",
+            "host memory" => "host memory",
+            "device memory" => "device memory",
+            // Part of the host's calls, in records of earlier versions.
+            _ => continue,
+        };
+        activities.push(Activity {
+            name,
+            share: share.share,
+            reached: Some((share.reached, share.of, share.unit.clone())),
+        });
+    }
+    // A limit that is exceeded does not apply: small batches stay in the processor's caches.
+    activities.retain(|it| it.share.is_finite() && it.share < 1.05);
+    if let Some(stages) = figures.stages.filter(|_| has_valid_stages(figures)) {
+        let sum = stages.upload_ns + stages.kernels_ns + stages.download_ns;
+        let stages = [
+            ("uploads", stages.upload_ns),
+            ("kernels", stages.kernels_ns),
+            ("downloads", stages.download_ns),
+            // What a slot waits for, since the stages of one batch do not overlap.
+            (
+                "the stages of a slot in sequence",
+                sum / point.slots.max(1) as f64,
+            ),
+        ];
+        activities.extend(stages.map(|(name, ns)| Activity {
+            name,
+            share: ns / period_ns,
+            reached: None,
+        }));
+    }
+    activities.retain(|it| it.share.is_finite());
+    for activity in &mut activities {
+        activity.share = activity.share.clamp(0.0, 1.0);
+    }
+    activities
+}
+
+fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if spins(point) && figures.busy < BUSY_MIN {
+        warnings.push(format!(
+            "the submitting thread spins, but was not running {} of the time: it slept, or other \
+             programs took its core",
+            percent(1.0 - figures.busy)
+        ));
+    }
+    let explained = activities(figures, point).into_iter().map(|it| it.share);
+    let explained = explained.fold(0.0, f64::max);
+    if has_valid_stages(figures) && explained < EXPLAINED_MIN {
+        warnings.push(format!(
+            "no measured activity accounts for more than {} of the time",
+            percent(explained)
+        ));
+    }
+    warnings.extend(spread_warning(&figures.period_ns));
+    for open in &figures.open {
+        let counts = open.load < 1.0 && open.latency.count >= ARRIVALS_MIN;
+        if counts && open.done_per_s < KEPT_UP_MIN * open.arrivals_per_s {
+            warnings.push(format!(
+                "batches that arrive at {} of the closed loop's rate queue up: {} of them are done \
+                 in time",
+                percent(open.load),
+                percent(open.done_per_s / open.arrivals_per_s)
+            ));
+        }
+    }
+    for reference in &figures.references {
+        if reference.agrees == Some(false) {
+            warnings.push(format!("the outputs of {} differ", reference.name));
+        }
+    }
+    warnings
+}
+
+/// Warns when the interquartile range of the repetitions exceeds [`SPREAD_MAX`].
+pub fn spread_warning(period_ns: &[f64]) -> Option<String> {
+    let mut sorted = period_ns.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let median = middle(&sorted)?;
+    let last = sorted.len().checked_sub(1)?;
+    let spread = (sorted[last - last / 4] - sorted[last / 4]) / median;
+    let warning = || {
+        format!(
+            "the interquartile range of the repetitions is {} of their median",
+            percent(spread)
+        )
+    };
+    (spread > SPREAD_MAX).then(warning)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Amounts, Latency, Open, Reference, Stages};
+
+    fn figures() -> Figures {
+        Figures {
+            period_ns: vec![10_000.0, 10_100.0, 9_900.0],
+            host_ns: vec![2_000.0; 3],
+            busy: 1.0,
+            amounts: Amounts {
+                upload_bytes: 400_000.0,
+                ..Amounts::default()
+            },
+            ..Figures::default()
+        }
+    }
+
+    fn judged(mut figures: Figures) -> Figures {
+        let point = PointFacts {
+            front: "ring".to_owned(),
+            mode: "graph".to_owned(),
+            slots: 4,
+            ..PointFacts::default()
+        };
+        let limits = Limits {
+            upload_bytes_per_s: Some(50e9),
+            ..Limits::default()
+        };
+        let facts = Facts {
+            point: &point,
+            limits: &limits,
+            devices: 1,
+            on_device: true,
+        };
+        judge(&mut figures, &facts);
+        figures
+    }
+
+    #[test]
+    fn the_largest_share_bounds() {
+        let judged = judged(figures());
+        assert_eq!(judged.bound, "upload link, 80%");
+        let limits: Vec<&str> = judged.shares.iter().map(|share| &*share.limit).collect();
+        assert_eq!(limits, ["upload"]);
+        assert_eq!(judged.shares[0].reached, 40e9);
+        assert!(judged.flags.is_empty(), "{:?}", judged.flags);
+    }
+
+    #[test]
+    fn stages_explain_what_one_slot_waits_for() {
+        let stages = Stages {
+            upload_ns: 5_000.0,
+            kernels_ns: 30_000.0,
+            download_ns: 1_000.0,
+            ..Stages::default()
+        };
+        let of_slots = Figures {
+            amounts: Amounts::default(),
+            stages: Some(stages),
+            ..figures()
+        };
+        assert_eq!(judged(of_slots).bound, "kernels, 100%");
+    }
+
+    #[test]
+    fn stages_of_batches_that_timestamps_slow_explain_nothing() {
+        let stages = |overlap: f64| Stages {
+            upload_ns: 5_000.0,
+            kernels_ns: 30_000.0,
+            download_ns: 1_000.0,
+            overlap,
+            ..Stages::default()
+        };
+        let of_overlap = |overlap| Figures {
+            amounts: Amounts::default(),
+            host_ns: vec![6_500.0; 3],
+            stages: Some(stages(overlap)),
+            ..figures()
+        };
+        // A batch takes 10 us; sampled 10 us, and then 18 us.
+        assert_eq!(judged(of_overlap(3.6)).bound, "kernels, 100%");
+        let slowed = judged(of_overlap(2.0));
+        assert_eq!(slowed.bound, "host calls, 65%");
+        assert_eq!(sampling_slowdown(&slowed), Some(1.8));
+        let unknown = judged(Figures {
+            host_ns: vec![1_000.0; 3],
+            ..of_overlap(2.0)
+        });
+        assert_eq!(
+            (&*unknown.bound, &*unknown.flags),
+            ("not determined", &[][..])
+        );
+    }
+
+    #[test]
+    fn no_share_exceeds_the_whole() {
+        let mut judged = judged(figures());
+        let cached = Share {
+            limit: "host memory".to_owned(),
+            share: 3.2,
+            ..judged.shares[0].clone()
+        };
+        judged.shares.push(cached);
+        judged.host_ns = vec![10_200.0; 3];
+        let activities = activities(&judged, &PointFacts::default());
+        let names: Vec<&str> = activities.iter().map(|it| it.name).collect();
+        assert_eq!(names, ["host calls", "upload link"]);
+        assert_eq!(activities[0].share, 1.0);
+    }
+
+    #[test]
+    fn unstable_measurements_get_warnings() {
+        let flag = |figures: Figures| judged(figures).flags.join("; ");
+        let slept = flag(Figures {
+            busy: 0.5,
+            ..figures()
+        });
+        assert!(slept.contains("was not running 50%"), "{slept}");
+        let unexplained = flag(Figures {
+            amounts: Amounts::default(),
+            stages: Some(Stages::default()),
+            ..figures()
+        });
+        assert!(
+            unexplained.contains("more than 20% of the time"),
+            "{unexplained}"
+        );
+        let spread = flag(Figures {
+            period_ns: vec![10_000.0, 14_000.0, 30_000.0, 9_000.0, 11_000.0],
+            ..figures()
+        });
+        assert!(spread.contains("is 36% of their median"), "{spread}");
+        let one = flag(Figures {
+            period_ns: vec![10_000.0, 10_100.0, 30_000.0, 10_000.0, 10_000.0],
+            ..figures()
+        });
+        assert_eq!(one, "", "one outlier does not move the quartiles");
+        let late = |count| {
+            flag(Figures {
+                open: vec![Open {
+                    load: 0.8,
+                    arrivals_per_s: 1_000.0,
+                    done_per_s: 700.0,
+                    latency: Latency {
+                        count,
+                        ..Latency::default()
+                    },
+                }],
+                ..figures()
+            })
+        };
+        assert!(late(1_000).contains("80%") && late(1_000).contains("70%"));
+        assert_eq!(late(20), "", "too few arrivals");
+        let disagrees = flag(Figures {
+            references: vec![Reference {
+                name: "other".to_owned(),
+                agrees: Some(false),
+                ..Reference::default()
+            }],
+            ..figures()
+        });
+        assert!(
+            disagrees.contains("the outputs of other differ"),
+            "{disagrees}"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! Measures the limits of the machine with the calls that the engine makes.
+
+use super::benchmark::Benchmark;
+use super::point::{Point, Space, Work};
+use super::record::Limits;
+use super::runner::{self, Machine};
+use super::statistics::median;
+use super::synthetic::Synthetic;
+use tapeloop_engine::backend::contract::{DeviceSlot, GraphId, GraphSource, Op, Priority};
+use tapeloop_engine::backend::{Backend, Space as Memory};
+use tapeloop_engine::error::Result;
+use tapeloop_engine::record::{Recorder, Recording};
+use tapeloop_engine::replay::{Bindings, Lowered, Policy, lower};
+use tapeloop_engine::workload::Workload;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The size of a copy, large enough that its start and end do not count.
+const COPY_BYTES: usize = 64 << 20;
+
+/// The size of a copy within the device, which is faster.
+const DEVICE_BYTES: usize = 512 << 20;
+
+/// The number of copies in a row.
+const COPIES: usize = 8;
+
+/// How often each limit is measured. The best result counts, since disturbances only slow a machine
+/// down.
+const ROUNDS: usize = 5;
+
+/// The number of launches whose host time is measured.
+const LAUNCHES: usize = 300;
+
+/// Measures all limits of the machine; those of a device are of the first one.
+///
+/// # Errors
+/// [`ErrorKind::OutOfMemory`](tapeloop_engine::ErrorKind::OutOfMemory) if memory runs out, and the errors of
+/// the device.
+pub fn measure(machine: &Machine) -> Result<Limits> {
+    let mut limits = Limits {
+        host_bytes_per_s: Some(host_memory(machine)),
+        ..Limits::default()
+    };
+    let backend = machine.first();
+    let launches = Launches::open(backend)?.measure()?;
+    (limits.launch_ns, limits.graph_launch_ns) = (Some(launches.0), Some(launches.1));
+    // The CPU backend makes no transfers, and its arithmetic is that of the twins.
+    if backend.device().shares_host_memory {
+        return Ok(limits);
+    }
+    let mut link = Link::open(backend)?;
+    let [up, down] = [[COPIES, 0], [0, COPIES]].map(|copies| link.best(copies));
+    let both = link.best([COPIES, COPIES])?;
+    limits.upload_bytes_per_s = Some(up?);
+    limits.download_bytes_per_s = Some(down?);
+    (
+        limits.upload_both_bytes_per_s,
+        limits.download_both_bytes_per_s,
+    ) = (Some(both), Some(both));
+    drop(link);
+    limits.device_bytes_per_s = Some(device_memory(&**backend)?);
+    limits.fma_per_s = Some(arithmetic(machine)?);
+    Ok(limits)
+}
+
+/// The best rate of calls that move `bytes` each.
+fn best_rate(bytes: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        call()?;
+        best = best.min(start.elapsed());
+    }
+    Ok(bytes as f64 / best.as_secs_f64())
+}
+
+/// Copies between two arrays that exceed the caches, by all threads at once.
+fn host_memory(machine: &Machine) -> f64 {
+    let from = vec![1_u8; 2 * COPY_BYTES];
+    let mut to = vec![0_u8; from.len()];
+    let part = from.len().div_ceil(4 * machine.pool.current_num_threads());
+    let rate = best_rate(2 * from.len(), || {
+        machine.pool.install(|| {
+            let parts = to.par_chunks_mut(part).zip(from.par_chunks(part));
+            parts.for_each(|(to, from)| to.copy_from_slice(from));
+        });
+        Ok(())
+    });
+    rate.unwrap_or_default()
+}
+
+fn device_memory(backend: &dyn Backend) -> Result<f64> {
+    let from = backend.allocate(Memory::Device, DEVICE_BYTES)?;
+    let to = backend.allocate(Memory::Device, DEVICE_BYTES)?;
+    backend.copy(&from, 0, &to, 0, DEVICE_BYTES)?;
+    best_rate(2 * DEVICE_BYTES, || {
+        backend.copy(&from, 0, &to, 0, DEVICE_BYTES)
+    })
+}
+
+/// Records the synthetic workload of a point.
+fn recorded(backend: &Arc<dyn Backend>, point: &Point) -> Result<Recording> {
+    let benchmark = Synthetic::of(point);
+    let benchmark = benchmark.unwrap_or_else(|| unreachable!("limits are of synthetic work"));
+    let mut recorder = Recorder::new(&[point.batch]);
+    benchmark
+        .workload()?
+        .record(&mut recorder, backend.device())?;
+    recorder.finish()
+}
+
+fn lowered(
+    backend: &Arc<dyn Backend>,
+    recording: &Arc<Recording>,
+    device_slot: &dyn DeviceSlot,
+) -> Result<Vec<Lowered>> {
+    let bindings = Bindings::new(recording, &**backend, device_slot, &Policy::default())?;
+    Ok(lower(&bindings))
+}
+
+/// Two slots, one for uploads and one for downloads.
+struct Link {
+    device_slots: Vec<Box<dyn DeviceSlot>>,
+    copies: [Lowered; 2],
+}
+
+impl Link {
+    fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
+        let point = Point {
+            batch: (COPY_BYTES / size_of::<f32>()) as u32,
+            kernels: 1,
+            ..Space::of(Work::Launch, true).base
+        };
+        let recording = Arc::new(recorded(backend, &point)?);
+        let device_slots = backend.open_slots(recording.buffers(), 2, Priority::Normal)?;
+        let copy = |device_slot: &dyn DeviceSlot, is_wanted: fn(&Op) -> bool| -> Result<Lowered> {
+            let mut commands = lowered(backend, &recording, device_slot)?.into_iter();
+            let found = commands.find(|lowered| is_wanted(lowered.op()));
+            Ok(found.expect("a copy each way was recorded"))
+        };
+        let copies = [
+            copy(&*device_slots[0], |op| matches!(op, Op::Upload { .. }))?,
+            copy(&*device_slots[1], |op| matches!(op, Op::Download { .. }))?,
+        ];
+        Ok(Link {
+            device_slots,
+            copies,
+        })
+    }
+
+    /// The rate of `copies` uploads and downloads at the same time, in bytes per second of each
+    /// direction.
+    fn best(&mut self, copies: [usize; 2]) -> Result<f64> {
+        let bytes = COPY_BYTES * copies[0].max(copies[1]);
+        best_rate(bytes, || {
+            for (way, device_slot) in self.device_slots.iter_mut().enumerate() {
+                let copy = &self.copies[way];
+                for _ in 0..copies[way] {
+                    // SAFETY: the command was lowered for this slot, and names its buffers alone.
+                    unsafe { device_slot.enqueue(copy.op()) }?;
+                }
+                device_slot.fence()?;
+            }
+            self.device_slots
+                .iter_mut()
+                .try_for_each(|device_slot| device_slot.wait())
+        })
+    }
+}
+
+/// The kernels of the base point, as calls and as a graph.
+struct Launches {
+    device_slot: Box<dyn DeviceSlot>,
+    kernels: Vec<Lowered>,
+    graph: GraphId,
+}
+
+impl Launches {
+    fn open(backend: &Arc<dyn Backend>) -> Result<Self> {
+        let point = Space::of(Work::Launch, true).base;
+        let recording = Arc::new(recorded(backend, &point)?);
+        let mut device_slots = backend.open_slots(recording.buffers(), 1, Priority::Normal)?;
+        let mut device_slot = device_slots.remove(0);
+        let mut kernels = lowered(backend, &recording, &*device_slot)?;
+        kernels.retain(|lowered| matches!(lowered.op(), Op::Launch { .. }));
+        let ops: Vec<&Op> = kernels.iter().map(Lowered::op).collect();
+        // SAFETY: the commands were lowered for this slot from a checked recording, and name its
+        // buffers alone, which start zeroed: the kernels stay within them.
+        let (graph, _) = unsafe { device_slot.make_graph(GraphSource::Captured(&ops), None) }?;
+        Ok(Launches {
+            device_slot,
+            kernels,
+            graph,
+        })
+    }
+
+    /// The host time of a kernel launch and of a graph launch, in nanoseconds; medians.
+    fn measure(&mut self) -> Result<(f64, f64)> {
+        let (mut calls, mut graphs) = (Vec::new(), Vec::new());
+        for _ in 0..LAUNCHES {
+            let start = Instant::now();
+            for lowered in &self.kernels {
+                // SAFETY: as for the graph.
+                unsafe { self.device_slot.enqueue(lowered.op()) }?;
+            }
+            calls.push(start.elapsed().as_nanos() as f64 / self.kernels.len() as f64);
+            self.device_slot.fence()?;
+            self.device_slot.wait()?;
+            let start = Instant::now();
+            self.device_slot.launch_graph(self.graph)?;
+            graphs.push(start.elapsed().as_nanos() as f64);
+            self.device_slot.fence()?;
+            self.device_slot.wait()?;
+        }
+        Ok((
+            median(&calls).unwrap_or_default(),
+            median(&graphs).unwrap_or_default(),
+        ))
+    }
+}
+
+/// Fused multiply-adds per second of a kernel that fills the device.
+fn arithmetic(machine: &Machine) -> Result<f64> {
+    let point = Point {
+        // Long enough that copies and launches do not count.
+        batch: 1 << 20,
+        kernels: 32_768,
+        slots: 3,
+        ..Space::of(Work::Compute, true).base
+    };
+    let benchmark = Synthetic::of(&point).unwrap_or_else(|| unreachable!("it is synthetic"));
+    let mut runner = runner::open(machine, &Arc::new(benchmark), &point)?;
+    let mut best = 0.0_f64;
+    for _ in 0..ROUNDS {
+        let closed = runner.closed(6)?;
+        let fma = runner.batch_facts().amounts.fma * closed.batches as f64;
+        best = best.max(fma / closed.elapsed.as_secs_f64());
+    }
+    Ok(best)
+}

@@ -1,0 +1,356 @@
+//! The points of a run: records of the same point are merged and named.
+
+use super::format;
+use super::record::{Figures, Outcome, PointFacts, Record, Reference, Run};
+use super::statistics::Spread;
+use tapeloop_engine::error::{Error, Result};
+
+/// A point, merged from all its records.
+#[derive(Clone, Debug)]
+pub(crate) struct MergedPoint {
+    /// The settings from the first record, or from the base point if that is among them.
+    pub(crate) facts: PointFacts,
+    /// Refused if one of the records is.
+    pub(crate) outcome: Outcome,
+}
+
+/// The axis of a base point.
+const BASE: &str = "base";
+
+/// The run of the last record, and all records of that run, without points of settings that were
+/// removed.
+pub(crate) fn last_run(records: &[Record]) -> Result<(&Run, Vec<&Record>)> {
+    let Some(last) = records.last() else {
+        return Err(
+            Error::config("there are no records").fix("give a file that `tapeloop bench` wrote")
+        );
+    };
+    let of_run = |record: &&Record| record.run.id == last.run.id && record.point.removed.is_none();
+    Ok((&last.run, records.iter().filter(of_run).collect()))
+}
+
+/// The points of a run, in the order of their first records.
+pub(crate) fn merge(records: &[&Record]) -> Vec<MergedPoint> {
+    let mut points: Vec<MergedPoint> = Vec::new();
+    for record in records {
+        let known = points
+            .iter_mut()
+            .find(|point| same(&point.facts, &record.point));
+        match known {
+            Some(point) => point.add(record),
+            None => points.push(MergedPoint {
+                facts: record.point.clone(),
+                outcome: record.outcome.clone(),
+            }),
+        }
+    }
+    points
+}
+
+/// The base point of each workload, or its first point if none is marked.
+pub(crate) fn bases(points: &[MergedPoint]) -> Vec<&MergedPoint> {
+    let mut bases: Vec<&MergedPoint> = Vec::new();
+    for point in points {
+        let workload = &point.facts.workload;
+        let marked = points
+            .iter()
+            .any(|point| point.facts.workload == *workload && point.is_base());
+        let first = !bases.iter().any(|base| base.facts.workload == *workload);
+        if point.is_base() || (!marked && first) {
+            bases.push(point);
+        }
+    }
+    bases
+}
+
+/// Whether two points are the same: all settings but the axis are equal.
+pub(crate) fn same(one: &PointFacts, other: &PointFacts) -> bool {
+    let axis = other.axis.clone();
+    PointFacts {
+        axis,
+        ..one.clone()
+    } == *other
+}
+
+impl MergedPoint {
+    fn add(&mut self, record: &Record) {
+        if record.point.axis == BASE {
+            self.facts.axis = BASE.to_owned();
+        }
+        match (&mut self.outcome, &record.outcome) {
+            (Outcome::Measured(figures), Outcome::Measured(more)) => figures.add(more),
+            (Outcome::Measured(_), Outcome::Refused(_)) => self.outcome = record.outcome.clone(),
+            (Outcome::Refused(_), _) => {}
+        }
+    }
+
+    pub(crate) fn is_base(&self) -> bool {
+        self.facts.axis == BASE
+    }
+
+    pub(crate) fn figures(&self) -> Option<&Figures> {
+        match &self.outcome {
+            Outcome::Measured(figures) => Some(figures),
+            Outcome::Refused(_) => None,
+        }
+    }
+
+    /// Nanoseconds per batch.
+    pub(crate) fn period(&self) -> Option<Spread> {
+        Spread::of(&self.figures()?.period_ns)
+    }
+}
+
+impl Figures {
+    /// Adds repetitions of the same point. Fields that are not lists keep the value of the first
+    /// record that has one.
+    fn add(&mut self, more: &Figures) {
+        self.period_ns.extend(&more.period_ns);
+        self.host_ns.extend(&more.host_ns);
+        self.batches = self.batches.saturating_add(more.batches);
+        if self.closed.count < more.closed.count {
+            self.closed = more.closed.clone();
+        }
+        if self.open.is_empty() {
+            self.open.clone_from(&more.open);
+        }
+        if self.spans.is_empty() {
+            self.spans.clone_from(&more.spans);
+        }
+        if self.shares.is_empty() {
+            self.shares.clone_from(&more.shares);
+            self.bound.clone_from(&more.bound);
+        }
+        if self.cores.is_empty() {
+            self.cores.clone_from(&more.cores);
+        }
+        self.stages = self.stages.or(more.stages);
+        for flag in &more.flags {
+            if !self.flags.contains(flag) {
+                self.flags.push(flag.clone());
+            }
+        }
+        for reference in &more.references {
+            let known = self
+                .references
+                .iter_mut()
+                .find(|known| known.name == reference.name);
+            match known {
+                Some(known) => known.add(reference),
+                None => self.references.push(reference.clone()),
+            }
+        }
+    }
+}
+
+impl Reference {
+    fn add(&mut self, more: &Reference) {
+        self.period_ns.extend(&more.period_ns);
+        // One mismatch fails the point.
+        self.agrees = match (self.agrees, more.agrees) {
+            (Some(one), Some(other)) => Some(one && other),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+fn many(count: usize, one: &str, more: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {more}"),
+    }
+}
+
+/// The size of a batch, in bytes for workloads of plain elements.
+pub(crate) fn size(facts: &PointFacts) -> String {
+    match (facts.unit.as_str(), facts.upload_bytes) {
+        ("elements", bytes) if bytes > 0 => format::bytes(bytes as f64),
+        (unit, _) => format!("{} {unit}", format::whole(facts.batch)),
+    }
+}
+
+/// A point's title, and the other settings that differ from the base point of its workload.
+pub(crate) fn full_title(facts: &PointFacts, points: &[MergedPoint]) -> String {
+    let mut all = points.iter().map(|point| &point.facts);
+    let title = title(facts);
+    let Some(base) = all.find(|base| base.workload == facts.workload) else {
+        return title;
+    };
+    let more = difference(facts, base);
+    let more = more
+        .split(", ")
+        .filter(|part| !part.is_empty() && !title.contains(part));
+    let more: String = more.map(|part| format!(", {part}")).collect();
+    title + &more
+}
+
+/// The settings in which a point differs from another, in words; empty if there are none.
+pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
+    let pairs = parts(facts).into_iter().zip(parts(from));
+    let differing = pairs.enumerate();
+    let differing = differing.filter(|(_, (part, other))| part != other);
+    // Batches of another size also download another size.
+    let is_size = |place: usize| place == SIZE || place == DOWNLOAD;
+    let mut sized = false;
+    let words: Vec<String> = differing
+        .filter(|(place, _)| !is_size(*place) || !std::mem::replace(&mut sized, true))
+        .map(|(_, (part, _))| part)
+        .collect();
+    words.join(", ")
+}
+
+/// The words for each setting, in the order of a name.
+type Parts = [String; 10];
+
+fn parts(facts: &PointFacts) -> Parts {
+    let transfer = match facts.transfer.as_str() {
+        "copy" => "copies".to_owned(),
+        "mapped" => "mapped memory".to_owned(),
+        other => format!("transfer {other}"),
+    };
+    let fill = match facts.fill.as_str() {
+        "" => String::new(),
+        fill => format!("{fill} batches"),
+    };
+    let rounds = match facts.rounds {
+        0 => String::new(),
+        rounds => format!(" of {}", many(rounds, "round", "rounds")),
+    };
+    [
+        many(facts.kernels, "kernel", "kernels") + &rounds,
+        size(facts),
+        facts.mode.clone(),
+        facts.front.clone(),
+        transfer,
+        many(facts.slots, "slot", "slots"),
+        many(facts.buckets, "bucket", "buckets"),
+        fill,
+        many(facts.threads, "thread", "threads"),
+        // Batches with equal uploads may differ in their downloads.
+        format!("{} back", format::bytes(facts.download_bytes as f64)),
+    ]
+}
+
+// Indices into [`Parts`].
+const SIZE: usize = 1;
+const DOWNLOAD: usize = 9;
+
+/// A point in a few words: `launch, 12 kernels, 16 KiB, graph`.
+pub(crate) fn title(facts: &PointFacts) -> String {
+    if is_of_files(facts) {
+        return workload(&facts.workload);
+    }
+    let parts = parts(facts);
+    let short = match facts.kernels {
+        0 => &parts[1..3],
+        _ => &parts[..3],
+    };
+    let short = short.iter().filter(|part| !part.trim().is_empty());
+    let short: Vec<&str> = short.map(String::as_str).collect();
+    format!("{}, {}", facts.workload.replace('_', " "), short.join(", "))
+}
+
+/// The name of a workload, in words.
+pub(crate) fn workload(name: &str) -> String {
+    match name {
+        "read" => "reading files".to_owned(),
+        "sasa_kernel" => "areas, kernel alone".to_owned(),
+        "sasa_files" => "areas, files to results".to_owned(),
+        "all_files" => "all features, files to results".to_owned(),
+        "sasa_files_cuda" => "areas, files to results, on the GPU".to_owned(),
+        "all_files_cuda" => "all features, files to results, on the GPU".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// Whether a point is work on files.
+pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
+    facts.front == "program"
+}
+
+/// Names for points that are shown together: the settings in which they differ, or `none` for a
+/// point without a difference.
+pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
+    let parts: Vec<Parts> = all.iter().map(|facts| parts(facts)).collect();
+    let differs = |place: usize| parts.iter().any(|p| p[place] != parts[0][place]);
+    let mut places: Vec<usize> = (0..DOWNLOAD).filter(|place| differs(*place)).collect();
+    let joined = |places: &[usize]| {
+        let name = |p: &Parts| -> Vec<String> {
+            let named = places.iter().map(|place| p[*place].clone());
+            named.filter(|part| !part.is_empty()).collect()
+        };
+        parts
+            .iter()
+            .map(|p| name(p).join(", "))
+            .collect::<Vec<String>>()
+    };
+    let names = joined(&places);
+    let twice = (0..names.len()).any(|i| names[..i].contains(&names[i]));
+    let names = if twice && differs(DOWNLOAD) {
+        places.push(DOWNLOAD);
+        joined(&places)
+    } else {
+        names
+    };
+    let or_none = |name: String| {
+        if name.is_empty() {
+            none.to_owned()
+        } else {
+            name
+        }
+    };
+    names.into_iter().map(or_none).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(edit: impl Fn(&mut PointFacts)) -> PointFacts {
+        let mut facts = PointFacts {
+            workload: "sasa_kernel".to_owned(),
+            mode: "graph".to_owned(),
+            unit: "elements".to_owned(),
+            kernels: 12,
+            upload_bytes: 16_384,
+            ..PointFacts::default()
+        };
+        edit(&mut facts);
+        facts
+    }
+
+    fn named(all: &[PointFacts]) -> Vec<String> {
+        names(&all.iter().collect::<Vec<_>>(), "one")
+    }
+
+    #[test]
+    fn points_are_named_by_what_they_differ_in() {
+        let graph = facts(|_| ());
+        let stream = facts(|facts| facts.mode = "stream".to_owned());
+        let many = facts(|facts| facts.slots = 4);
+        let back = facts(|facts| facts.download_bytes = 2048);
+        assert_eq!(named(std::slice::from_ref(&graph)), ["one"]);
+        assert_eq!(named(&[graph.clone(), stream]), ["graph", "stream"]);
+        assert_eq!(named(&[graph.clone(), many]), ["0 slots", "4 slots"]);
+        assert_eq!(named(&[graph.clone(), back]), ["0 B back", "2 KiB back"]);
+        assert_eq!(title(&graph), "sasa kernel, 12 kernels, 16 KiB, graph");
+    }
+
+    #[test]
+    fn counts_of_batches_end_at_the_largest() {
+        let mut figures = Figures {
+            batches: u64::MAX,
+            ..Figures::default()
+        };
+        figures.add(&figures.clone());
+        assert_eq!(figures.batches, u64::MAX);
+    }
+
+    #[test]
+    fn a_point_is_the_same_whatever_it_was_measured_for() {
+        let one = facts(|facts| facts.axis = "slots".to_owned());
+        let other = facts(|facts| facts.axis = BASE.to_owned());
+        assert!(same(&one, &other));
+        assert!(!same(&one, &facts(|facts| facts.threads = 9)));
+    }
+}

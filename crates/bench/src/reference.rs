@@ -1,0 +1,228 @@
+//! Other programs that do the same work, which run between the engine's repetitions.
+//!
+//! `benches/reference/README.md` defines the protocol.
+
+use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
+use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest time for an answer. A program that takes longer is killed.
+const ANSWER_MAX: Duration = Duration::from_secs(300);
+
+/// The longest time from `quit` to the end of a program. One that takes longer is killed.
+const END_MAX: Duration = Duration::from_secs(5);
+
+const ENDED: &str = "the program has ended";
+
+/// A reference program that runs.
+pub struct ReferenceProgram {
+    name: String,
+    child: Child,
+    /// Dropped to end the program.
+    requests: Option<ChildStdin>,
+    answers: Receiver<String>,
+    /// Why the program gets no more requests.
+    lost: Option<String>,
+}
+
+/// The answer of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Keys with their values.
+    Done(Vec<(String, String)>),
+    /// The reason why it does not do the work.
+    Not(String),
+}
+
+impl ReferenceProgram {
+    /// Starts a program and reads its greeting.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] for a program that does not start or does not greet, [`ErrorKind::Config`]
+    /// for an empty command.
+    pub fn start(command: &[String]) -> Result<Self> {
+        let place = || format!("reference `{}`", command.join(" "));
+        let Some((program, args)) = command.split_first() else {
+            return Err(Error::config("a reference has an empty command"));
+        };
+        let spawned = Command::new(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn();
+        let mut child = spawned.within(place)?;
+        let (sender, answers) = unbounded();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let Some(stdout) = stdout else {
+            return Err(Error::new(ErrorKind::Io, "the program has no output")).within(place);
+        };
+        // The thread ends with the program's output.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut program = ReferenceProgram {
+            name: String::new(),
+            child,
+            requests: stdin,
+            answers,
+            lost: None,
+        };
+        let hello = program.answer().within(place)?;
+        let Some(facts) = hello.strip_prefix("hello ").map(pairs) else {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("the program began with {hello:?} instead of `hello`"),
+            ))
+            .within(place);
+        };
+        let fact = |key: &str| facts.iter().find(|(name, _)| name == key);
+        let text = |key: &str| fact(key).map(|(_, value)| value.replace('_', " "));
+        let parts = [text("name"), text("version")].into_iter().flatten();
+        program.name = parts.collect::<Vec<_>>().join(" ");
+        Ok(program)
+    }
+
+    /// Its name and version.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends a request and waits for the answer. After a program has ended or failed to answer, it
+    /// gets no more requests, and every answer is [`Answer::Not`].
+    pub fn ask(&mut self, request: &str) -> Answer {
+        if let Some(lost) = &self.lost {
+            return Answer::Not(lost.clone());
+        }
+        match self.send(request).and_then(|()| self.answer()) {
+            Ok(line) => parse(&line),
+            Err(error) => {
+                tracing::warn!(name = self.name, %error, request, "a reference program is lost");
+                let _ = self.child.kill();
+                self.lost = Some(error.message().to_owned());
+                Answer::Not(error.message().to_owned())
+            }
+        }
+    }
+
+    fn send(&mut self, request: &str) -> Result<()> {
+        let requests = self.requests.as_mut();
+        let sent = requests.map_or(Ok(()), |requests| writeln!(requests, "{request}"));
+        sent.map_err(|_| Error::new(ErrorKind::Io, ENDED))
+    }
+
+    fn answer(&mut self) -> Result<String> {
+        self.answers.recv_timeout(ANSWER_MAX).map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                match error {
+                    RecvTimeoutError::Timeout => "the program does not answer",
+                    RecvTimeoutError::Disconnected => ENDED,
+                },
+            )
+        })
+    }
+}
+
+impl Drop for ReferenceProgram {
+    fn drop(&mut self) {
+        let _ = self.send("quit");
+        self.requests = None;
+        let start = Instant::now();
+        while start.elapsed() < END_MAX && self.lost.is_none() {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Answer {
+    /// The value of a key, as a number.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        self.text(key)?.parse().ok()
+    }
+
+    /// The value of a key.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self {
+            Answer::Done(pairs) => {
+                let mut pairs = pairs.iter();
+                pairs
+                    .find(|(name, _)| name == key)
+                    .map(|(_, value)| &**value)
+            }
+            Answer::Not(_) => None,
+        }
+    }
+}
+
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let words = text.split_whitespace();
+    words
+        .filter_map(|word| word.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn parse(line: &str) -> Answer {
+    match line.split_once(' ').unwrap_or((line, "")) {
+        ("ok", rest) => Answer::Done(pairs(rest)),
+        ("no", rest) => {
+            let reason = rest.strip_prefix("reason=").unwrap_or(rest);
+            Answer::Not(reason.replace('_', " "))
+        }
+        _ => Answer::Not(format!("the program answered {line:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of a few lines of shell.
+    fn shell(script: &str) -> Result<ReferenceProgram> {
+        ReferenceProgram::start(&["sh", "-c", script].map(str::to_owned))
+    }
+
+    #[test]
+    fn answers_are_read_by_their_keys() {
+        let script = "echo hello name=A_program version=1.2; read line; \
+                      echo ok period_ns=12.5 asked=$(echo $line | tr ' ' _); \
+                      read line; echo no reason=not_that";
+        let mut program = shell(script).unwrap();
+        assert_eq!(program.name(), "A program 1.2");
+        let answer = program.ask("period n=3");
+        assert_eq!(answer.number("period_ns"), Some(12.5));
+        assert_eq!(answer.text("asked"), Some("period_n=3"));
+        assert_eq!(program.ask("more"), Answer::Not("not that".to_owned()));
+        assert_eq!(program.ask("again"), Answer::Not(ENDED.to_owned()));
+        assert_eq!(program.ask("again").number("period_ns"), None);
+    }
+
+    #[test]
+    fn a_program_that_does_not_greet_is_an_error_with_its_command() {
+        for (script, message) in [("echo good day", "good day"), ("exit 1", "ended")] {
+            let error = shell(script).err().unwrap().to_string();
+            assert!(error.contains(message) && error.contains(script), "{error}");
+        }
+        let error = ReferenceProgram::start(&["/nonexistent/program".to_owned()]);
+        assert!(
+            error
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("/nonexistent/program")
+        );
+        assert!(ReferenceProgram::start(&[]).is_err());
+    }
+}

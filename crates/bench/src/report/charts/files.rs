@@ -1,0 +1,108 @@
+//! The parts of the work on files, compared with programs that do the same.
+
+use super::super::axis::{Axis, Scale};
+use super::super::figure::Figure;
+use super::super::rows::{Row, Rows};
+use super::super::style::Look;
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, is_of_files, workload};
+use crate::statistics::Spread;
+
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = Vec::new();
+    let mut threads: Vec<usize> = Vec::new();
+    for point in points.iter().filter(|point| is_of_files(&point.facts)) {
+        if !threads.contains(&point.facts.threads) {
+            threads.push(point.facts.threads);
+        }
+    }
+    threads.sort_unstable();
+    for threads in threads {
+        let of_threads =
+            |point: &&MergedPoint| is_of_files(&point.facts) && point.facts.threads == threads;
+        let of_threads: Vec<&MergedPoint> = points.iter().filter(of_threads).collect();
+        figures.extend(figure(threads, &of_threads));
+    }
+    figures
+}
+
+fn row(label: &str, look: Look, rate: Spread, ratio: Option<f64>) -> Row {
+    let ratio = ratio.map(|ratio| format!(", {}", format::times(ratio)));
+    Row {
+        heading: None,
+        label: label.to_owned(),
+        look,
+        value: rate.median,
+        low: rate.low,
+        high: rate.high,
+        text: format!(
+            "{}{}",
+            format::per_s(rate.median),
+            ratio.unwrap_or_default()
+        ),
+    }
+}
+
+fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
+    let mut rows = Vec::new();
+    let mut says = Vec::new();
+    let mut has_others = false;
+    for point in points {
+        let (Some(figures), Some(period)) = (point.figures(), point.period()) else {
+            continue;
+        };
+        let atoms = figures.amounts.atoms;
+        if atoms.is_nan() || atoms <= 0.0 {
+            continue;
+        }
+        let own = period.rate(atoms);
+        let name = workload(&point.facts.workload);
+        let backend = match point.facts.mode.as_str() {
+            "" => "tapeloop".to_owned(),
+            mode => format!("tapeloop, {mode}"),
+        };
+        let mut group = vec![row(&backend, Look::own("graph", &[]), own, None)];
+        has_others |= !figures.references.is_empty();
+        for reference in &figures.references {
+            if let Some(spread) = Spread::of(&reference.period_ns) {
+                let rate = spread.rate(atoms);
+                let ratio = own.median / rate.median;
+                group.push(row(&reference.name, Look::OTHER, rate, Some(ratio)));
+            }
+        }
+        group.sort_by(|one, other| other.value.total_cmp(&one.value));
+        if let Some(first) = group.first_mut() {
+            says.push(format!("{name}: {}", first.label));
+            first.heading = Some((capital(&name), String::new()));
+        }
+        rows.extend(group);
+    }
+    let rows = Rows {
+        axis: Axis {
+            title: "atoms per second",
+            scale: Scale::Decades,
+            tick: format::per_s_tick,
+        },
+        bars: false,
+        rule: None,
+        holds: Vec::new(),
+        rows,
+    };
+    let words = match threads {
+        1 => "one thread".to_owned(),
+        threads => format!("{threads} threads"),
+    };
+    Figure::rows(
+        format!("files-{threads}"),
+        format!("The work on files, {words}"),
+        match has_others {
+            true => format!(
+                "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show \
+                 the range of the repetitions.",
+                says.join("; ")
+            ),
+            false => "Each from start to end; bars show the range of the repetitions.".to_owned(),
+        },
+        rows,
+    )
+}

@@ -1,0 +1,175 @@
+//! Latencies: their distribution, and how they rise with the load.
+
+use super::super::axis::{Axis, Scale, share};
+use super::super::figure::Figure;
+use super::super::plot::{Dot, Line, Plot};
+use super::super::style::{Look, Shape};
+use super::super::sweeps::alike_but_for_mode;
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, bases, names, title, workload};
+use crate::record::{Figures, Latency, PointFacts};
+
+const TIME: Axis = Axis {
+    title: "latency",
+    scale: Scale::Decades,
+    tick: format::time_tick,
+};
+
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let mut closed = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for base in bases(points) {
+        let Some(measured) = base.figures() else {
+            continue;
+        };
+        if seen.contains(&base.facts.workload.as_str()) {
+            continue;
+        }
+        seen.push(&base.facts.workload);
+        if measured.open.is_empty() {
+            closed.push((base, measured));
+            continue;
+        }
+        figures.extend(load(base, points));
+        figures.extend(distribution(base, measured));
+    }
+    figures.extend(closed_loops(&closed));
+    figures
+}
+
+/// The distributions of workloads that were measured in a closed loop only.
+fn closed_loops(bases: &[(&MergedPoint, &Figures)]) -> Option<Figure> {
+    let lines = bases
+        .iter()
+        .enumerate()
+        .map(|(place, (base, figures))| Line {
+            name: workload(&base.facts.workload),
+            look: Look::nth(place),
+            dots: curve(&figures.closed),
+        });
+    let lines: Vec<Line> = lines.filter(|line| !line.dots.is_empty()).collect();
+    let says = bases.iter().filter(|(_, figures)| figures.closed.count > 0);
+    let says = says.map(|(base, figures)| {
+        let p99 = format::time(figures.closed.p99_ns as f64);
+        format!("{} {p99}", title(&base.facts))
+    });
+    let says: Vec<String> = says.collect();
+    let caption = format!("p99 latency: {}.", says.join("; "));
+    let plot = distributions(lines);
+    let title = "Distribution of latencies in a closed loop".to_owned();
+    Figure::plot("latency-closed".to_owned(), title, caption, plot)
+}
+
+fn distributions(lines: Vec<Line>) -> Plot {
+    Plot {
+        x: Axis {
+            title: "share of batches at least as fast",
+            scale: Scale::Tail,
+            tick: share,
+        },
+        y: TIME,
+        lines,
+        shaded: None,
+        gap: None,
+    }
+}
+
+/// The curve, up to the last share that the number of latencies resolves.
+fn curve(latency: &Latency) -> Vec<Dot> {
+    let last = 1.0 - 0.5 / latency.count.max(1) as f64;
+    let dots = latency.curve.iter();
+    let dots = dots.filter(|(_, ns)| *ns > 0);
+    dots.map(|(share, ns)| Dot::bare(share.clamp(0.0, last), *ns as f64))
+        .collect()
+}
+
+fn distribution(base: &MergedPoint, figures: &Figures) -> Option<Figure> {
+    let closed = Line {
+        name: "closed loop".to_owned(),
+        look: Look::own("graph", &[]),
+        dots: curve(&figures.closed),
+    };
+    let mut lines = vec![closed];
+    for (place, open) in figures.open.iter().enumerate() {
+        lines.push(Line {
+            name: format!("load {}", format::percent(open.load)),
+            look: Look {
+                dashed: true,
+                ..Look::nth(place + 1)
+            },
+            dots: curve(&open.latency),
+        });
+    }
+    let closed = &figures.closed;
+    let caption = format!(
+        "{}: in a closed loop the median latency is {}, p99 {}, and the longest of {} batches {}. \
+         With random arrivals a latency counts from the arrival.",
+        capital(&title(&base.facts)),
+        format::time(closed.p50_ns as f64),
+        format::time(closed.p99_ns as f64),
+        format::whole(closed.count),
+        format::time(closed.max_ns as f64),
+    );
+    let plot = distributions(lines);
+    let name = &base.facts.workload;
+    let title = format!("{}: distribution of latencies", capital(&workload(name)));
+    Figure::plot(format!("latency-{name}"), title, caption, plot)
+}
+
+/// Latency against load, with lines for the base point and for points that differ only in the mode.
+fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
+    let alike = points.iter().filter(|point| {
+        let open = point
+            .figures()
+            .is_some_and(|figures| figures.open.len() > 1);
+        open && alike_but_for_mode(&point.facts, &base.facts)
+    });
+    let alike: Vec<&MergedPoint> = alike.collect();
+    let facts: Vec<&PointFacts> = alike.iter().map(|point| &point.facts).collect();
+    let mut lines = Vec::new();
+    for (point, name) in alike.iter().zip(names(&facts, "")) {
+        let open = &point.figures()?.open;
+        let of = |words: &str, ns: fn(&Latency) -> u64, look| {
+            let dots = open.iter().filter(|open| open.load > 0.0);
+            let dots = dots.map(|open| Dot::bare(open.load, ns(&open.latency) as f64));
+            Line {
+                name: format!("{name} {words}").trim().to_owned(),
+                look,
+                dots: dots.collect(),
+            }
+        };
+        let look = Look::own(&point.facts.mode, &[]);
+        let hollow = Look {
+            dashed: true,
+            shape: Shape::Diamond,
+            ..look
+        };
+        lines.push(of("p99", |latency| latency.p99_ns, look));
+        lines.push(of("median", |latency| latency.p50_ns, hollow));
+    }
+    let open = &base.figures()?.open;
+    let (least, most) = (open.first()?, open.last()?);
+    let caption = format!(
+        "Batches arrive at random. At {} of the closed loop's rate the p99 latency from arrival \
+         is {}, at {} it is {}.",
+        format::percent(least.load),
+        format::time(least.latency.p99_ns as f64),
+        format::percent(most.load),
+        format::time(most.latency.p99_ns as f64),
+    );
+    let plot = Plot {
+        x: Axis {
+            title: "load, as a share of the closed loop's rate",
+            scale: Scale::Linear,
+            tick: format::percent_tick,
+        },
+        y: TIME,
+        lines,
+        shaded: None,
+        gap: None,
+    };
+    let name = &base.facts.workload;
+    let title = format!("{}: latency against load", capital(&workload(name)));
+    Figure::plot(format!("load-{name}"), title, caption, plot)
+}

@@ -1,0 +1,86 @@
+//! The period against the number of kernels: what replay saves for each launch.
+
+use super::super::axis::{Axis, Scale};
+use super::super::figure::Figure;
+use super::super::plot::{Dot, Line, Plot};
+use super::super::style::Look;
+use super::super::sweeps::{Sweep, by_kernels, goes_with, medians, slope};
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, workload};
+
+pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
+    let sweeps = by_kernels(points);
+    let mut figures: Vec<Figure> = Vec::new();
+    for graph in sweeps.iter().filter(|sweep| sweep.facts.mode == "graph") {
+        let id = format!("launches-{}", graph.facts.workload);
+        // One chart a workload, of its first pair.
+        if figures.iter().any(|figure| figure.id == id) {
+            continue;
+        }
+        let stream = sweeps.iter().find(|stream| goes_with(graph, stream));
+        figures.extend(stream.and_then(|stream| figure(id, graph, stream)));
+    }
+    figures
+}
+
+fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
+    let line = |name: &str, sweep: &Sweep<'_>, look| {
+        let dots = sweep.points.iter().filter_map(|(kernels, point, _)| {
+            let period = point.period()?;
+            Some(Dot {
+                x: *kernels as f64,
+                y: period.median,
+                low: period.low,
+                high: period.high,
+            })
+        });
+        Line {
+            name: name.to_owned(),
+            look,
+            dots: dots.collect(),
+        }
+    };
+    let lines = vec![
+        line("stream: launches", stream, Look::own("stream", &[])),
+        line("graph: replay", graph, Look::own("graph", &[])),
+    ];
+    let (of_graph, of_stream) = (medians(graph), medians(stream));
+    let saved = of_graph.iter().filter_map(|(kernels, graph)| {
+        let (_, stream) = of_stream.iter().find(|(known, _)| known == kernels)?;
+        Some((*kernels, stream - graph))
+    });
+    let saved: Vec<(f64, f64)> = saved.collect();
+    let (most, time) = *saved.last()?;
+    let each = slope(&of_stream)? - slope(&of_graph)?;
+    let what = match time > 0.0 {
+        true => format!("Graph replay saves {} per batch", format::time(time)),
+        false => format!("Graph replay costs {} more per batch", format::time(-time)),
+    };
+    let each = match each > 0.0 {
+        true => format!("{} for each additional kernel", format::time(each)),
+        false => "nothing for an additional kernel".to_owned(),
+    };
+    let caption = format!("{what} of {most} kernels: {each}. The shaded area is the time saved.");
+    let plot = Plot {
+        x: Axis {
+            title: "kernels per batch",
+            scale: Scale::Linear,
+            tick: format::plain,
+        },
+        y: Axis {
+            title: "time per batch",
+            scale: Scale::Linear,
+            tick: format::time_tick,
+        },
+        lines,
+        shaded: Some((0, 1)),
+        gap: None,
+    };
+    let name = capital(&workload(&graph.facts.workload));
+    Figure::plot(
+        id,
+        format!("{name}: time per batch against the number of kernels"),
+        caption,
+        plot,
+    )
+}

@@ -1,0 +1,67 @@
+//! The engine compared with other programs at the same work.
+
+use super::super::figure::Figure;
+use super::super::rows::{Row, Rows};
+use super::super::style::Look;
+use super::super::sweeps::against;
+use super::super::verdict::by_program;
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, bases, is_of_files, title};
+use crate::statistics::Spread;
+
+pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
+    let mut rows = Vec::new();
+    for base in bases(points)
+        .into_iter()
+        .filter(|base| !is_of_files(&base.facts))
+    {
+        let Some(figures) = base.figures() else {
+            continue;
+        };
+        let mut first = true;
+        for reference in &figures.references {
+            let Some(change) = against(figures, reference) else {
+                continue;
+            };
+            let wrong = match reference.agrees {
+                Some(false) => ", outputs differ",
+                _ => "",
+            };
+            rows.push(Row {
+                heading: first.then(|| (capital(&title(&base.facts)), String::new())),
+                label: reference.name.clone(),
+                look: Look::own(&base.facts.mode, &[]),
+                value: change.ratio,
+                low: change.low,
+                high: change.high,
+                text: format!("{}{wrong}", format::times(change.ratio)),
+            });
+            first = false;
+        }
+    }
+    let mut first = true;
+    for (name, changes) in by_program(points) {
+        let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
+        if let (Some(all), 2..) = (Spread::of(&ratios), ratios.len()) {
+            rows.push(Row {
+                heading: first.then(|| ("All points: median and range".to_owned(), String::new())),
+                label: name.to_owned(),
+                look: Look::own("graph", &[]),
+                value: all.median,
+                low: all.low,
+                high: all.high,
+                text: format!("{}, {} points", format::times(all.median), ratios.len()),
+            });
+            first = false;
+        }
+    }
+    Figure::rows(
+        "ratios".to_owned(),
+        "Speed compared with other programs at the same work".to_owned(),
+        "To the right of 1x tapeloop is faster; a bar that crosses 1x shows no \
+         significant difference. Bars of the base points show the 99% interval of the \
+         ratio, or its range if there are few repetitions."
+            .to_owned(),
+        Rows::of_ratios("times as fast as the other program", rows),
+    )
+}

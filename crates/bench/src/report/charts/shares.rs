@@ -1,0 +1,84 @@
+//! How busy the parts of the machine are at the base points.
+
+use super::super::axis::{Axis, Scale};
+use super::super::figure::Figure;
+use super::super::rows::{Row, Rows};
+use super::super::style::Look;
+use crate::diagnosis::{Activity, activities, bound};
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, bases, is_of_files, title};
+use tapeloop_svg::Ink;
+
+/// Smaller shares are left out.
+const SHARE_MIN: f64 = 0.01;
+
+pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
+    let mut rows = Vec::new();
+    let synthetic = bases(points).into_iter();
+    for base in synthetic.filter(|base| !is_of_files(&base.facts)) {
+        let Some(figures) = base.figures() else {
+            continue;
+        };
+        let bound = bound(figures, &base.facts);
+        let mut activities = activities(figures, &base.facts);
+        // Stages overlap the limits, and include the time in which batches wait for each other.
+        let name = bound.as_ref().map(|it| it.name);
+        activities.retain(|it| it.reached.is_some() || name == Some(it.name));
+        activities.retain(|it| it.share >= SHARE_MIN);
+        activities.sort_by(|one, other| other.share.total_cmp(&one.share));
+        for (place, activity) in activities.iter().enumerate() {
+            let is_bound = Some(activity.name) == name;
+            rows.push(Row {
+                heading: (place == 0).then(|| heading(base, bound.as_ref())),
+                label: activity.name.to_owned(),
+                look: Look::solid(if is_bound { Ink::Blue } else { Ink::Sky }),
+                value: activity.share,
+                low: activity.share,
+                high: activity.share,
+                text: text(activity),
+            });
+        }
+    }
+    let rows = Rows {
+        axis: Axis {
+            title: "share of the time of a batch, or of the limit",
+            scale: Scale::Linear,
+            tick: format::percent_tick,
+        },
+        bars: true,
+        rule: Some(1.0),
+        holds: vec![1.0],
+        rows,
+    };
+    Figure::rows(
+        "shares".to_owned(),
+        "How busy the parts of the machine are".to_owned(),
+        "The darker bar is what bounds the workload. Times are of a batch, in the loop \
+         without timestamps. Rates are compared with the limits as measured in this run."
+            .to_owned(),
+        rows,
+    )
+}
+
+fn heading(base: &MergedPoint, bound: Option<&Activity>) -> (String, String) {
+    let bound = match bound {
+        Some(bound) => format!(": bound by {}", bound.name),
+        None => ": what bounds it is not determined".to_owned(),
+    };
+    (capital(&title(&base.facts)), bound)
+}
+
+/// The share, and what it is of: `94%: 52.1 of 55.3 GB/s`.
+fn text(activity: &Activity) -> String {
+    let percent = format::percent(activity.share);
+    let Some((reached, of, unit)) = &activity.reached else {
+        return format!("{percent} of the time, in sampled batches");
+    };
+    let value = |value: f64| match unit.as_str() {
+        "B/s" => format::bytes_per_s(value),
+        "FMA/s" => format::fma_per_s(value),
+        "ns" => format::time(value),
+        unit => format!("{} {unit}", format::digits(value)),
+    };
+    format!("{percent}: {} of {}", value(*reached), value(*of))
+}

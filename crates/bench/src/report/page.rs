@@ -1,0 +1,286 @@
+//! The HTML page.
+
+use super::charts::Section;
+use super::style;
+use super::verdict::{Words, is_noisy_run};
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, full_title};
+use crate::record::{Limits, Outcome, PointFacts, Record, Run};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// The content of the page.
+pub(super) struct Content<'a> {
+    pub(super) run: &'a Run,
+    pub(super) records: &'a [&'a Record],
+    pub(super) points: &'a [MergedPoint],
+    pub(super) words: Words,
+    pub(super) sections: Vec<Section>,
+}
+
+pub(super) fn page(content: &Content<'_>) -> Markup {
+    let run = content.run;
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "tapeloop bench: " (run.device) ", " (format::date(run.started_unix_s)) }
+                style { (PreEscaped(style::sheet())) }
+            }
+            body {
+                main {
+                    (refused(content.points))
+                    p.kicker { "tapeloop bench, " (run.device) ", " (format::date(run.started_unix_s)) }
+                    h1 { (capital(&content.words.headline)) }
+                    (trust(content))
+                    (claims(content))
+                    (workloads(content.points))
+                    (contents(content))
+                    @for section in &content.sections {
+                        section id=(section.id) {
+                            h2 { (section.title) }
+                            @for figure in &section.figures { (figure.markup()) }
+                            @if !section.more.is_empty() {
+                                details.more {
+                                    summary { (many(section.more.len(), "more chart")) ": the other workloads" }
+                                    @for figure in &section.more { (figure.markup()) }
+                                }
+                            }
+                        }
+                    }
+                    (notes(content.points))
+                    h2 id="machine-section" { "Machine and limits" }
+                    (machine(run))
+                    (limits(&run.limits))
+                    h2 id="points-section" { "All points" }
+                    p { "One row per record; charts merge records of the same point. "
+                        "Times and rates are medians of the repetitions. "
+                        span.cue { "The tables are wider than the page: scroll them sideways." } }
+                    (super::tables::tables(content.records))
+                }
+            }
+        }
+    }
+}
+
+fn refused(points: &[MergedPoint]) -> Markup {
+    let refused = points.iter().filter_map(|point| match &point.outcome {
+        Outcome::Refused(reason) => Some((full_title(&point.facts, points), reason)),
+        Outcome::Measured(_) => None,
+    });
+    let refused: Vec<_> = refused.collect();
+    html! {
+        @if !refused.is_empty() {
+            section.box.refused role="alert" {
+                h2 { (many(refused.len(), "point")) " refused: wrong outputs" }
+                ul { @for (title, reason) in &refused { li { b { (title) } ": " (reason) } } }
+            }
+        }
+    }
+}
+
+/// How far to trust the run in one line, and the warnings folded behind it, each with the points
+/// that it is about.
+fn trust(content: &Content<'_>) -> Markup {
+    let points = content.points;
+    let mut warnings: Vec<(&str, Vec<String>)> = Vec::new();
+    for point in points {
+        for warning in point.figures().map_or(&[][..], |figures| &figures.flags) {
+            let title = full_title(&point.facts, points);
+            match warnings.iter_mut().find(|(known, _)| known == warning) {
+                Some((_, titles)) => titles.push(title),
+                None => warnings.push((warning, vec![title])),
+            }
+        }
+    }
+    let trust = &content.words.trust;
+    html! {
+        @if warnings.is_empty() {
+            p.trust { (trust) "." }
+        } @else {
+            details.trust.flagged[is_noisy_run(points)] {
+                summary { (trust) "; " (many(warnings.len(), "warning")) }
+                ul {
+                    @for (warning, titles) in &warnings {
+                        li { (capital(warning)) " (" (titles.join("; ")) ")" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What the figures show, each sentence with a link to its chart.
+fn claims(content: &Content<'_>) -> Markup {
+    let figures = || {
+        let sections = content.sections.iter();
+        sections.flat_map(|section| section.figures.iter().chain(&section.more))
+    };
+    html! {
+        @if !content.words.claims.is_empty() {
+            ul.says {
+                @for claim in &content.words.claims {
+                    li {
+                        (claim.words)
+                        @if figures().any(|figure| figure.id == claim.figure) {
+                            " " a href={ "#" (claim.figure) } { "chart" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What each synthetic workload of the run does, and the words for its settings.
+fn workloads(points: &[MergedPoint]) -> Markup {
+    const KNOWN: [(&str, &str); 4] = [
+        ("launch", "many small kernels"),
+        ("copy", "large copies and few kernels"),
+        ("compute", "one long kernel"),
+        ("features", "features of protein structures"),
+    ];
+    let is_there = |name: &str| points.iter().any(|point| point.facts.workload == name);
+    let there: Vec<_> = KNOWN.iter().filter(|(name, _)| is_there(name)).collect();
+    html! {
+        @if !there.is_empty() {
+            p.trust {
+                "Workloads: "
+                @for (place, (name, about)) in there.iter().enumerate() {
+                    @if place > 0 { "; " }
+                    b { (name) } ", " (about)
+                }
+                ". A batch is uploaded, computed and downloaded. A graph replays all of it with one call; "
+                "stream launches call the driver for each kernel and copy. "
+                "Slots are batches in flight at the same time."
+                @for sentence in settings(points) { " " (sentence) }
+            }
+        }
+    }
+}
+
+/// What the words for settings mean that some points have, and others have not.
+fn settings(points: &[MergedPoint]) -> impl Iterator<Item = &'static str> {
+    let has = |is: fn(&PointFacts) -> bool| points.iter().any(|point| is(&point.facts));
+    let sentences = [(
+        has(|facts| facts.mode == "resident"),
+        "In mode resident a loop on the GPU replays the graph, and the host makes no calls.",
+    )];
+    let there = sentences.into_iter().filter(|(is_there, _)| *is_there);
+    there.map(|(_, sentence)| sentence)
+}
+
+/// The table of contents.
+fn contents(content: &Content<'_>) -> Markup {
+    let sections = content.sections.iter();
+    let sections = sections.map(|section| (section.id, section.title));
+    let last = [
+        ("machine-section", "Machine and limits"),
+        ("points-section", "All points"),
+    ];
+    html! {
+        nav aria-label="Contents" {
+            ol { @for (id, title) in sections.chain(last) { li { a href={ "#" (id) } { (title) } } } }
+        }
+    }
+}
+
+/// Notes on other programs, each once.
+fn notes(points: &[MergedPoint]) -> Markup {
+    let mut notes: Vec<(&str, &str)> = Vec::new();
+    let figures = points.iter().filter_map(MergedPoint::figures);
+    for reference in figures.flat_map(|figures| &figures.references) {
+        let note = (reference.name.as_str(), reference.note.as_str());
+        if !note.1.is_empty() && !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    html! {
+        @if !notes.is_empty() {
+            h2 { "Notes on other programs" }
+            ul.says { @for (name, note) in &notes { li { b { (name) } ": " (note) } } }
+        }
+    }
+}
+
+fn many(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+fn machine(run: &Run) -> Markup {
+    let or_none = |text: &str| match text {
+        "" => format::NONE.to_owned(),
+        text => text.to_owned(),
+    };
+    let facts = [
+        ("device", or_none(&run.device)),
+        ("driver", or_none(&run.driver)),
+        ("backend", or_none(&run.backend)),
+        ("processor", or_none(&run.cpu)),
+        ("cores", run.cores.to_string()),
+        ("operating system", or_none(&run.os)),
+        ("tapeloop", or_none(&run.version)),
+        ("commit", or_none(&run.commit)),
+        ("started", format::date(run.started_unix_s)),
+    ];
+    html! {
+        section.box id="machine" {
+            h3 { "Machine" }
+            dl { @for (name, value) in &facts { div { dt { (name) } dd { (value) } } } }
+            @if !run.config.is_empty() {
+                details { summary { "The config as resolved" } pre { (run.config) } }
+            }
+        }
+    }
+}
+
+fn limits(limits: &Limits) -> Markup {
+    let rate = |value: Option<f64>| value.map(format::bytes_per_s);
+    let time = |value: Option<f64>| value.map(format::time);
+    let all = [
+        ("upload, alone", rate(limits.upload_bytes_per_s)),
+        ("download, alone", rate(limits.download_bytes_per_s)),
+        (
+            "upload, both ways at once",
+            rate(limits.upload_both_bytes_per_s),
+        ),
+        (
+            "download, both ways at once",
+            rate(limits.download_both_bytes_per_s),
+        ),
+        (
+            "device memory, read and written",
+            rate(limits.device_bytes_per_s),
+        ),
+        (
+            "host memory, read and written",
+            rate(limits.host_bytes_per_s),
+        ),
+        (
+            "arithmetic, single precision",
+            limits.fma_per_s.map(format::fma_per_s),
+        ),
+        ("launch of a kernel, host time", time(limits.launch_ns)),
+        (
+            "launch of a graph of 12, host time",
+            time(limits.graph_launch_ns),
+        ),
+    ];
+    let known = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let known: Vec<(&str, String)> = known.collect();
+    html! {
+        @if !known.is_empty() {
+            section.box id="limits" {
+                h3 { "Limits, as measured in this run" }
+                dl { @for (name, value) in &known { div { dt { (name) } dd { (value) } } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Slots over time: what the host and the device did of each batch.
+
+use super::axis::{Axis, Scale};
+use super::layout::{Room, Stand, bar, text};
+use super::style::Look;
+use crate::format;
+use crate::record::SpanFacts;
+use tapeloop_svg::{Ink, Svg};
+
+pub(super) struct Slots {
+    pub(super) spans: Vec<SpanFacts>,
+}
+
+/// The rows of a slot, from the top.
+const STAGES: [(&str, &str, Ink); 4] = [
+    ("submit", "submission, on the host", Ink::Navy),
+    ("upload", "upload", Ink::Sky),
+    ("kernels", "kernels", Ink::Orange),
+    ("download", "download", Ink::Green),
+];
+
+const ROW: f64 = 15.0;
+const GAP: f64 = 10.0;
+const FOOT: f64 = 46.0;
+
+const AXIS: Axis = Axis {
+    title: "time",
+    scale: Scale::Linear,
+    tick: format::time_tick,
+};
+
+impl Slots {
+    pub(super) fn legend() -> Vec<(Look, String)> {
+        let entry = |(_, words, ink): (_, &str, _)| (Look::solid(ink), words.to_owned());
+        STAGES.map(entry).to_vec()
+    }
+
+    /// The slots that have spans, in order.
+    fn slots(&self) -> Vec<usize> {
+        let mut slots: Vec<usize> = self.spans.iter().map(|span| span.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
+    pub(super) fn svg(&self, room: Room, label: &str) -> String {
+        let mut svg = Svg::default();
+        let slots = self.slots();
+        let rows = ROW * STAGES.len() as f64;
+        let top = |place: usize| place as f64 * (rows + GAP) + GAP / 2.0;
+        let bottom = slots.len() as f64 * (rows + GAP);
+        let size = (room.width(), bottom + FOOT);
+        let end = self.spans.iter().map(|span| span.end_ns).max().unwrap_or(0) as f64;
+        let (left, right) = (room.choose(56.0, 44.0), room.width() - 18.0);
+        let x = |ns: f64| left + ns / end.max(1.0) * (right - left);
+        for (place, slot) in slots.iter().enumerate() {
+            let top = top(place);
+            bar(&mut svg, Ink::Track, (left, top), (right, top + rows));
+            let at = (left - 6.0, top + rows / 2.0);
+            text(
+                &mut svg,
+                Ink::Text,
+                at,
+                Stand::Left,
+                &format!("slot {slot}"),
+            );
+        }
+        let ruler = AXIS.ruler([end].into_iter(), room.choose(8, 4));
+        let ticks = ruler.iter().flat_map(|ruler| &ruler.ticks);
+        for (ns, tick) in ticks.filter(|(ns, _)| *ns <= end) {
+            svg.line(Ink::Grid, &[(x(*ns), 0.0), (x(*ns), bottom)]);
+            text(
+                &mut svg,
+                Ink::Quiet,
+                (x(*ns), bottom + 12.0),
+                Stand::Middle,
+                tick,
+            );
+        }
+        let under = ((left + right) / 2.0, size.1 - 9.0);
+        text(&mut svg, Ink::Text, under, Stand::Middle, AXIS.title);
+        for span in &self.spans {
+            let slot = slots.iter().position(|slot| *slot == span.slot);
+            let row = STAGES.iter().position(|(name, ..)| *name == span.stage);
+            if let (Some(slot), Some(row)) = (slot, row) {
+                let top = top(slot) + row as f64 * ROW;
+                let from = x(span.start_ns as f64);
+                let to = x(span.end_ns as f64).max(from + 1.0);
+                bar(
+                    &mut svg,
+                    STAGES[row].2,
+                    (from, top + 1.0),
+                    (to, top + ROW - 1.0),
+                );
+                let number = span.batch.to_string();
+                if span.stage == "kernels" && to - from > 8.0 * number.len() as f64 + 2.0 {
+                    let middle = ((from + to) / 2.0, top + ROW / 2.0);
+                    text(&mut svg, Ink::OnBar, middle, Stand::Middle, &number);
+                }
+            }
+        }
+        svg.element(size, Some(label))
+    }
+}

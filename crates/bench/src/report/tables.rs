@@ -1,0 +1,253 @@
+//! All points in tables, by workload and by the setting that is varied.
+
+use super::sweeps::against;
+use crate::diagnosis::bound_words;
+use crate::format::{self, capital};
+use crate::merged::{difference, is_of_files, title, workload};
+use crate::record::{Figures, Latency, Outcome, PointFacts, Record};
+use crate::statistics::{Spread, median};
+use maud::{Markup, html};
+
+/// The text of a cell, and the small text under it.
+type Cell = (String, String);
+
+type Column = (
+    &'static str,
+    &'static str,
+    fn(&Figures, &PointFacts) -> Cell,
+);
+
+fn one(text: String) -> Cell {
+    (text, String::new())
+}
+
+fn nothing() -> Cell {
+    one(String::new())
+}
+
+/// A rate; an empty cell if the amount is 0.
+fn rate(figures: &Figures, amount: f64, text: fn(f64) -> String) -> Cell {
+    match Spread::of(&figures.period_ns) {
+        Some(period) if amount > 0.0 => one(text(period.rate(amount).median)),
+        _ => nothing(),
+    }
+}
+
+fn latency(figures: &Figures, ns: fn(&Latency) -> u64) -> Cell {
+    match figures.closed.count {
+        0 => nothing(),
+        _ => one(format::time(ns(&figures.closed) as f64)),
+    }
+}
+
+fn period(figures: &Figures) -> Cell {
+    match Spread::of(&figures.period_ns) {
+        None => one(format::NONE.to_owned()),
+        Some(spread) => {
+            let (low, high) = (format::time(spread.low), format::time(spread.high));
+            let median = format::time(spread.median);
+            (median, format!("{low} to {high}"))
+        }
+    }
+}
+
+fn host(figures: &Figures) -> Cell {
+    median(&figures.host_ns).map_or_else(nothing, |ns| one(format::time(ns)))
+}
+
+fn stage(figures: &Figures, ns: fn(&crate::record::Stages) -> f64) -> Cell {
+    let stages = figures.stages.as_ref();
+    stages.map_or_else(nothing, |stages| one(format::time(ns(stages))))
+}
+
+fn cores(figures: &Figures) -> Cell {
+    if figures.cores.is_empty() {
+        return nothing();
+    }
+    let all: f64 = figures.cores.iter().map(|it| it.per_million_atoms).sum();
+    let parts = figures.cores.iter();
+    let parts = parts.map(|it| format!("{} {}", it.work, format::digits(it.per_million_atoms)));
+    (format::digits(all), parts.collect::<Vec<_>>().join(", "))
+}
+
+const COLUMNS: [Column; 19] = [
+    ("time per batch", "median and range", |f, _| period(f)),
+    ("batches", "per second", |f, _| rate(f, 1.0, format::per_s)),
+    ("structures", "per second", |f, _| {
+        rate(f, f.amounts.structures, format::per_s)
+    }),
+    ("atoms", "per second", |f, _| {
+        rate(f, f.amounts.atoms, format::per_s)
+    }),
+    ("bound by", "", |f, facts| one(bound_words(f, facts))),
+    ("up", "", |f, _| {
+        rate(f, f.amounts.upload_bytes, format::bytes_per_s)
+    }),
+    ("down", "", |f, _| {
+        rate(f, f.amounts.download_bytes, format::bytes_per_s)
+    }),
+    ("latency", "p50", |f, _| latency(f, |l| l.p50_ns)),
+    ("latency", "p90", |f, _| latency(f, |l| l.p90_ns)),
+    ("latency", "p99", |f, _| latency(f, |l| l.p99_ns)),
+    ("latency", "maximum", |f, _| latency(f, |l| l.max_ns)),
+    ("host", "per batch", |f, _| host(f)),
+    ("upload", "sampled", |f, _| stage(f, |s| s.upload_ns)),
+    ("kernels", "sampled", |f, _| stage(f, |s| s.kernels_ns)),
+    ("download", "sampled", |f, _| stage(f, |s| s.download_ns)),
+    ("overlap", "stages at once", |f, _| {
+        f.stages
+            .map_or_else(nothing, |s| one(format::digits(s.overlap)))
+    }),
+    ("calls", "per batch", |f, _| match f.calls > 0.0 {
+        true => one(format::digits(f.calls)),
+        false => nothing(),
+    }),
+    ("processor", "cores busy", |f, _| match f.busy > 0.0 {
+        true => one(format::digits(f.busy)),
+        false => nothing(),
+    }),
+    ("processor", "s per million atoms", |f, _| cores(f)),
+];
+
+/// The records by key, in the order of the first record of each.
+fn groups<'a, K: PartialEq>(
+    records: &[&'a Record],
+    key: impl Fn(&'a Record) -> K,
+) -> Vec<(K, Vec<&'a Record>)> {
+    let mut groups: Vec<(K, Vec<&'a Record>)> = Vec::new();
+    for record in records {
+        let key = key(record);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(record),
+            None => groups.push((key, vec![record])),
+        }
+    }
+    groups
+}
+
+/// The tables of all records of a run.
+pub(super) fn tables(records: &[&Record]) -> Markup {
+    html! {
+        @for (name, group) in groups(records, |record| &record.point.workload) {
+            section id={ "table-" (name) } {
+                h3 { (capital(&workload(name))) @if let Some(base) = base(&group) { ": " (about(base)) } }
+                @for (axis, group_of_axis) in groups(&group, |record| &record.point.axis) {
+                    (table(axis, &group_of_axis, base(&group)))
+                }
+            }
+        }
+    }
+}
+
+/// The base point of a workload, or its first.
+fn base<'a>(records: &[&'a Record]) -> Option<&'a PointFacts> {
+    let mut points = records.iter().map(|record| &record.point);
+    let base = points.clone().find(|facts| facts.axis == "base");
+    base.or_else(|| points.next())
+}
+
+/// The settings that all points of a workload have, unless their row says otherwise.
+fn about(base: &PointFacts) -> String {
+    if is_of_files(base) {
+        let threads = format::counted(base.threads as u64, "thread");
+        return format!("{threads}, unless a row differs");
+    }
+    let title = title(base);
+    let settings = title.split_once(", ").map_or("", |(_, settings)| settings);
+    let slots = format!("{} slots", base.slots);
+    let all = [settings, &slots, &base.front];
+    let all: Vec<&str> = all.into_iter().filter(|it| !it.is_empty()).collect();
+    format!("{}, unless a row differs", all.join(", "))
+}
+
+/// Names a row by the settings in which it differs from the base point.
+fn row_name(facts: &PointFacts, base: Option<&PointFacts>) -> String {
+    let differs = base.map(|base| difference(facts, base));
+    match differs.as_deref() {
+        None | Some("") => "base point".to_owned(),
+        Some(differs) => differs.to_owned(),
+    }
+}
+
+fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
+    let names = records.iter().map(|record| row_name(&record.point, base));
+    let figures = || records.iter().filter_map(|record| record.figures());
+    let with_facts = || {
+        let records = records.iter();
+        records.filter_map(|record| Some((record.figures()?, &record.point)))
+    };
+    let says = |column: &&Column| with_facts().any(|(f, facts)| !column.2(f, facts).0.is_empty());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(says).collect();
+    let programs = super::sweeps::programs(figures());
+    html! {
+        div.scroll tabindex="0" role="region" aria-label={ "Points by " (axis) } {
+            table {
+                thead {
+                    tr {
+                        th { (heading(axis)) }
+                        @for (head, under, _) in &columns {
+                            th { (head) @if !under.is_empty() { small { (under) } } }
+                        }
+                        @for program in &programs {
+                            th { "times as fast as" small { (program) } }
+                        }
+                    }
+                }
+                tbody {
+                    @for (record, name) in records.iter().zip(names) {
+                        (row(record, &name, &columns, &programs))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn heading(axis: &str) -> String {
+    match axis {
+        "base" | "" => "point".to_owned(),
+        axis => axis.replace('_', " "),
+    }
+}
+
+fn row(record: &Record, name: &str, columns: &[&Column], programs: &[&str]) -> Markup {
+    match &record.outcome {
+        Outcome::Refused(reason) => html! {
+            tr.refused-point {
+                td { (name) }
+                td.words colspan=(columns.len() + programs.len()) { "refused: " (reason) }
+            }
+        },
+        Outcome::Measured(figures) => html! {
+            tr {
+                td { (name) }
+                @for (.., cell) in columns {
+                    @let (text, small) = cell(figures, &record.point);
+                    td { (text) @if !small.is_empty() { small { (small) } } }
+                }
+                @for program in programs {
+                    @let (text, small) = against_program(figures, program);
+                    td { (text) @if !small.is_empty() { small { (small) } } }
+                }
+            }
+        },
+    }
+}
+
+/// How many times as fast as a program, with the interval and whether the outputs agree.
+fn against_program(figures: &Figures, program: &str) -> Cell {
+    let Some(reference) = super::sweeps::program(figures, program) else {
+        return nothing();
+    };
+    let Some(change) = against(figures, reference) else {
+        return nothing();
+    };
+    let agrees = match reference.agrees {
+        Some(true) => ", same outputs",
+        Some(false) => ", OUTPUTS DIFFER",
+        None => "",
+    };
+    let (low, high) = (format::times(change.low), format::times(change.high));
+    let ratio = format::times(change.ratio);
+    (ratio, format!("{low} to {high}{agrees}"))
+}

@@ -1,0 +1,479 @@
+//! The run's results in sentences: only what its figures support.
+
+use super::sweeps::{against, launch_slopes, pairs, program, programs};
+use crate::diagnosis::{bound, is_noisy};
+use crate::format::{self, capital};
+use crate::merged::{MergedPoint, bases, is_of_files, size, title, workload};
+use crate::record::{Figures, PointFacts, Run};
+use crate::statistics::{Change, Finding, median};
+
+/// The results in words.
+pub(super) struct Words {
+    pub(super) headline: String,
+    /// How far to trust the run, in a sentence.
+    pub(super) trust: String,
+    pub(super) claims: Vec<Claim>,
+}
+
+/// A sentence, and the id of the chart that shows it.
+pub(super) struct Claim {
+    pub(super) words: String,
+    pub(super) figure: String,
+}
+
+/// The share of noisy points from which a run is too noisy for a headline.
+const NOISY_MAX: f64 = 0.5;
+
+/// A ratio beyond this is a difference even between noisy points.
+const NOISE: f64 = 1.2;
+
+type Pair<'a> = (&'a MergedPoint, &'a MergedPoint);
+
+pub(super) fn words(run: &Run, points: &[MergedPoint]) -> Words {
+    let pairs = pairs(points);
+    let chosen = chosen(&pairs);
+    let mut chosen = chosen.iter().filter_map(|pair| compared(run, points, pair));
+    let first = chosen.next();
+    let headline = match &first {
+        Some(first) => {
+            let is_faster = first.finding == Finding::More;
+            let more = is_faster.then(|| equal_at(&first.name, &pairs));
+            format!("{}{}", first.headline(), more.flatten().unwrap_or_default())
+        }
+        None => plain(points),
+    };
+    let mut claims = Vec::new();
+    let mut claim = |words: String, figure: &str| {
+        let (words, figure) = (capital(&words), figure.to_owned());
+        claims.push(Claim { words, figure });
+    };
+    chosen.for_each(|one| claim(one.claim(), "replay"));
+    if run.backend == "cpu" && first.is_some() {
+        let words = "On the CPU a graph makes the same calls as stream launches.";
+        claim(words.to_owned(), "");
+    }
+    if let Some((graph, stream)) = launch_slopes(points) {
+        let words = format!(
+            "Each additional kernel costs {} per batch with stream launches, {} with graph replay.",
+            format::time(stream),
+            format::time(graph.max(0.0))
+        );
+        claim(words, "launches-launch");
+    }
+    if let Some(words) = fronts(points) {
+        let has_ring = words.contains("ring");
+        let figure = if has_ring {
+            "fronts"
+        } else {
+            "throughput-features"
+        };
+        claim(words + ".", figure);
+    }
+    if let Some((words, figure)) = latency(points) {
+        claim(words, &figure);
+    }
+    if let Some(words) = bounds(points) {
+        claim(words, "shares");
+    }
+    if let Some(words) = others(points) {
+        claim(words, "ratios");
+    }
+    for (words, threads) in files(points) {
+        claim(words, &format!("files-{threads}"));
+    }
+    Words {
+        headline,
+        trust: trust(points, first.as_ref()),
+        claims,
+    }
+}
+
+/// Whether half of a run's points are noisy.
+pub(super) fn is_noisy_run(points: &[MergedPoint]) -> bool {
+    let noisy = noisy(points);
+    noisy > 0 && noisy as f64 >= NOISY_MAX * measured(points) as f64
+}
+
+fn measured(points: &[MergedPoint]) -> usize {
+    points.iter().filter_map(MergedPoint::figures).count()
+}
+
+/// The number of noisy points.
+fn noisy(points: &[MergedPoint]) -> usize {
+    let of_point = |point: &&MergedPoint| {
+        point
+            .figures()
+            .is_some_and(|figures| is_noisy(figures, &point.facts))
+    };
+    points.iter().filter(of_point).count()
+}
+
+/// How far to trust the run: how many points are noisy, and how certain the headline is.
+fn trust(points: &[MergedPoint], headline: Option<&Compared>) -> String {
+    let all = measured(points);
+    let noisy = noisy(points);
+    let steady = match (all, noisy) {
+        (0, _) => return "Nothing was measured".to_owned(),
+        (1, 0) => "The measurement is steady".to_owned(),
+        (1, _) => "The measurement is noisy".to_owned(),
+        (all, 0) => format!("All {all} measurements are steady"),
+        (all, noisy) => {
+            let verb = if noisy == 1 { "is" } else { "are" };
+            format!("{noisy} of {all} measurements {verb} noisy")
+        }
+    };
+    match headline {
+        Some(Compared { interval, .. }) if !interval.is_empty() => {
+            format!("{steady}; the speedup of replay in the headline has a {interval}")
+        }
+        _ => steady,
+    }
+}
+
+/// The rate of a whole run, of all features if there is one, and its name.
+fn whole_run(points: &[MergedPoint]) -> Option<String> {
+    let of_files = points.iter().filter(|point| is_of_files(&point.facts));
+    let rates = of_files.filter_map(|point| {
+        let is_all = point.facts.workload.starts_with("all_files");
+        let rate = point.period()?.rate(point.figures()?.amounts.atoms).median;
+        Some((is_all, rate, &point.facts))
+    });
+    let (_, rate, facts) = rates.max_by(|a, b| (a.0.cmp(&b.0)).then(a.1.total_cmp(&b.1)))?;
+    let name = workload(&facts.workload);
+    Some(format!("{name}: {} atoms/s", format::count(rate)))
+}
+
+/// What is reached, for runs that compare nothing: by a whole run, else by the fronts, else by the
+/// first base point.
+fn plain(points: &[MergedPoint]) -> String {
+    let base = || {
+        bases(points).into_iter().find_map(|base| {
+            let rate = format::count(base.period()?.rate(1.0).median);
+            Some(format!("{}: {rate} batches/s", title(&base.facts)))
+        })
+    };
+    let none = || "no point has figures".to_owned();
+    let reached = whole_run(points).or_else(|| fronts(points));
+    reached.or_else(base).unwrap_or_else(none)
+}
+
+/// `12 small kernels with 16 KiB batches`.
+fn what(facts: &PointFacts) -> String {
+    let small = if facts.workload == "launch" {
+        "small "
+    } else {
+        ""
+    };
+    let kernels = match facts.kernels {
+        0 => workload(&facts.workload),
+        1 => format!("1 {small}kernel"),
+        many => format!("{many} {small}kernels"),
+    };
+    let batches = match (facts.unit.as_str(), facts.upload_bytes) {
+        ("elements", 1..) => format!("{} batches", size(facts)),
+        _ => format!("batches of {}", size(facts)),
+    };
+    format!("{kernels} with {batches}")
+}
+
+/// The pair of each workload that stands for it: the one of its base point, or its first. The
+/// launch-bound workload comes first.
+fn chosen<'a>(pairs: &[Pair<'a>]) -> Vec<Pair<'a>> {
+    let mut chosen: Vec<Pair<'a>> = Vec::new();
+    for pair in pairs {
+        let workload = &pair.0.facts.workload;
+        let mut group = pairs
+            .iter()
+            .filter(|pair| pair.0.facts.workload == *workload);
+        if chosen.iter().all(|pair| pair.0.facts.workload != *workload) {
+            let base = group.find(|pair| pair.0.is_base() || pair.1.is_base());
+            chosen.push(*base.unwrap_or(pair));
+        }
+    }
+    chosen.sort_by_key(|pair| pair.0.facts.workload != "launch");
+    chosen
+}
+
+/// Graph replay compared with stream launches.
+struct Compared {
+    /// The workload.
+    name: String,
+    /// Its kernels and batches.
+    what: String,
+    times: String,
+    /// The uncertainty of the ratio; empty if it is not written.
+    interval: String,
+    /// Whether no difference is expected, as on the CPU.
+    is_expected: bool,
+    finding: Finding,
+}
+
+fn compared(run: &Run, points: &[MergedPoint], pair: &Pair<'_>) -> Option<Compared> {
+    let change = replay_change(pair)?;
+    let facts = &pair.0.facts;
+    let finding = match change.finding {
+        _ if is_noisy_run(points) => Finding::Unclear,
+        finding => finding,
+    };
+    Some(Compared {
+        name: facts.workload.clone(),
+        what: what(facts),
+        times: format::factor(change.ratio),
+        interval: interval(&change),
+        is_expected: run.backend == "cpu",
+        finding,
+    })
+}
+
+impl Compared {
+    /// The comparison as a headline, with both sides.
+    fn headline(&self) -> String {
+        let Compared { what, times, .. } = self;
+        let than = "as stream launches";
+        match self.finding {
+            Finding::More => format!("graph replay runs {what} {times} times as fast {than}"),
+            Finding::Less => format!("graph replay runs {what} only {times} times as fast {than}"),
+            Finding::Same if self.is_expected => {
+                format!("graph replay runs {what} as fast {than}, as expected on the CPU")
+            }
+            Finding::Same => format!("graph replay runs {what} as fast {than}"),
+            Finding::Unclear => {
+                format!("too noisy to compare graph replay with stream launches: {what}")
+            }
+        }
+    }
+
+    /// The comparison as a claim below the headline.
+    fn claim(&self) -> String {
+        let times = &self.times;
+        let words = match self.finding {
+            Finding::More => format!("graph replay is {times} times as fast as stream launches"),
+            Finding::Less => {
+                format!("graph replay is only {times} times as fast as stream launches")
+            }
+            Finding::Same => "both are equally fast".to_owned(),
+            Finding::Unclear => "too noisy to compare".to_owned(),
+        };
+        let name = workload(&self.name);
+        let within = in_brackets(&self.interval);
+        format!("{name}, {}: {words}{within}.", self.what)
+    }
+}
+
+/// How many times as fast graph replay is as stream launches. The finding is unclear if either is
+/// noisy.
+pub(super) fn replay_change((graph, stream): &Pair<'_>) -> Option<Change> {
+    let (replayed, launched) = (graph.figures()?, stream.figures()?);
+    let change = Change::of(&replayed.period_ns, &launched.period_ns)?;
+    let noisy = is_noisy(replayed, &graph.facts) || is_noisy(launched, &stream.facts);
+    // A difference that exceeds the noise stands.
+    let apart = change.low > NOISE || change.high < 1.0 / NOISE;
+    Some(match noisy && !apart {
+        true => change.unclear(),
+        false => change,
+    })
+}
+
+/// Where replay stops to be faster: the sizes, up to the largest, at which copies bound and both
+/// ways are equally fast.
+fn equal_at(name: &str, pairs: &[Pair<'_>]) -> Option<String> {
+    let of_workload = pairs.iter().filter(|pair| pair.0.facts.workload == name);
+    let base = of_workload.clone().find(|pair| pair.0.is_base())?;
+    let alike = |pair: &&Pair<'_>| {
+        let (one, other) = (&pair.0.facts, &base.0.facts);
+        one.kernels == other.kernels && one.slots == other.slots
+    };
+    let mut sizes: Vec<&Pair<'_>> = of_workload.filter(alike).collect();
+    sizes.sort_by_key(|pair| pair.0.facts.batch);
+    let is_equal = |pair: &&&Pair<'_>| {
+        let same = replay_change(pair).is_some_and(|change| change.finding == Finding::Same);
+        let figures = pair.0.figures();
+        let bound = figures.and_then(|figures| bound(figures, &pair.0.facts));
+        same && bound.is_some_and(|bound| bound.is_copying())
+    };
+    let equal = sizes.iter().rev().take_while(is_equal).count();
+    let first = sizes.get(sizes.len() - equal)?;
+    let at = if equal == 1 { "at" } else { "from" };
+    let words = "the link to the GPU is the limit and both are equally fast";
+    Some(format!("; {at} {} {words}", size(&first.0.facts)))
+}
+
+/// The interval of a ratio, unless its ends are the same in writing.
+pub(super) fn interval(change: &Change) -> String {
+    let (low, high) = (format::factor(change.low), format::factor(change.high));
+    match low == high {
+        true => String::new(),
+        false => format!("{} of {low} to {high}", change.interval_name()),
+    }
+}
+
+fn in_brackets(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => format!(" ({text})"),
+    }
+}
+
+/// `3.1 times as fast as gemmi (99% interval of 3.0 to 3.2)`.
+fn as_fast_as(change: &Change, program: &str) -> String {
+    let within = in_brackets(&interval(change));
+    let times = format::factor(change.ratio);
+    match change.finding {
+        Finding::More | Finding::Less => format!("{times} times as fast as {program}{within}"),
+        Finding::Same => format!("not significantly different from {program}{within}"),
+        Finding::Unclear => format!("too noisy to compare with {program}{within}"),
+    }
+}
+
+/// What whole runs and the fronts reach with features of structures. The ring alone does less
+/// work: its batches are packed beforehand.
+fn fronts(points: &[MergedPoint]) -> Option<String> {
+    let rate = |front: &str| {
+        let is_front = |facts: &PointFacts| facts.workload == "features" && facts.front == front;
+        let mut of_front = points.iter().filter(|point| is_front(&point.facts));
+        let point = of_front.find(|point| point.is_base() || point.facts.axis == "front")?;
+        let rate = point.period()?.rate(point.figures()?.amounts.atoms).median;
+        (rate > 0.0).then(|| format!("{} atoms/s", format::count(rate)))
+    };
+    let mut says: Vec<String> = whole_run(points).into_iter().collect();
+    let known = [("engine", "Engine"), ("pipeline", "Pipeline")];
+    let known = known.into_iter().filter_map(|(front, name)| {
+        rate(front).map(|rate| format!("{name} {rate} from structures in memory"))
+    });
+    says.extend(known);
+    if says.is_empty() {
+        return None;
+    }
+    says.extend(rate("ring").map(|rate| format!("the ring alone {rate} from packed batches")));
+    Some(format!("features of structures: {}", says.join("; ")))
+}
+
+/// The latencies of the first base point that has any, and the chart that shows them.
+fn latency(points: &[MergedPoint]) -> Option<(String, String)> {
+    let base = bases(points).into_iter().find(|base| {
+        base.figures()
+            .is_some_and(|figures| figures.closed.count > 0)
+    })?;
+    let figures = base.figures()?;
+    let closed = format!(
+        "{}: median latency {}, p99 {}",
+        title(&base.facts),
+        format::time(figures.closed.p50_ns as f64),
+        format::time(figures.closed.p99_ns as f64),
+    );
+    let open = figures.open.iter().rfind(|open| open.load < 0.95);
+    let open = open.map(|open| {
+        let p99 = format::time(open.latency.p99_ns as f64);
+        format!(
+            " with every slot in use; p99 {p99} when batches arrive at random at {} of that rate",
+            format::percent(open.load)
+        )
+    });
+    let figure = match open {
+        Some(_) => format!("load-{}", base.facts.workload),
+        None => "latency-closed".to_owned(),
+    };
+    Some((format!("{closed}{}.", open.unwrap_or_default()), figure))
+}
+
+/// What bounds each base point.
+fn bounds(points: &[MergedPoint]) -> Option<String> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut says: Vec<String> = Vec::new();
+    for base in bases(points) {
+        let name = base.facts.workload.as_str();
+        if is_of_files(&base.facts) || seen.contains(&name) {
+            continue;
+        }
+        let bound = base.figures().and_then(|it| bound(it, &base.facts));
+        if let Some(bound) = bound {
+            seen.push(name);
+            let share = format::percent(bound.share);
+            says.push(format!("{} by {}, {share}", workload(name), bound.name));
+        }
+    }
+    (!says.is_empty()).then(|| format!("What bounds each workload: {}.", says.join("; ")))
+}
+
+/// Work on files compared with the fastest other program: a sentence for each work, and the
+/// threads of its first point.
+fn files(points: &[MergedPoint]) -> Vec<(String, usize)> {
+    let mut said: Vec<(String, usize, Vec<String>)> = Vec::new();
+    for point in points.iter().filter(|point| is_of_files(&point.facts)) {
+        let name = capital(&workload(&point.facts.workload));
+        let Some(words) = against_the_fastest(point) else {
+            continue;
+        };
+        match said.iter_mut().find(|(known, ..)| *known == name) {
+            Some((.., all)) => all.push(words),
+            None => said.push((name, point.facts.threads, vec![words])),
+        }
+    }
+    let said = said.into_iter();
+    said.map(|(name, threads, words)| {
+        let words = words.join("; ");
+        let words = format!("{name}, compared with the fastest other program: {words}.");
+        (words, threads)
+    })
+    .collect()
+}
+
+fn against_the_fastest(point: &MergedPoint) -> Option<String> {
+    let figures = point.figures()?;
+    let changes = figures.references.iter();
+    let changes = changes.filter_map(|reference| Some((reference, against(figures, reference)?)));
+    let (reference, change) =
+        changes.min_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio))?;
+    let words = as_fast_as(&change, &reference.name);
+    Some(match point.facts.threads {
+        1 => format!("on one thread {words}"),
+        threads => format!("on {threads} threads {words}"),
+    })
+}
+
+/// Other programs, each compared at all points that it measured. Leaves out files, and stream
+/// launches if there are graphs, since those are only the baseline.
+pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<Change>)> {
+    let replayed = points.iter().any(|point| point.facts.mode != "stream");
+    let points = points
+        .iter()
+        .filter(|point| !(is_of_files(&point.facts) || replayed && point.facts.mode == "stream"));
+    let figures: Vec<&Figures> = points.filter_map(MergedPoint::figures).collect();
+    let compared = |name: &str| {
+        let each = figures
+            .iter()
+            .filter_map(|figures| against(figures, program(figures, name)?));
+        each.collect()
+    };
+    let names = programs(figures.iter().copied()).into_iter();
+    names.map(|name| (name, compared(name))).collect()
+}
+
+/// A sentence about the other programs.
+fn others(points: &[MergedPoint]) -> Option<String> {
+    let differs = |name: &str| {
+        let mut figures = points.iter().filter_map(MergedPoint::figures);
+        figures.any(|it| program(it, name).is_some_and(|it| it.agrees == Some(false)))
+    };
+    let words = |(name, changes): (&str, Vec<Change>)| {
+        let wrong = if differs(name) {
+            "; its outputs differ"
+        } else {
+            ""
+        };
+        if let [one] = changes.as_slice() {
+            return Some(as_fast_as(one, name) + wrong);
+        }
+        let finding = |finding| changes.iter().filter(|it| it.finding == finding).count();
+        let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
+        Some(format!(
+            "{} times as fast as {name} (median of {} points: faster at {}, slower at {}{wrong})",
+            format::factor(median(&ratios)?),
+            changes.len(),
+            finding(Finding::More),
+            finding(Finding::Less),
+        ))
+    };
+    let all: Vec<String> = by_program(points).into_iter().filter_map(words).collect();
+    (!all.is_empty()).then(|| format!("at the same work tapeloop is {}.", all.join("; ")))
+}

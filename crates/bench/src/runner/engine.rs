@@ -1,0 +1,74 @@
+//! A source into a sink, through the engine's threads.
+
+use super::{
+    BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
+};
+use crate::benchmark::Benchmark;
+use crate::machine::Threads;
+use crate::point::Point;
+use tapeloop_engine::error::Result;
+use tapeloop_engine::pipeline::Engine;
+use tapeloop_engine::workload::Completion;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(super) struct EngineRunner<S: Benchmark> {
+    source: Source<S>,
+    engine: Engine<S::Workload>,
+}
+
+impl<S: Benchmark> EngineRunner<S> {
+    pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
+        let source = Source::open(machine, benchmark, point)?;
+        let config = source.config(point)?;
+        let pool = Arc::clone(&machine.pool);
+        let engine = Engine::new(benchmark.workload()?, &machine.backends, pool, &config)?;
+        Ok(EngineRunner { source, engine })
+    }
+}
+
+impl<S: Benchmark> Runner for EngineRunner<S> {
+    fn batch_facts(&self) -> BatchFacts {
+        self.source.batch
+    }
+
+    fn closed(&mut self, batches: u64) -> Result<Closed> {
+        let slots = self.source.slots;
+        let batches = batches.max(slots);
+        let load = self.source.load(batches);
+        // For each batch that was given: the items without a result, and when it was given.
+        let begun = Mutex::new(VecDeque::<(usize, Instant)>::with_capacity(load.len()));
+        let items = load.into_iter().flat_map(|items: Vec<ItemOf<S>>| {
+            begun.lock().push_back((items.len(), Instant::now()));
+            items
+        });
+        let before = self.engine.counters();
+        let mut latencies = latencies();
+        let mut kept = Vec::new();
+        let mut done = 0;
+        let watch = Stopwatch::start(Threads::All);
+        let mut sink = |completion: Completion<S::Workload>| {
+            let output = completion.result?;
+            if done + slots >= batches {
+                kept.push((completion.item, output));
+            }
+            // Results come in the order of their items.
+            let mut begun = begun.lock();
+            if let Some((left, since)) = begun.front_mut() {
+                *left -= 1;
+                if *left == 0 {
+                    add_latency(&mut latencies, since.elapsed());
+                    done += 1;
+                    begun.pop_front();
+                }
+            }
+            Ok(())
+        };
+        self.engine.run(items, &mut sink)?;
+        let times = watch.stop();
+        let counters = (before, self.engine.counters());
+        self.source.closed(&kept, counters, times, latencies)
+    }
+}

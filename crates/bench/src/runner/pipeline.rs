@@ -1,0 +1,89 @@
+//! Items in and results out, on the caller's thread.
+
+use super::{
+    BatchFacts, Closed, ItemOf, Machine, Runner, Source, Stopwatch, add_latency, latencies,
+};
+use crate::benchmark::Benchmark;
+use crate::machine::Threads;
+use crate::point::Point;
+use tapeloop_engine::error::Result;
+use tapeloop_engine::pipeline::Pipeline;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(super) struct PipelineRunner<S: Benchmark> {
+    source: Source<S>,
+    pipeline: Pipeline<S::Workload>,
+    /// The number of the next item.
+    next_number: u64,
+}
+
+impl<S: Benchmark> PipelineRunner<S> {
+    pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
+        let source = Source::open(machine, benchmark, point)?;
+        let config = source.config(point)?;
+        let pool = Arc::clone(&machine.pool);
+        Ok(PipelineRunner {
+            source,
+            pipeline: Pipeline::new(benchmark.workload()?, &machine.backends, pool, &config)?,
+            next_number: 0,
+        })
+    }
+
+    /// Submits items until no slot is free, and closes the batch after the last item.
+    fn submit(&mut self, items: &mut VecDeque<ItemOf<S>>) {
+        while let Some(item) = items.pop_front() {
+            match self.pipeline.submit(item) {
+                Ok(number) => self.next_number = number + 1,
+                Err(refused) => return items.push_front(refused.0),
+            }
+            if items.is_empty() {
+                self.pipeline.flush();
+            }
+        }
+    }
+}
+
+impl<S: Benchmark> Runner for PipelineRunner<S> {
+    fn batch_facts(&self) -> BatchFacts {
+        self.source.batch
+    }
+
+    fn closed(&mut self, batches: u64) -> Result<Closed> {
+        let slots = self.source.slots;
+        let batches = batches.max(slots);
+        let mut load = self.source.load(batches);
+        let before = self.pipeline.counters();
+        let mut latencies = latencies();
+        // For each batch: the number of its last item, and when its first item was submitted.
+        let mut begun: VecDeque<(u64, Instant)> = VecDeque::with_capacity(batches as usize);
+        let (mut items, mut kept) = (VecDeque::new(), Vec::new());
+        let mut done = 0;
+        let watch = Stopwatch::start(Threads::All);
+        while done < batches {
+            if items.is_empty()
+                && let Some(batch) = load.pop_front()
+            {
+                items = batch.into();
+                let last = self.next_number + items.len() as u64 - 1;
+                begun.push_back((last, Instant::now()));
+            }
+            self.submit(&mut items);
+            while let Some(delivery) = self.pipeline.poll() {
+                let output = delivery.result?;
+                if done + slots >= batches {
+                    kept.push((delivery.item, output));
+                }
+                let of_batch = begun.iter().position(|(last, _)| *last == delivery.number);
+                if let Some((_, since)) = of_batch.and_then(|index| begun.remove(index)) {
+                    add_latency(&mut latencies, since.elapsed());
+                    done += 1;
+                }
+            }
+        }
+        let times = watch.stop();
+        let counters = (before, self.pipeline.counters());
+        self.source.closed(&kept, counters, times, latencies)
+    }
+}

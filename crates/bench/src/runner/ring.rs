@@ -1,0 +1,258 @@
+//! Slots that are packed once and submitted again and again.
+
+use super::{
+    BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
+    largest_batch, latencies, slot_missing, sum,
+};
+use tapeloop_engine::backend::contract::host_ns;
+use crate::benchmark::Benchmark;
+use crate::machine::Threads;
+use crate::point::Point;
+use crate::record::Amounts;
+use tapeloop_engine::error::{Error, Result};
+use tapeloop_engine::pipeline::{Done, Filling, Finished, Packed, Packer, Ring, Slot, Wait};
+use tapeloop_engine::replay::Replay;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+type Batch<S> = Packed<<S as Benchmark>::Workload>;
+
+/// A packed batch that is not in flight.
+struct Ready<S: Benchmark> {
+    slot: Slot<Filling>,
+    batch: Batch<S>,
+}
+
+pub(super) struct RingRunner<S: Benchmark> {
+    benchmark: Arc<S>,
+    /// The CPU clock that is sampled.
+    threads: Threads,
+    point: Point,
+    packer: Packer<S::Workload>,
+    ring: Ring<Batch<S>>,
+    /// The last seed that was used.
+    seed: u64,
+    batch: BatchFacts,
+}
+
+impl<S: Benchmark> RingRunner<S> {
+    pub(super) fn open(machine: &Machine, benchmark: &Arc<S>, point: &Point) -> Result<Self> {
+        let (backend, pool) = (machine.first(), &machine.pool);
+        let ladder = benchmark.ladder(point.buckets);
+        let packer = Packer::new(benchmark.workload()?, &ladder, backend, Arc::clone(pool))?;
+        let buckets = packer.buckets();
+        let ring = Ring::new(backend, &buckets, point.slots, &point.policy, Wait::Spin)?;
+        Ok(RingRunner {
+            benchmark: Arc::clone(benchmark),
+            // On the CPU backend other threads work for the one that submits.
+            threads: match backend.device().shares_host_memory {
+                true => Threads::All,
+                false => Threads::This,
+            },
+            point: *point,
+            packer,
+            ring,
+            seed: 0,
+            batch: largest_batch(&buckets),
+        })
+    }
+
+    /// Packs every slot with new items.
+    fn pack(&mut self) -> Result<Vec<Ready<S>>> {
+        let mut amounts = Amounts::default();
+        let mut ready = Vec::with_capacity(self.point.slots);
+        for _ in 0..self.point.slots {
+            let mut slot = self.ring.acquire().ok_or_else(slot_missing)?;
+            self.seed += 1;
+            let items = self
+                .benchmark
+                .items(self.seed, fill(&self.point, slot.index()));
+            amounts = amounts + sum(&*self.benchmark, &items);
+            let batch = self.packer.pack(&mut slot, items);
+            let batch = batch.map_err(|(error, _)| error)?;
+            ready.push(Ready { slot, batch });
+        }
+        self.batch.amounts = Amounts {
+            upload_bytes: self.batch.amounts.upload_bytes,
+            download_bytes: self.batch.amounts.download_bytes,
+            ..amounts * (1.0 / self.point.slots as f64)
+        };
+        Ok(ready)
+    }
+
+    fn submit(&mut self, ready: Ready<S>, timed: bool) -> Result<Replay> {
+        let Ready { slot, batch } = ready;
+        let live = batch.extent();
+        let given = match timed {
+            false => self.ring.submit(slot, live, batch),
+            true => self.ring.submit_timed(slot, live, batch),
+        };
+        given.map_err(|failed| failed.error)
+    }
+
+    /// Compares the results of a batch, and makes it ready again.
+    fn check_outputs(&mut self, slot: Slot<Done<Batch<S>>>) -> Result<Ready<S>> {
+        let outputs = self.packer.read(&slot);
+        for (item, output) in slot.batch().items().zip(outputs) {
+            self.benchmark.check(item, &output?)?;
+        }
+        self.again(Ok(slot))
+    }
+
+    fn again(&mut self, finished: Finished<Batch<S>>) -> Result<Ready<S>> {
+        let (batch, error) = self.ring.release(finished);
+        match error {
+            Some(error) => Err(error),
+            None => Ok(Ready {
+                // The slot that was just released.
+                slot: self.ring.acquire().ok_or_else(slot_missing)?,
+                batch,
+            }),
+        }
+    }
+
+    fn next(&mut self) -> Result<Slot<Done<Batch<S>>>> {
+        let finished = self.ring.wait().ok_or_else(slot_missing)?;
+        finished.map_err(|failed| failed.error)
+    }
+
+    /// Waits for all batches in flight, and compares their results.
+    fn drain(&mut self, mut seen: impl FnMut(&Slot<Done<Batch<S>>>) -> Result<()>) -> Result<()> {
+        let mut ready = Vec::with_capacity(self.point.slots);
+        while self.ring.in_flight() > 0 {
+            let slot = self.next()?;
+            seen(&slot)?;
+            ready.push(self.check_outputs(slot)?);
+        }
+        self.park(ready);
+        Ok(())
+    }
+
+    /// Gives the slots back to the ring, without their batches.
+    fn park(&mut self, ready: Vec<Ready<S>>) {
+        for Ready { slot, .. } in ready {
+            self.ring.put_free(slot.cancel());
+        }
+    }
+}
+
+impl<S: Benchmark> Runner for RingRunner<S> {
+    fn batch_facts(&self) -> BatchFacts {
+        self.batch
+    }
+
+    fn closed(&mut self, batches: u64) -> Result<Closed> {
+        let ready = self.pack()?;
+        let slots = ready.len() as u64;
+        let mut latencies = latencies();
+        let mut submitted_at = vec![Instant::now(); self.point.slots];
+        let (mut host, mut calls, mut copied) = (Duration::ZERO, 0, 0);
+        let mut submit = |runner: &mut Self, ready: Ready<S>, submitted_at: &mut [Instant]| {
+            let index = ready.slot.index();
+            let before = Instant::now();
+            let replay = runner.submit(ready, false)?;
+            host += before.elapsed();
+            calls += replay.calls as u64;
+            copied += replay.copied_bytes as u64;
+            submitted_at[index] = before;
+            Ok::<(), Error>(())
+        };
+        let watch = Stopwatch::start(self.threads);
+        for ready in ready {
+            submit(self, ready, &mut submitted_at)?;
+        }
+        for _ in slots..batches {
+            let slot = self.next()?;
+            add_latency(&mut latencies, submitted_at[slot.index()].elapsed());
+            let ready = self.again(Ok(slot))?;
+            submit(self, ready, &mut submitted_at)?;
+        }
+        let mut ends = Vec::with_capacity(self.point.slots);
+        while self.ring.in_flight() > 0 {
+            let slot = self.next()?;
+            add_latency(&mut latencies, submitted_at[slot.index()].elapsed());
+            ends.push(slot);
+        }
+        let (elapsed, busy) = watch.stop();
+        for slot in ends {
+            let ready = self.check_outputs(slot)?;
+            self.park(vec![ready]);
+        }
+        let batches = batches.max(slots);
+        self.batch.copied(copied as f64 / batches as f64);
+        Ok(Closed {
+            elapsed,
+            batches,
+            busy,
+            host,
+            calls,
+            latencies,
+        })
+    }
+
+    fn open(&mut self, arrivals: &[Duration]) -> Result<Option<Opened>> {
+        let mut free = self.pack()?;
+        let mut latencies = latencies();
+        let mut arrived_at = vec![Instant::now(); self.point.slots];
+        let start = Instant::now();
+        let (mut next, mut done) = (0, 0);
+        while done < arrivals.len() {
+            while let Some(&arrival) = arrivals.get(next)
+                && arrival <= start.elapsed()
+                && let Some(ready) = free.pop()
+            {
+                // Counts from the arrival, whether or not a slot was free.
+                arrived_at[ready.slot.index()] = start + arrival;
+                self.submit(ready, false)?;
+                next += 1;
+            }
+            if let Some(finished) = self.ring.poll() {
+                let slot = finished.map_err(|failed| failed.error)?;
+                add_latency(&mut latencies, arrived_at[slot.index()].elapsed());
+                done += 1;
+                free.push(self.again(Ok(slot))?);
+            }
+            std::hint::spin_loop();
+        }
+        let elapsed = start.elapsed();
+        self.park(free);
+        Ok(Some(Opened { elapsed, latencies }))
+    }
+
+    fn timed(&mut self, batches: usize) -> Result<Vec<TimedBatch>> {
+        let ready = self.pack()?;
+        let mut timed = Vec::with_capacity(batches);
+        let mut submitted = vec![None; self.point.slots];
+        let submit = |runner: &mut Self, ready: Ready<S>, submitted: &mut [Option<(u64, u64)>]| {
+            let index = ready.slot.index();
+            let from = host_ns(Instant::now());
+            let replay = runner.submit(ready, true)?;
+            submitted[index] = replay.timed.then(|| (from, host_ns(Instant::now())));
+            Ok::<(), Error>(())
+        };
+        let mut note = |slot: &Slot<Done<Batch<S>>>, submitted: &[Option<(u64, u64)>]| {
+            if let Some(submit_ns) = submitted[slot.index()]
+                && let [Some(a), Some(b), Some(c), Some(d)] = slot.timestamps()?
+            {
+                timed.push(TimedBatch {
+                    slot: slot.index(),
+                    submit_ns,
+                    timestamps_ns: [a, b, c, d],
+                });
+            }
+            Ok::<(), Error>(())
+        };
+        let slots = ready.len();
+        for ready in ready {
+            submit(self, ready, &mut submitted)?;
+        }
+        for _ in slots..batches {
+            let slot = self.next()?;
+            note(&slot, &submitted)?;
+            let ready = self.again(Ok(slot))?;
+            submit(self, ready, &mut submitted)?;
+        }
+        self.drain(|slot| note(slot, &submitted))?;
+        Ok(timed)
+    }
+}
