@@ -5,7 +5,6 @@ mod options;
 mod packing;
 
 use super::config::{Config, TableFormat};
-use super::path_text::{path_of, shown, text_of};
 use crate::error::{Error, Result};
 use crate::structure::Format;
 pub(super) use benchmark::BenchArgs;
@@ -16,6 +15,7 @@ use options::{DeviceArgs, EngineArgs, FeatureArgs, Overrides, SetArgs};
 pub(super) use packing::{InspectArgs, PackArgs};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use tapeloop_files::{path_of, shown, text_of};
 
 /// The name of standard input among inputs, and of standard output as `--output`.
 const STANDARD: &str = "-";

@@ -1,9 +1,9 @@
 //! Processor time of the kinds of work in a run.
 
-use tapeloop_bench::internal::{Threads, core_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use tapeloop_bench::internal::{Threads, core_time};
 
 /// The processor time that threads have spent on one kind of work. Clones share it. It stays 0 on
 /// systems whose clock of a thread is not known.

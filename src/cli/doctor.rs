@@ -8,13 +8,13 @@ use super::selection::{cuda_options, select};
 use super::terminal::say;
 use crate::backend::doctor::{Finding, KernelBuild, Status, examine};
 use crate::backend::{Backend, Choice, Compilation};
-use tapeloop_bench::internal::format::counted;
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::{KERNEL_TARGETS, NVCC_VERSION};
 use rayon::ThreadPool;
 use serde_json::{Value as Json, json};
 use std::io::IsTerminal;
 use std::sync::Arc;
+use tapeloop_bench::internal::format::counted;
 
 /// Checks the driver, the devices and NVRTC, prints the findings, as JSON if `as_json`, and returns
 /// the exit code. With `warm` it compiles all kernels that a run with this config may use.

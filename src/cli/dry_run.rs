@@ -4,9 +4,9 @@ use super::config::{Config, Reduction};
 use super::oversized;
 use super::plan::{Plan, memory_text};
 use super::tables::rows_bytes;
-use tapeloop_bench::internal::format;
 use crate::error::Result;
 use crate::features::TableName;
+use tapeloop_bench::internal::format;
 use tapeloop_error::internal::printable;
 
 impl Plan {

@@ -1,7 +1,6 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
 use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
-use super::inputs::{Content, InputDigests, Source};
 use super::interrupt::Interrupt;
 use super::output::Committed;
 use super::oversized;
@@ -29,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
+use tapeloop_inputs::{Content, InputDigests, Source};
 use tapeloop_structure::internal::BudgetShare;
 
 /// Record batches that wait for the reader.

@@ -4,10 +4,7 @@
 //! through all features and into the columns of the tables, as in a run. The tests run each target
 //! over the inputs in `tests/data/fuzz`.
 
-use super::annotations::Annotations;
-use super::config::{BenchConfig, Condition, Config, OptionalColumns, RawConfig, Wanted};
-use super::inputs::{ArchiveOptions, Archives, FrameRange, Shard, Sources, Trajectories};
-use super::path_text::text_of;
+use super::config::{BenchConfig, Condition, Config, OptionalColumns, RawConfig};
 use super::plan::thread_pool;
 use super::tables::{RowFilter, StructureRows, gather_all};
 use crate::backend::{Choice, select};
@@ -21,6 +18,10 @@ use serde_json::Map;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_annotations::Annotations;
+use tapeloop_annotations::Wanted;
+use tapeloop_files::text_of;
+use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, Shard, Sources, Trajectories};
 
 /// Bytes of the rows of annotations.
 const ANNOTATION_BYTES_MAX: u64 = 64 << 20;

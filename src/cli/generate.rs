@@ -3,7 +3,6 @@
 
 use super::args::Cli;
 use super::exit_codes::GOOD;
-use super::path_text::shown;
 use super::terminal::say;
 use crate::error::{Context, Result};
 use clap::CommandFactory;
@@ -11,6 +10,7 @@ use clap_complete::Shell;
 use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
+use tapeloop_files::shown;
 
 /// Prints the completions of a shell, and returns the exit code. They are for the name by which the
 /// program was called, as the Python package installs it under another one.

@@ -2,11 +2,7 @@
 
 use super::args::InspectArgs;
 use super::exit_codes::GOOD;
-use super::inputs::structure_name;
-use super::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
-use super::path_text::shown;
 use super::terminal::say;
-use tapeloop_bench::internal::format;
 use crate::error::{Context, Error, Result};
 use crate::structure::{ReadBudget, ReadLimits, Structure};
 use serde_json::{Value as Json, json};
@@ -14,7 +10,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use tapeloop_bench::internal::format;
 use tapeloop_error::internal::printable;
+use tapeloop_files::shown;
+use tapeloop_inputs::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
+use tapeloop_inputs::structure_name;
 
 /// What a set holds.
 #[derive(Default)]

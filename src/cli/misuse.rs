@@ -1,13 +1,13 @@
 //! Commands that are nearly right: what to type instead.
 
 use super::args::Cli;
-use super::config::did_you_mean;
-use super::path_text::path_of;
 use crate::error::{Error, Result};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use tapeloop_error::internal::printable;
+use tapeloop_files::did_you_mean;
+use tapeloop_files::path_of;
 
 /// Options that other programs have, and what to type here.
 const OTHER_OPTIONS: [(&str, &str); 17] = [

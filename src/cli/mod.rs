@@ -8,7 +8,6 @@
 //! as JSON. `pack` writes structures into a packed set (`packed`), which is an input like any other,
 //! and `inspect` shows it. All commands print through `terminal` and end with one of the `exit_codes`.
 
-mod annotations;
 mod args;
 mod bench;
 mod bottleneck;
@@ -20,12 +19,10 @@ mod dry_run;
 mod exit_codes;
 mod feature_engine;
 mod feature_list;
-mod files;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod generate;
 mod graph;
-mod inputs;
 mod inspect;
 mod interrupt;
 mod log;
@@ -36,12 +33,9 @@ mod output;
 mod oversized;
 mod own_kernels;
 mod pack;
-mod packed;
 mod paint;
-mod path_text;
 mod plan;
 mod progress;
-mod quiet_panics;
 mod reading;
 mod rejected_batches;
 mod result_writer;

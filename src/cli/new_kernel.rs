@@ -1,7 +1,6 @@
 //! `tapeloop kernel new`: a kernel of one's own that works.
 
 use super::exit_codes::GOOD;
-use super::path_text::shown;
 use super::terminal::say;
 use super::trusted_code;
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -9,6 +8,7 @@ use crate::features::OwnKernelSettings;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
+use tapeloop_files::shown;
 
 const TEXT: &str = include_str!("new_kernel.cu");
 const CONFIG: &str = include_str!("new_kernel.toml");

@@ -1,26 +1,27 @@
 //! `tapeloop pack`: reads structures as a run does, and writes them into a packed set.
 
 use super::args::PackArgs;
-use super::config::{Config, Wanted};
+use super::config::Config;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
-use super::inputs::{
-    self, Archives, PackedSet, STDIN, Shard, Source, Sources, Trajectories, is_packed_name,
-};
 use super::interrupt::Interrupt;
-use super::packed::{SetSettings, SetWriter, reader_settings};
-use super::path_text::{path_of, shown};
 use super::plan::{archive_options, load_annotations, thread_pool};
 use super::reading;
 use super::run_counters::RunCounters;
 use super::source_thread::SourceThread;
 use super::terminal::complain;
-use tapeloop_bench::internal::format;
 use crate::error::{Context, Error, Result};
 use crate::features::Input;
 use crate::structure::ReadBudget;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
+use tapeloop_annotations::Wanted;
+use tapeloop_bench::internal::format;
+use tapeloop_files::{path_of, shown};
+use tapeloop_inputs::packed::{SetSettings, SetWriter, reader_settings};
+use tapeloop_inputs::{
+    self, Archives, PackedSet, STDIN, Shard, Source, Sources, Trajectories, is_packed_name,
+};
 
 /// Rejected inputs that are printed.
 const REJECTED_SHOWN: u64 = 10;
@@ -51,7 +52,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let reader = reader_settings(&config.settings);
     // Structures keep the annotations that they have, unless others are given.
     let keeps = config.annotations.is_empty();
-    let packed = inputs::check(&config.input, &Trajectories::Unknown, &reader, keeps)?;
+    let packed = tapeloop_inputs::check(&config.input, &Trajectories::Unknown, &reader, keeps)?;
     check_apart(&config)?;
     // A set holds what the kernels read. Runs over it add columns to their tables.
     let annotations = load_annotations(&config, &packed, &Wanted::NONE)?.map(Arc::new);

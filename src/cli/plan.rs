@@ -1,18 +1,11 @@
 //! The plan of a run: its threads, its backend and the settings of its engine.
 
-use super::annotations::{AnnotationColumn, Annotations, Level};
-use super::config::{
-    Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, Wanted, setting_json,
-};
-use super::inputs::{self, ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
+use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, setting_json};
 use super::own_kernels;
-use super::packed::reader_settings;
-use super::path_text::shown;
 use super::progress::{Audience, CompilingProgress};
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
 use crate::backend::{Backend, Compilation, Selected};
-use tapeloop_bench::internal::format;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
     B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
@@ -26,7 +19,13 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tapeloop_annotations::Wanted;
+use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
+use tapeloop_bench::internal::format;
 use tapeloop_engine::internal::{check_loop_in_worker, device_names};
+use tapeloop_files::shown;
+use tapeloop_inputs::packed::reader_settings;
+use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
 
 /// The most threads of the engine's pool for each GPU.
 const BATCH_THREADS_MAX: usize = 4;
@@ -80,7 +79,7 @@ impl Plan {
         let (trajectories, topology_hash) = trajectories_of(&config)?;
         let reader = reader_settings(&config.settings);
         let reads_packed = config.annotations.is_empty() && !channels_of(&config).is_empty();
-        let packed = inputs::check(&config.input, &trajectories, &reader, reads_packed)?;
+        let packed = tapeloop_inputs::check(&config.input, &trajectories, &reader, reads_packed)?;
         // Wrong settings of features are reported before a device is opened.
         Features::new(config.features.clone())?;
         let annotations = load_annotations(&config, &packed, &config.wanted)?.map(Arc::new);
@@ -139,7 +138,7 @@ impl Plan {
     /// One leads to no file, or to a packed set of other settings.
     pub(super) fn check_inputs(&self, items: &[String]) -> Result<()> {
         let reader = reader_settings(&self.config.settings);
-        inputs::check(items, &self.trajectories, &reader, false).map(drop)
+        tapeloop_inputs::check(items, &self.trajectories, &reader, false).map(drop)
     }
 
     /// Lists the inputs of `items`, which are the config's or given later.

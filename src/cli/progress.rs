@@ -1,10 +1,8 @@
 //! Progress: a bar on a terminal, a line every few seconds elsewhere, or JSON for programs.
 
-use super::inputs::{Archives, Shard, Sources, Trajectories};
 use super::run_counters::{RunCounters, RunCounts};
 use super::terminal::{complain, short};
 use crate::backend::{Backend, Compilation};
-use tapeloop_bench::internal::format;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -12,6 +10,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tapeloop_bench::internal::format;
+use tapeloop_inputs::{Archives, Shard, Sources, Trajectories};
 
 const BAR_EVERY: Duration = Duration::from_millis(100);
 const LINE_EVERY: Duration = Duration::from_secs(5);

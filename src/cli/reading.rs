@@ -1,8 +1,5 @@
 //! Reads sources into structures, several at once, in the order of the sources.
 
-use super::annotations::Annotations;
-use super::inputs::{Content, Source, explained, structure_name};
-use super::path_text::text_of;
 use super::run_counters::RunCounters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::features::Input;
@@ -12,7 +9,10 @@ use rayon::ThreadPool;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_annotations::Annotations;
 use tapeloop_error::internal::{catch, excerpt};
+use tapeloop_files::text_of;
+use tapeloop_inputs::{Content, Source, explained, structure_name};
 
 /// Files that are read ahead of the engine, for each thread of the pool, so that the other threads
 /// have work while one reads a large file.

@@ -1,10 +1,8 @@
 //! Writes results in order: good ones into the tables, others into `rejected.jsonl`. A run to
 //! standard output has no folder, and names rejected inputs on standard error.
 
-use super::annotations::Annotations;
 use super::config::OptionalColumns;
 use super::core_time::CoreTime;
-use super::inputs::{InputDigests, structure_name};
 use super::output::{Committed, OutputFolder};
 use super::rejected_batches::RejectedBatches;
 use super::run_counters::{RunCounters, WrittenParts};
@@ -18,7 +16,9 @@ use crate::features::{Features, Input};
 use crate::workload::{Completion, Sink};
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_annotations::Annotations;
 use tapeloop_error::internal::printable;
+use tapeloop_inputs::{InputDigests, structure_name};
 
 /// Rejected inputs that the summary lists.
 const REJECTED_LISTED_MAX: usize = 10;

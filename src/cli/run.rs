@@ -1,16 +1,12 @@
 //! `tapeloop run`.
 
-use super::annotations::{Level, check_matched};
 use super::args::{RunArgs, Target};
 use super::bottleneck::Cores;
 use super::config::Config;
 use super::exit_codes::{GOOD, REJECTED};
-use super::files::FileId;
-use super::inputs::{InputDigests, Source, Trajectories};
 use super::interrupt::Interrupt;
 use super::output::{self, Committed, Found, Interrupted, OutputFolder, RESUME, replaces_input};
 use super::oversized;
-use super::path_text::{self, shown};
 use super::plan::Plan;
 use super::progress::{Audience, Progress};
 use super::result_writer::{ResultWriter, Rows};
@@ -25,7 +21,6 @@ use super::tables::{
 };
 use super::terminal::{complain, say};
 use super::timeline::TimelineFolder;
-use tapeloop_bench::internal::{Threads, core_time};
 use crate::error::{Error, Result};
 use crate::features::{ColumnDecl, Features, TableName};
 use crate::workload::{Completion, Sink};
@@ -35,6 +30,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
+use tapeloop_annotations::{Level, check_matched};
+use tapeloop_bench::internal::{Threads, core_time};
+use tapeloop_files::FileId;
+use tapeloop_files::shown;
+use tapeloop_inputs::{InputDigests, Source, Trajectories};
 
 /// Runs, and returns the exit code.
 ///
@@ -53,7 +53,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         let result = match &target {
             Target::Folder(folder) => {
                 let tables = listed(&written_folders(&plan.config.tables));
-                let folder = path_text::shown(folder);
+                let folder = tapeloop_files::shown(folder);
                 format!("write the tables {tables} as {format} files to {folder}")
             }
             Target::Stdout => {

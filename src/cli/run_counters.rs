@@ -1,17 +1,17 @@
 //! Counters of a run, which several threads update.
 
-use super::annotations::Matches;
 use super::core_time::CoreTime;
-use super::inputs::Skipped;
-use super::path_text::shown;
-use tapeloop_bench::internal::format::whole;
 use crate::structure::{Assembly, Check, Findings, Structure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tapeloop_annotations::Matches;
+use tapeloop_bench::internal::format::whole;
 use tapeloop_error::internal::printable;
+use tapeloop_files::shown;
+use tapeloop_inputs::Skipped;
 
 /// Structures from files that may be cut short which a list has.
 const TRUNCATED_LISTED_MAX: usize = 10;

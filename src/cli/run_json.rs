@@ -1,7 +1,6 @@
 //! The contents of `run.json`, from the start of a run to its end.
 
 use super::output::{Committed, RESUME};
-use super::path_text::{current_folder, text_of};
 use super::plan::Plan;
 use super::run_counters::{FindingCounts, WrittenParts};
 use super::summary::Outcome;
@@ -13,6 +12,7 @@ use crate::structure::Check;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tapeloop_files::{current_folder, text_of};
 
 /// The keys of `run.json` that are known at the start.
 #[derive(Clone)]

@@ -1,12 +1,12 @@
 //! What the summary of a run says about unusual inputs.
 
-use super::annotations::{Matches, TableMatches};
 use super::plan::Plan;
 use super::run_counters::{RunCounters, finding_line};
 use super::summary::is_warning;
-use tapeloop_bench::internal::format;
 use crate::features::{FeatureName, Separation};
 use crate::structure::{Assembly, Check};
+use tapeloop_annotations::{Matches, TableMatches};
+use tapeloop_bench::internal::format;
 
 /// Lines about unusual inputs, and about the annotations.
 pub(super) fn notes(

@@ -1,6 +1,5 @@
 //! A thread that lists the inputs of a run. A signal ends the list even while the thread waits.
 
-use super::inputs::{Source, Sources};
 use super::interrupt::Interrupt;
 use super::run_counters::RunCounters;
 use crate::error::{Error, Result};
@@ -8,6 +7,7 @@ use crossbeam_channel::{Receiver, TryRecvError, bounded, select};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use tapeloop_inputs::{Source, Sources};
 
 /// Maximum number of sources that the thread is ahead of the run.
 const SOURCES_AHEAD: usize = 64;
@@ -88,11 +88,11 @@ impl Iterator for SourceThread {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::super::inputs::{Archives, Shard};
     use super::*;
     use std::fs::OpenOptions;
     use std::io::Write;
     use std::process::Command;
+    use tapeloop_inputs::{Archives, Shard};
 
     #[test]
     fn a_signal_ends_sources_that_wait_for_a_list_and_skips_nothing_after_the_last_input() {

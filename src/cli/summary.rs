@@ -1,15 +1,12 @@
 //! How a run went: its exit code, and the summary that it prints.
 
-use super::annotations::{Matches, TableMatches};
 use super::bottleneck::Cores;
 use super::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
-use super::path_text::shown;
 use super::plan::{Plan, memory_text};
 use super::run_counters::{FindingCounts, RunCounts, WrittenParts, finding_line};
 use super::tables::{ColumnStatistics, folders, notes, warnings, written_folders};
 use super::terminal::short;
 use crate::backend::Compilation;
-use tapeloop_bench::internal::format;
 use crate::error::{Error, Result};
 use crate::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
 use crate::record::DeviceInfo;
@@ -19,7 +16,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tapeloop_annotations::{Matches, TableMatches};
+use tapeloop_bench::internal::format;
 use tapeloop_error::internal::printable;
+use tapeloop_files::shown;
 
 /// The state of a run that nothing ended early.
 pub(super) const FINISHED: &str = "finished";

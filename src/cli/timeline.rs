@@ -1,11 +1,11 @@
 //! The folder of the timeline.
 
-use super::files::{self, check_name};
-use super::path_text::shown;
 use crate::error::{Context, Result};
 use crate::pipeline::{Statistics, Timeline};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tapeloop_files::check_name;
+use tapeloop_files::shown;
 
 const FILES: [&str; 2] = ["timeline.json", "timeline.svg"];
 
@@ -41,7 +41,7 @@ impl TimelineFolder {
         ];
         for (name, text) in FILES.iter().zip(texts) {
             let path = self.0.join(name);
-            files::replace(&path, text.as_bytes()).within(|| shown(&path))?;
+            tapeloop_files::replace(&path, text.as_bytes()).within(|| shown(&path))?;
         }
         Ok(())
     }

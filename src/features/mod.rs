@@ -52,7 +52,6 @@ mod weighted_contact_number;
 
 use crate::error::{Error, Result};
 use crate::record::{DeviceInfo, Image, Kernel, Recorder, Twin};
-use crate::structure::Structure;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
     ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES, TILE, TILES,
@@ -60,6 +59,7 @@ use layout::{
 use rayon::ThreadPool;
 use std::sync::Arc;
 
+pub use crate::structure::Input;
 pub use columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 pub use config::settings::*;
 pub use config::{FeatureConfig, FeatureName};
@@ -79,17 +79,6 @@ pub use residue_depth::DepthChains;
 pub use table::{Column, FeatureTable};
 #[cfg(all(test, feature = "cli"))]
 pub(crate) use table::{SharedColumns, Values};
-
-/// An input of the engine: a structure, or the error why it could not be read.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// The path that it was read from.
-    pub source: String,
-    /// Zero-based index of the source in the list of inputs.
-    pub ordinal: u64,
-    /// The structure, or the reader's error.
-    pub structure: Result<Structure>,
-}
 
 /// The workload that computes features of structures.
 pub struct Features {

@@ -16,8 +16,8 @@ use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
 use super::statistics::{Change, Finding, median};
-use tapeloop_engine::error::{Error, Result};
 use serde::Serialize;
+use tapeloop_engine::error::{Error, Result};
 
 /// Which machines may be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,15 +6,15 @@ use super::record::Limits;
 use super::runner::{self, Machine};
 use super::statistics::median;
 use super::synthetic::Synthetic;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tapeloop_engine::backend::contract::{DeviceSlot, GraphId, GraphSource, Op, Priority};
 use tapeloop_engine::backend::{Backend, Space as Memory};
 use tapeloop_engine::error::Result;
 use tapeloop_engine::record::{Recorder, Recording};
 use tapeloop_engine::replay::{Bindings, Lowered, Policy, lower};
 use tapeloop_engine::workload::Workload;
-use rayon::prelude::*;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// The size of a copy, large enough that its start and end do not count.
 const COPY_BYTES: usize = 64 << 20;

@@ -1,10 +1,10 @@
 //! Describes the machine, and reads its CPU clocks.
 
 use super::record::{Limits, Run};
-use tapeloop_engine::backend::Backend;
 use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tapeloop_engine::backend::Backend;
 use tapeloop_engine::internal::device_names;
 
 /// Describes a run on `backends` that starts now, without its limits.

@@ -10,10 +10,10 @@ use super::record::{
 use super::reference::ReferenceProgram;
 use super::runner::{self, BatchFacts, Machine, Runner, TimedBatch, latencies};
 use super::statistics::{median, middle};
-use tapeloop_engine::error::{Error, ErrorKind, Result};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 use std::time::Duration;
+use tapeloop_engine::error::{Error, ErrorKind, Result};
 
 /// The number of batches per slot whose times on the device are measured.
 const TIMED: usize = 8;

@@ -4,10 +4,10 @@
 //! combination.
 
 use super::record::PointFacts;
-use tapeloop_engine::error::{Error, Result};
-use tapeloop_engine::replay::{Build, Mode, Policy, Transfer};
 use std::collections::HashSet;
 use std::fmt;
+use tapeloop_engine::error::{Error, Result};
+use tapeloop_engine::replay::{Build, Mode, Policy, Transfer};
 
 /// The largest number of points in a run that is not full.
 pub const POINTS_MAX: usize = 96;

@@ -1,12 +1,12 @@
 //! The records of a benchmark: one line of JSON for each point. Each line is self-contained, so a
 //! history is a file to append to.
 
-use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::ops::{Add, Mul};
 use std::path::Path;
+use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;

@@ -2,11 +2,11 @@
 //!
 //! `benches/reference/README.md` defines the protocol.
 
-use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
 use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
+use tapeloop_engine::error::{Context, Error, ErrorKind, Result};
 
 /// The longest time for an answer. A program that takes longer is killed.
 const ANSWER_MAX: Duration = Duration::from_secs(300);

@@ -8,17 +8,17 @@ use super::benchmark::Benchmark;
 use super::machine::{Threads, core_time};
 use super::point::{Front, Point};
 use super::record::Amounts;
+use hdrhistogram::Histogram;
+use rayon::ThreadPool;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tapeloop_engine::backend::Backend;
 use tapeloop_engine::error::{Error, ErrorKind, Result};
 use tapeloop_engine::pipeline::{Counters, EngineConfig, Packer, Wait};
 use tapeloop_engine::record::View;
 use tapeloop_engine::replay::Buckets;
 use tapeloop_engine::workload::Workload;
-use hdrhistogram::Histogram;
-use rayon::ThreadPool;
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// The longest latency that the histograms resolve: a minute.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;

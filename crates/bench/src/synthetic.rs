@@ -4,10 +4,12 @@
 use super::benchmark::{Benchmark, halves};
 use super::point::{Point, Work};
 use super::record::Amounts;
-use tapeloop_engine::error::{Error, ErrorKind, Result};
-use tapeloop_engine::record::{Arg, Buffer, DeviceInfo, Image, Kernel, Recorder, Twin, TwinLaunch, Unit};
-use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use std::sync::{Arc, OnceLock};
+use tapeloop_engine::error::{Error, ErrorKind, Result};
+use tapeloop_engine::record::{
+    Arg, Buffer, DeviceInfo, Image, Kernel, Recorder, Twin, TwinLaunch, Unit,
+};
+use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 
 /// Threads per block, as in the reference programs.
 const BLOCK: u32 = 128;

@@ -33,6 +33,7 @@ mod format;
 mod formats;
 mod groups;
 mod gzip;
+mod input;
 mod ions;
 mod joined_models;
 mod ligands;
@@ -61,6 +62,7 @@ pub use atom_table::BFactorField;
 pub use b_factor_fields::{BFactorFields, ResidueBFactors};
 pub use checks::{Check, CheckSet, Finding, Findings};
 pub use format::Format;
+pub use input::Input;
 pub use model::{
     Assembly, BFactorKind, Chain, Channel, Frame, Ligand, LigandAtom, LigandKind, LooseSpan,
     MISSING, Residue, ResidueFlags, SequenceResidue, Structure, Truncation, Uniprot,

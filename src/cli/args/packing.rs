@@ -3,10 +3,10 @@
 use super::options::{ReadingArgs, SetArgs};
 use super::{config_and_inputs, path_text};
 use crate::cli::config::{Config, RawConfig};
-use crate::cli::packed::READER_KEYS;
 use crate::error::{Error, Result};
 use clap::Args;
 use std::path::PathBuf;
+use tapeloop_inputs::packed::READER_KEYS;
 
 pub(super) const EXAMPLES: &str = "\
 A set holds the structures as they are after reading: chains, residues, atoms and what was rejected.

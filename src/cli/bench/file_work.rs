@@ -3,9 +3,6 @@
 //! as the other programs; whole runs are on a GPU too, if there is one.
 
 use super::super::exit_codes::{GOOD, REJECTED};
-use super::super::files;
-use super::super::path_text::shown;
-use tapeloop_bench::internal::spread_warning;
 use crate::bench::record::{
     Amounts, CoreSeconds, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run,
 };
@@ -22,7 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_bench::internal::spread_warning;
 use tapeloop_error::internal::excerpt;
+use tapeloop_files::shown;
 
 /// Maximum number of passes over all files, as a pass takes long.
 const ROUNDS_MAX: usize = 3;
@@ -142,7 +141,7 @@ impl FileWork<'_> {
             Ok(format!("{}\n", path.display()))
         });
         let lines = lines.collect::<Result<String>>()?;
-        files::replace(&list, lines.as_bytes()).within(|| shown(&list))?;
+        tapeloop_files::replace(&list, lines.as_bytes()).within(|| shown(&list))?;
         let list = list.canonicalize().within(|| shown(&list))?;
         let tools = match &mut program {
             None => Vec::new(),

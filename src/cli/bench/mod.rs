@@ -6,10 +6,7 @@ mod references;
 use super::args::BenchArgs;
 use super::config::BenchConfig;
 use super::exit_codes::{FAILED, GOOD, INTERRUPTED};
-use super::files;
-use super::inputs::{self, ArchiveOptions, Archives, Content, Shard, Sources, Trajectories};
 use super::interrupt::Interrupt;
-use super::path_text::shown;
 use super::plan::thread_pool;
 use super::terminal::say;
 use crate::backend::select_all;
@@ -31,6 +28,8 @@ use serde_json::Map;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tapeloop_files::shown;
+use tapeloop_inputs::{ArchiveOptions, Archives, Content, Shard, Sources, Trajectories};
 
 /// The history; each run appends to it.
 const HISTORY: &str = "bench.jsonl";
@@ -53,7 +52,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
         return Ok(comparison.exit_code());
     }
     let config = args.resolve()?;
-    inputs::check(&config.input, &Trajectories::Unknown, &Map::new(), false)?;
+    tapeloop_inputs::check(&config.input, &Trajectories::Unknown, &Map::new(), false)?;
     let has_input = !config.input.is_empty();
     if !has_input && config.works.iter().all(|work| *work == Work::Features) {
         let error = Error::usage("the workloads features and files need structures");
@@ -185,7 +184,7 @@ fn measure(
         return measured.map(|()| INTERRUPTED);
     }
     let page = config.output.join(REPORT);
-    files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
+    tapeloop_files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
     // The page has what was measured before the error.
     measured?;
     if !quiet {

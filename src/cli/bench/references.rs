@@ -1,11 +1,11 @@
 //! The reference programs that a file lists; `scripts/build_references.sh` writes one.
 
-use super::super::path_text::shown;
 use crate::bench::reference::{Answer, ReferenceProgram};
 use crate::error::{Context, Error, Result};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
+use tapeloop_files::shown;
 
 /// The running reference programs, by what they do.
 #[derive(Default)]

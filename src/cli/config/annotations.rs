@@ -2,9 +2,10 @@
 
 use super::resolve_dots;
 use super::resolver::Resolver;
-use crate::cli::path_text::text_of;
 use serde_json::json;
 use std::path::PathBuf;
+use tapeloop_annotations::UnmatchedTables;
+use tapeloop_files::text_of;
 
 pub(super) fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     let set = keys.texts("annotations");
@@ -15,16 +16,6 @@ pub(super) fn resolve_annotations(keys: &mut Resolver) -> Vec<PathBuf> {
     let texts: Vec<String> = paths.iter().map(|path| text_of(path)).collect();
     keys.record("annotations", json!(texts));
     paths
-}
-
-/// What follows if no row of a table of annotations matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum UnmatchedTables {
-    /// An error, as the table is probably of other structures.
-    Error,
-    /// A warning: the rows may be of structures in other shards.
-    Warn,
-    Allow,
 }
 
 pub(super) fn resolve_unmatched(keys: &mut Resolver, is_shard: bool) -> UnmatchedTables {

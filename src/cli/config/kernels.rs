@@ -1,6 +1,5 @@
 //! The key `kernel`: kernels of the user's own.
 
-use super::super::path_text::text_of;
 use super::super::trusted_code;
 use super::resolve_dots;
 use super::resolver::Resolver;
@@ -11,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use tapeloop_files::text_of;
 use toml::Value;
 
 const KEY: &str = "kernel";

@@ -6,6 +6,7 @@
 
 mod annotations;
 mod bench;
+mod column_hint;
 mod condition;
 mod coordinates;
 mod devices;
@@ -16,12 +17,9 @@ mod reading;
 mod reduction;
 mod removed;
 mod resolver;
-mod suggest;
 mod tables;
 mod toml_text;
 
-use super::inputs::{FrameRange, STDIN, Shard, member_pattern};
-use super::path_text::{path_of, text_of};
 use crate::backend::{Choice, DeviceSet, Residency};
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
@@ -40,12 +38,15 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
+use tapeloop_annotations::{UnmatchedTables, Wanted};
 use tapeloop_engine::internal::check_loop_in_worker;
 use tapeloop_error::internal::LaterFields;
+use tapeloop_files::{path_of, text_of};
+use tapeloop_inputs::{FrameRange, STDIN, Shard, member_pattern};
 use toml_text::to_toml;
 
-pub(super) use annotations::UnmatchedTables;
 pub(super) use bench::BenchConfig;
+pub(super) use column_hint::column_hint;
 pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
 #[cfg(test)]
 pub(super) use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
@@ -56,10 +57,8 @@ pub(super) use reading::ASSEMBLIES;
 pub(super) use reduction::{Reduction, Statistic};
 pub(super) use removed::is_removed;
 pub(super) use resolver::range_text;
-pub(super) use suggest::{column_hint, did_you_mean};
 pub(super) use tables::{
     Compression, OptionalColumns, RowKind, TABLES, TABLES_WITH_ROWS, TableFormat, TableSettings,
-    Wanted,
 };
 
 /// The most microseconds that a loop on the device may stay.

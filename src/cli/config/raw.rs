@@ -1,7 +1,5 @@
 //! The config before it is resolved: every key that is set, its value, and where it is set.
 
-use super::super::path_text::shown;
-use super::suggest::{did_you_mean, nearest};
 use crate::error::{Context, Error, Result};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -9,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tapeloop_files::shown;
+use tapeloop_files::{did_you_mean, nearest};
 use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 

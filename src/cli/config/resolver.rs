@@ -2,12 +2,12 @@
 
 use super::raw::{Entry, Origin, RawConfig};
 use super::removed::removed_in;
-use super::suggest::did_you_mean;
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use tapeloop_files::did_you_mean;
 use toml::Value;
 
 /// Reads the values of a config by key.

@@ -4,9 +4,10 @@ use super::Reduction;
 use super::condition::Condition;
 use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
-use super::suggest::did_you_mean;
 use crate::features::{FeatureConfig, TableName};
 use serde_json::{Value as Json, json};
+use tapeloop_annotations::Wanted;
+use tapeloop_files::did_you_mean;
 
 /// The level of zstd that is the default of `tables.compression_level`.
 const LEVEL: i64 = 3;
@@ -65,18 +66,6 @@ pub(in crate::cli) const TABLES: [(RowKind, &str); 8] = [
 pub(in crate::cli) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
      hydrogen bonds if `hydrogen_bonds` is true, ligands if `ligands` is \"keep\", interfaces if \
      `interfaces` is true, and variants if a table of annotations has a column `variant`";
-
-/// The columns of annotations that the tables get.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Wanted {
-    All,
-    Named(Vec<String>),
-}
-
-impl Wanted {
-    /// No columns: the tables stay as they are.
-    pub(in crate::cli) const NONE: Wanted = Wanted::Named(Vec::new());
-}
 
 /// How the tables are split into files and row groups, and how these are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

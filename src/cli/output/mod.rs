@@ -7,22 +7,20 @@
 mod replace;
 mod resume;
 
-use super::files::{self, FileId, check_name};
-use super::inputs::STDIN;
-use super::path_text::{current_folder, path_of, shown};
 use super::tables::{folders, part_of_name};
 use crate::error::{Context, Error, Result};
 pub(super) use resume::{Committed, Found, Interrupted, RESUME, find};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{ErrorKind as IoKind, Write};
 use std::path::{Path, PathBuf};
+use tapeloop_files::{FileId, LOCK, check_name, lock};
+use tapeloop_files::{current_folder, path_of, shown};
+use tapeloop_inputs::STDIN;
 
 const RECORD: &str = "run.json";
 const REJECTED: &str = "rejected.jsonl";
-/// The run that writes here holds a lock on this file.
-pub(super) const LOCK: &str = ".tapeloop.lock";
 /// The folder of results that are to replace earlier ones.
 const NEW: &str = ".tapeloop-new";
 
@@ -225,7 +223,7 @@ pub(super) fn replaces_input(path: &Path) -> Error {
 
 fn write_record(folder: &Path, record: &Json) -> Result<()> {
     let path = folder.join(RECORD);
-    files::replace_result(&path, format!("{record:#}\n").as_bytes())
+    tapeloop_files::replace_result(&path, format!("{record:#}\n").as_bytes())
 }
 
 /// Creates a folder, unless it exists. A link to a folder is an error.
@@ -244,35 +242,11 @@ fn is_folder(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == IoKind::NotFound => Ok(false),
         Err(error) => Err(Error::io(error)).within(|| shown(path)),
         Ok(meta) => {
-            let kind = files::kind_of(meta.file_type());
+            let kind = tapeloop_files::kind_of(meta.file_type());
             let error = Error::usage(format!("this is {kind}, and a folder is to be made here"));
             Err(error
                 .fix("remove it, or name another output")
                 .within(shown(path)))
-        }
-    }
-}
-
-/// Opens the lock file, and locks it against other runs. The file stays empty.
-pub(super) fn lock(path: &Path) -> Result<File> {
-    check_name(path)?;
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    }
-    let file = options.open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::usage("another run is writing here").fix("name another output"))
-        }
-        // Some network file systems have no locks; there the user must not start two runs.
-        Err(TryLockError::Error(error)) => {
-            tracing::debug!(%error, path = shown(path), "no lock on the output folder");
-            Ok(file)
         }
     }
 }
@@ -296,7 +270,11 @@ fn remove_results(path: &Path) -> Result<()> {
 /// The folder cannot be read, or a link, a FIFO or a folder has the name of a result.
 fn results_in(path: &Path) -> Result<Vec<PathBuf>> {
     let record = path.join(RECORD);
-    let mut found = vec![files::temporary_name(&record), record, path.join(REJECTED)];
+    let mut found = vec![
+        tapeloop_files::temporary_name(&record),
+        record,
+        path.join(REJECTED),
+    ];
     found.retain(|file| file.symlink_metadata().is_ok());
     for folder in folders() {
         let folder = path.join(folder);

@@ -10,8 +10,6 @@ use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
 use crate::cli::config::{TABLES, TableFormat};
-use crate::cli::files::{check_name, sync_folder, temporary_name};
-use crate::cli::path_text::shown;
 use crate::cli::summary::FINISHED;
 use crate::cli::tables::{folders, part_name, part_of_name};
 use crate::error::{Context, Result};
@@ -19,6 +17,8 @@ use serde_json::{Value as Json, json};
 use std::fs;
 use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
+use tapeloop_files::shown;
+use tapeloop_files::{check_name, sync_folder, temporary_name};
 
 const REPLACING: &str = "replacing";
 

@@ -3,12 +3,8 @@
 //! `run.json` has the key `resume` until a run has finished: what the complete parts hold. Everything
 //! else is removed, and the inputs behind those parts are computed again.
 
-use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, lock, replace, results_in};
-use crate::cli::annotations::Matches;
+use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, replace, results_in};
 use crate::cli::config::is_removed;
-use crate::cli::files::check_name;
-use crate::cli::inputs::InputRange;
-use crate::cli::path_text::shown;
 use crate::cli::run_counters::{FindingCounts, RunCounts, WrittenParts};
 use crate::cli::summary::FINISHED;
 use crate::cli::tables::{PartFiles, PartStatistics, part_of_name};
@@ -19,6 +15,10 @@ use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use tapeloop_annotations::Matches;
+use tapeloop_files::shown;
+use tapeloop_files::{LOCK, check_name, lock};
+use tapeloop_inputs::InputRange;
 
 /// The key of `run.json` with the [`Committed`] parts.
 pub(in crate::cli) const RESUME: &str = "resume";
@@ -163,7 +163,7 @@ pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
     if !named.is_dir() {
         return Ok(Found::Nothing);
     }
-    let lock = lock(&named.join(super::LOCK)).within(place)?;
+    let lock = lock(&named.join(LOCK)).within(place)?;
     replace::resume(named)?;
     // Results that are to replace others are in a folder of their own.
     let folders = [named.join(NEW), named.to_owned()];

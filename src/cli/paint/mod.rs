@@ -11,11 +11,8 @@ mod values;
 mod viewers;
 
 use super::args::PaintArgs;
-use super::config::{Config, Wanted, column_hint, feature_of_column};
-use super::files::FileId;
-use super::inputs::{Archives, Shard, Source, Sources, structure_name};
+use super::config::{Config, column_hint, feature_of_column};
 use super::oversized;
-use super::path_text::{path_of, shown};
 use super::plan::{Plan, channels_of};
 use super::progress::Audience;
 use super::reading::rejecting_panics;
@@ -33,7 +30,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use strip::Track;
+use tapeloop_annotations::Wanted;
 use tapeloop_error::internal::printable;
+use tapeloop_files::FileId;
+use tapeloop_files::{path_of, shown};
+use tapeloop_inputs::{Archives, Shard, Source, Sources, structure_name};
 use target::{Outputs, Target};
 use text::{Model, Painted};
 

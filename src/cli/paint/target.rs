@@ -1,7 +1,5 @@
 //! The output files of painting.
 
-use super::super::files::{self, FileId, check_name};
-use super::super::path_text::shown;
 use super::super::terminal::note;
 use crate::error::{Context, Error, Result};
 use crate::structure::Format;
@@ -11,6 +9,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use tapeloop_files::shown;
+use tapeloop_files::{FileId, check_name};
 use tapeloop_structure::internal::Compression;
 
 /// The name of standard output.
@@ -193,7 +193,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;
     }
-    files::replace(path, packed.as_deref().unwrap_or(bytes)).within(place)
+    tapeloop_files::replace(path, packed.as_deref().unwrap_or(bytes)).within(place)
 }
 
 fn pack(compression: Compression, bytes: &[u8]) -> std::io::Result<Vec<u8>> {

@@ -1,9 +1,9 @@
 //! What colours a painted file in molecule viewers.
 
-use super::super::path_text::shown;
 use super::strip::short;
 use super::target::STDOUT;
 use std::path::Path;
+use tapeloop_files::shown;
 
 /// The commands that open a file and colour it by B factors from `min` to `max`, from blue over white
 /// to red. B factors outside of the range, as those of atoms without a value, get the colour of its

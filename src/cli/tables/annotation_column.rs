@@ -1,6 +1,5 @@
 //! The values of a column of annotations.
 
-use super::super::annotations::{JoinedValues, Level};
 use super::dictionary::Dictionary;
 use super::schema::Kind;
 use super::structure_rows::{RowRange, StructureRows};
@@ -8,6 +7,7 @@ use crate::features::NULL_COUNT;
 use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use std::sync::Arc;
+use tapeloop_annotations::{JoinedValues, Level};
 
 /// The values of a row group, of the column at `index` of its level. Structures without annotations
 /// have nulls.

@@ -1,6 +1,5 @@
 //! Makes the Arrow array of a column from the rows of a row group.
 
-use super::super::annotations::{AnnotationColumn, Level, Type};
 use super::super::config::{Reduction, RowKind};
 use super::annotation_column;
 use super::dictionary::Dictionary;
@@ -13,6 +12,7 @@ use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use half::f16;
 use std::sync::Arc;
+use tapeloop_annotations::{AnnotationColumn, Level, Type};
 
 /// Returns a value of a structure's row, by the row's index in the structure.
 pub(super) type OfRow<T> = fn(&StructureRows, usize) -> T;

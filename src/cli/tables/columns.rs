@@ -1,12 +1,12 @@
 //! The columns of each table: those that identify a row, then those of features.
 
-use super::super::annotations::{AnnotationColumn, Level};
 use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind, TABLES};
 use super::column::{Column, OfRow, TextOfRow};
 use super::structure_rows::StructureRows;
 use crate::features::{ColumnDecl, TableName};
 use crate::structure::Assembly;
 use std::sync::OnceLock;
+use tapeloop_annotations::{AnnotationColumn, Level};
 
 /// What the tables' columns come from, besides those that identify a row.
 #[derive(Clone, Copy)]

@@ -44,14 +44,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::annotations::JoinedVariants;
 use super::config::{RowKind, TABLES, TableFormat, TableSettings};
 use super::core_time::CoreTime;
-use super::path_text::shown;
 use statistics::ValueStatistics;
 pub(super) use statistics::{ColumnStatistics, notes, warnings};
 pub(crate) use structure_rows::StructureRows;
 use table::{Output, Table};
+use tapeloop_annotations::JoinedVariants;
+use tapeloop_files::shown;
 pub(super) use terminal_table::TerminalTable;
 
 /// The tables' folders.

@@ -3,8 +3,6 @@
 
 use super::super::config::Compression;
 use super::super::core_time::CoreTime;
-use super::super::files::Temporary;
-use super::super::path_text::shown;
 use super::column::Column;
 use super::row_group::RowGroup;
 use super::schema::ColumnSpec;
@@ -19,6 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tapeloop_error::internal::catch;
+use tapeloop_files::Temporary;
+use tapeloop_files::shown;
 
 /// The most row groups of a table that are encoded at the same time, while another one is filled.
 /// Each holds its rows until they are encoded; more made no run faster.

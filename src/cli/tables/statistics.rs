@@ -1,7 +1,6 @@
 //! Statistics of the columns over a whole run: nulls, range, and which columns hold nothing or a
 //! single value.
 
-use tapeloop_bench::internal::format;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tapeloop_bench::internal::format;
 
 /// A column with one value in more rows than this, in more than one structure, is suspect.
 const CONSTANT_ROWS_MAX: u64 = 1000;

@@ -1,14 +1,14 @@
 //! The rows of one structure in the tables.
 
-use super::super::annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
 use super::super::config::RowKind;
-use super::super::inputs::structure_name;
 use super::coordinates::Coordinates;
 use crate::features::{Column, FeatureTable, TableName};
 use crate::structure::{Chain, Ligand, MISSING, Residue, Structure};
 use arrow_buffer::BooleanBuffer;
 use std::ops::Range;
 use std::sync::Arc;
+use tapeloop_annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
+use tapeloop_inputs::structure_name;
 use tapeloop_structure::internal::UnobservedResidue;
 
 /// A structure without its atoms, its features, and what identifies it.

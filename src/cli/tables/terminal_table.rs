@@ -3,13 +3,13 @@
 use super::column::Column;
 use super::structure_rows::{RowRange, StructureRows, row_count};
 use super::text_file::Values;
-use tapeloop_bench::internal::format;
 use crate::cli::config::RowKind;
 use crate::error::{Context, Result};
 use crate::features::ColumnDecl;
 use arrow_array::{Array, ArrayRef};
 use std::io::Write;
 use std::sync::Arc;
+use tapeloop_bench::internal::format;
 use tapeloop_error::internal::printable;
 
 /// Maximum width of a line, in characters.

@@ -3,12 +3,12 @@
 //! `residues.tsv` has a row for each residue and `atoms.tsv` one for each atom, with tabs between
 //! the fields; an empty field is a missing value. `oracles/tables.py` describes the columns.
 
-use super::super::path_text::shown;
 use crate::error::{Context, Result};
 use crate::structure::{BFactorKind, Structure};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use tapeloop_files::shown;
 
 const RESIDUES: &str = "source\tmodel\tres_index\tchain\tchain_id\tauth_seq\tposition\tins\tcomp\tparent\taa\t\
                         break_before\tnx\tny\tnz\tcax\tcay\tcaz\tcx\tcy\tcz\tox\toy\toz\tcbx\tcby\tcbz\t\

@@ -6,17 +6,17 @@ mod scripts;
 use super::args::{Target, ValidateArgs};
 use super::config::{Config, TableFormat};
 use super::exit_codes::{FAILED, GOOD, REJECTED};
-use super::path_text::shown;
 use super::plan::Plan;
 use super::progress::Audience;
 use super::run::{Destination, compute};
 use super::terminal::{complain, say};
-use tapeloop_bench::internal::format;
 use crate::error::{Error, Result};
 use dump::Dump;
 use scripts::Python;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use tapeloop_bench::internal::format;
+use tapeloop_files::shown;
 
 /// Runs, compares, and returns the exit code: that of the run if all columns agree.
 ///

@@ -1,10 +1,10 @@
 //! The Python scripts that come with the program, and the Python that runs them.
 
-use super::super::path_text::shown;
 use crate::error::{Context, Error, ErrorKind, Result};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use tapeloop_files::shown;
 
 /// The script that compares; the others are its modules.
 const ENTRY: &str = "make_tables.py";

@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::{FORMAT, Figures, Reference};
-use tapeloop_engine::error::ErrorKind;
 use std::slice::from_ref;
+use tapeloop_engine::error::ErrorKind;
 
 /// Repetitions a little around `median`, the same each time.
 fn around(median: f64, noise: f64) -> Vec<f64> {

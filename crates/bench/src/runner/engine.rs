@@ -6,13 +6,13 @@ use super::{
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
 use crate::point::Point;
-use tapeloop_engine::error::Result;
-use tapeloop_engine::pipeline::Engine;
-use tapeloop_engine::workload::Completion;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_engine::error::Result;
+use tapeloop_engine::pipeline::Engine;
+use tapeloop_engine::workload::Completion;
 
 pub(super) struct EngineRunner<S: Benchmark> {
     source: Source<S>,

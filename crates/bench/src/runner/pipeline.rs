@@ -6,11 +6,11 @@ use super::{
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
 use crate::point::Point;
-use tapeloop_engine::error::Result;
-use tapeloop_engine::pipeline::Pipeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
+use tapeloop_engine::error::Result;
+use tapeloop_engine::pipeline::Pipeline;
 
 pub(super) struct PipelineRunner<S: Benchmark> {
     source: Source<S>,

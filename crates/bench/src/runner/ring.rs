@@ -4,16 +4,16 @@ use super::{
     BatchFacts, Closed, Machine, Opened, Runner, Stopwatch, TimedBatch, add_latency, fill,
     largest_batch, latencies, slot_missing, sum,
 };
-use tapeloop_engine::backend::contract::host_ns;
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
 use crate::point::Point;
 use crate::record::Amounts;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop_engine::backend::contract::host_ns;
 use tapeloop_engine::error::{Error, Result};
 use tapeloop_engine::pipeline::{Done, Filling, Finished, Packed, Packer, Ring, Slot, Wait};
 use tapeloop_engine::replay::Replay;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 type Batch<S> = Packed<<S as Benchmark>::Workload>;
 

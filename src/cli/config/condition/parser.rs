@@ -8,8 +8,8 @@
 //!               | ["not"] "in" "(" VALUE {"," VALUE} ")" )
 //! ```
 
+use super::super::column_hint::column_hint;
 use super::super::features::{ColumnPlace, feature_of_column};
-use super::super::suggest::column_hint;
 use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
 use crate::error::{Error, Result};
 use half::f16;

@@ -1,0 +1,363 @@
+//! The columns of a table of annotations, and what identifies its rows, whichever format the
+//! table has.
+
+use super::values::{Cell, is_null};
+use tapeloop_error::internal::excerpt;
+use tapeloop_error::{Error, Result};
+
+/// Names of the columns that identify a residue: the name in the table of residues, and a
+/// shorter one.
+const STRUCTURE: &[&str] = &["structure"];
+const MODEL: &[&str] = &["model"];
+const CHAIN: &[&str] = &["auth_asym_id", "chain"];
+const NUMBER: &[&str] = &["auth_seq_id", "residue"];
+const INS_CODE: &[&str] = &["ins_code"];
+
+/// The fix where a table does not name the columns.
+pub(super) const NAME_COLUMNS: &str = "the first line names the columns: structure, chain and residue, or structure alone, and annotations";
+
+/// The column that makes a table one of variants.
+pub(super) const VARIANT: &str = "variant";
+
+/// All names of columns that identify rows.
+const IDENTIFYING: [&str; 8] = [
+    "structure",
+    "model",
+    "auth_asym_id",
+    "chain",
+    "auth_seq_id",
+    "residue",
+    "ins_code",
+    VARIANT,
+];
+
+/// The most columns of a table.
+const COLUMNS_MAX: usize = 1_000;
+
+/// The most bytes of a column's name.
+const NAME_BYTES_MAX: usize = 256;
+
+/// The most bytes of a text in a cell.
+const TEXT_BYTES_MAX: usize = 1 << 16;
+
+/// What the rows of a table describe, which the columns that identify rows show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Structures.
+    Structures,
+    /// Residues.
+    Residues,
+    /// Mutations of residues, of which a residue may have many.
+    Variants,
+}
+
+/// The indices of a table's columns.
+#[derive(Debug)]
+pub(super) struct Columns {
+    pub(super) level: Level,
+    /// `None` where the file is named for the structure.
+    structure: Option<usize>,
+    model: Option<usize>,
+    /// The chain and the number; `None` in tables of structures.
+    residue: Option<(usize, usize)>,
+    ins_code: Option<usize>,
+    /// All others, in the order of the table.
+    pub(super) others: Vec<usize>,
+}
+
+/// The residue or the structure of a row, as the table names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RowKey<'a> {
+    /// `None` stands for all models.
+    pub(super) model: Option<i32>,
+    /// Empty in tables of structures, as are the number and the code.
+    pub(super) chain: &'a str,
+    pub(super) number: i32,
+    /// 0 for none.
+    pub(super) ins_code: u8,
+}
+
+impl Columns {
+    /// Finds the columns by name.
+    ///
+    /// # Errors
+    /// A column that identifies residues is missing or not distinct, a name is there twice or is too
+    /// long, no column has values, or there are too many columns.
+    pub(super) fn find(names: &[&str]) -> Result<Self> {
+        check_count(names.len())?;
+        if let Some(name) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
+            let name = excerpt(*name);
+            let text = format!("the name of column {name} has more than {NAME_BYTES_MAX} bytes");
+            return Err(Error::config(text).fix(NAME_COLUMNS));
+        }
+        check_case(names)?;
+        let position = |name: &str| names.iter().position(|own| *own == name);
+        let find = |known: &[&str]| known.iter().find_map(|name| position(name));
+        let require = |known: &[&str]| {
+            find(known).ok_or_else(|| {
+                let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+                let text = format!("there is no column {}", known.join(" or "));
+                Error::config(text).fix(NAME_COLUMNS)
+            })
+        };
+        let structure = find(STRUCTURE);
+        let names_residues = [CHAIN, NUMBER].into_iter().any(|it| find(it).is_some());
+        let (level, residue) = match find(&[VARIANT]) {
+            None if !names_residues && structure.is_some() => (Level::Structures, None),
+            variant => {
+                let level = variant.map_or(Level::Residues, |_| Level::Variants);
+                (level, Some((require(CHAIN)?, require(NUMBER)?)))
+            }
+        };
+        // Whether it has its columns shows first if this is no header.
+        let is_again = |&at: &usize| !names[at].is_empty() && names[..at].contains(&names[at]);
+        if let Some(at) = (1..names.len()).find(is_again) {
+            let text = format!("column {} is there twice", quoted(names[at]));
+            return Err(Error::config(text).fix("give each column a name of its own"));
+        }
+        for known in [CHAIN, NUMBER] {
+            if residue.is_some() && known.iter().all(|name| position(name).is_some()) {
+                let text = format!("columns `{}` and `{}` are one thing", known[0], known[1]);
+                return Err(Error::config(text).fix("leave one out, or give it another name"));
+            }
+        }
+        let mut columns = Columns {
+            level,
+            structure,
+            model: find(MODEL),
+            residue,
+            ins_code: residue.and_then(|_| find(INS_CODE)),
+            others: Vec::new(),
+        };
+        let keys = columns.keys();
+        let is_other = |at: &usize| !keys.contains(at) && !names[*at].is_empty();
+        columns.others = (0..names.len()).filter(is_other).collect();
+        if columns.others.is_empty() {
+            let error = Error::config("no column has values: all identify rows, or have no name");
+            return Err(error.fix("add a column with values, or leave the table out"));
+        }
+        Ok(columns)
+    }
+
+    /// The indices of the columns that identify a row.
+    pub(super) fn keys(&self) -> Vec<usize> {
+        let mut keys: Vec<usize> = [self.structure, self.model, self.ins_code]
+            .into_iter()
+            .flatten()
+            .collect();
+        keys.extend(
+            self.residue
+                .into_iter()
+                .flat_map(|(chain, number)| [chain, number]),
+        );
+        keys
+    }
+
+    /// The structure of a row. `file_name` is its name if no column has it.
+    ///
+    /// # Errors
+    /// The cell is no text, or empty.
+    pub(super) fn structure<'a>(&self, row: &[Cell<'a>], file_name: &'a str) -> Result<&'a str> {
+        let structure = match self.structure {
+            Some(at) => text(row[at], "structure")?,
+            None => file_name,
+        };
+        if structure.is_empty() {
+            return Err(Error::config("the structure's name is empty").fix(
+                "name the structure in each row, or leave the column out and name the file by it",
+            ));
+        }
+        check_length(structure)?;
+        Ok(structure)
+    }
+
+    /// What a row describes.
+    ///
+    /// # Errors
+    /// A cell that does not hold what its column needs.
+    pub(super) fn key<'a>(&self, row: &[Cell<'a>]) -> Result<RowKey<'a>> {
+        let model = self.model.map_or(Ok(None), |at| model(row[at]))?;
+        let Some((chain, number)) = self.residue else {
+            let (chain, number, ins_code) = ("", 0, 0);
+            return Ok(RowKey {
+                model,
+                chain,
+                number,
+                ins_code,
+            });
+        };
+        let (shown, (number, mut ins_code)) = (row[number], residue_number(row[number])?);
+        if let Some(at) = self.ins_code {
+            let code = text(row[at], "insertion code")?;
+            if !is_null(code) {
+                let own = insertion_code(code)?;
+                if ![0, own].contains(&ins_code) {
+                    let text = format!("residue {} has the insertion code {code}", shown.shown());
+                    return Err(Error::config(text).fix("write the code once: 52 and A, or 52A"));
+                }
+                ins_code = own;
+            }
+        }
+        let chain = text(row[chain], "chain")?;
+        check_length(chain)?;
+        Ok(RowKey {
+            model,
+            chain,
+            number,
+            ins_code,
+        })
+    }
+}
+
+/// Whether a column of this name identifies rows.
+pub(super) fn identifies_rows(name: &str) -> bool {
+    IDENTIFYING.contains(&name)
+}
+
+/// Refuses `Variant` and `Chain`, which would be columns with values and change what a table
+/// describes.
+fn check_case(names: &[&str]) -> Result<()> {
+    for name in names.iter().filter(|name| !identifies_rows(name)) {
+        let mut known = IDENTIFYING.iter();
+        if let Some(known) = known.find(|known| known.eq_ignore_ascii_case(name)) {
+            let text = format!("column {name:?} differs from `{known}` in case alone");
+            return Err(Error::config(text).fix(format!(
+                "write {known} if it identifies rows, or give it another name"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A text of the user's in a message.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", excerpt(text))
+}
+
+/// Checks the number of columns, of one table or of all.
+///
+/// # Errors
+/// There are too many.
+pub(super) fn check_count(columns: usize) -> Result<()> {
+    if columns <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let error = Error::config(format!(
+        "there are {columns} columns or more, over {COLUMNS_MAX}"
+    ));
+    Err(error.fix("write tables with fewer columns"))
+}
+
+/// Checks the length of a text in a cell.
+///
+/// # Errors
+/// It is too long.
+pub(super) fn check_length(text: &str) -> Result<()> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("a text of {} bytes is over {TEXT_BYTES_MAX}", text.len());
+    Err(Error::config(text).fix("shorten it, or leave the column out of tables.annotations"))
+}
+
+/// The text of a cell, empty if there is none.
+fn text<'a>(cell: Cell<'a>, what: &str) -> Result<&'a str> {
+    match cell {
+        Cell::Text(text) => Ok(text),
+        Cell::Null => Ok(""),
+        Cell::Integer(_) | Cell::Real(_) => {
+            let text = format!("the {what} is the number {}, not text", cell.shown());
+            Err(Error::config(text).fix("write the column as text"))
+        }
+        Cell::Flag(flag) => {
+            let text = format!("the {what} is {flag}, not text");
+            Err(Error::config(text).fix("write the column as text"))
+        }
+    }
+}
+
+fn whole(cell: Cell<'_>, what: &str) -> Result<i32> {
+    let number = cell.real().unwrap_or(f64::NAN);
+    if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
+        let error = Error::config(format!("{} is not a {what}", cell.shown()));
+        return Err(error.fix("write whole numbers, as the structure's file does"));
+    }
+    Ok(number as i32)
+}
+
+/// A residue number, and the insertion code that may follow it, 0 for none: `52A`.
+fn residue_number(cell: Cell<'_>) -> Result<(i32, u8)> {
+    let text = match cell {
+        Cell::Integer(_) | Cell::Real(_) => return Ok((whole(cell, "residue number")?, 0)),
+        Cell::Text(text) if !text.is_empty() => text,
+        Cell::Text(_) | Cell::Null | Cell::Flag(_) => {
+            let error = Error::config("the residue number is missing");
+            return Err(error.fix("write it as in the structure's file"));
+        }
+    };
+    let (digits, code) = match text.as_bytes().last() {
+        Some(code) if code.is_ascii_alphabetic() => (&text[..text.len() - 1], *code),
+        _ => (text, 0),
+    };
+    let number = digits.parse().map_err(|_| {
+        Error::config(format!("{} is not a residue number", quoted(text)))
+            .fix("number residues as in the file, with the insertion code: 52 or 52A")
+    })?;
+    Ok((number, code))
+}
+
+fn insertion_code(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        [b' '] => Ok(0),
+        [code] => Ok(*code),
+        _ => {
+            let text = format!("{} is not an insertion code", quoted(text));
+            Err(Error::config(text).fix("give one letter"))
+        }
+    }
+}
+
+/// A model's number; `None` stands for all models.
+fn model(cell: Cell<'_>) -> Result<Option<i32>> {
+    match cell {
+        Cell::Null => Ok(None),
+        // What pandas makes of a missing integer.
+        Cell::Real(number) if number.is_nan() => Ok(None),
+        Cell::Integer(_) | Cell::Real(_) | Cell::Flag(_) => whole(cell, "model's number").map(Some),
+        Cell::Text(text) if is_null(text) => Ok(None),
+        Cell::Text(text) => text.parse().map(Some).map_err(|_| {
+            Error::config(format!("{} is not a model's number", quoted(text)))
+                .fix("number models as in the file: 1; leave it empty for all models")
+        }),
+    }
+}
+
+/// A channel's value, NaN for none.
+///
+/// # Errors
+/// The cell is not a number of 32 bits.
+pub(super) fn channel_value(cell: Cell<'_>) -> Result<f32> {
+    let value = match cell {
+        Cell::Null => return Ok(f32::NAN),
+        Cell::Flag(flag) => f32::from(u8::from(flag)),
+        Cell::Integer(number) => number as f32,
+        Cell::Real(number) => number as f32,
+        Cell::Text(text) if is_null(text) => return Ok(f32::NAN),
+        // Parsed as 32 bits, since a value of 64 bits would be rounded twice.
+        Cell::Text(text) => text.parse().map_err(|_| {
+            Error::config(format!("{} is not a number", quoted(text)))
+                .fix("leave it empty for none, or the column out of `smooth.channels`")
+        })?,
+    };
+    if value.is_infinite() {
+        let shown = match cell {
+            Cell::Text(text) => quoted(text),
+            cell => cell.shown().into_owned(),
+        };
+        return Err(
+            Error::config(format!("{shown} is beyond the numbers of 32 bits"))
+                .fix("give a finite number below 3.4e38, or none where there is no value"),
+        );
+    }
+    Ok(value)
+}

@@ -1,0 +1,497 @@
+//! Gives the models of a structure the rows of its name.
+//!
+//! Rows are decoded one at a time, so that memory depends on the structure and its encoded rows and
+//! not on what the rows become. They are decoded twice: in reading, for the channels and the counts,
+//! and in writing, for the columns of the tables.
+
+use super::columns::{Level, RowKey};
+use super::joined::{Joined, JoinedValues, JoinedVariants, VariantKey};
+use super::loaded::Loaded;
+use super::matches::Matches;
+use super::row_store::Found;
+use super::rows::{Builder, Row, Runs, visit_rows};
+use super::values::{Cell, Type};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use tapeloop_error::Result;
+use tapeloop_error::internal::excerpt;
+use tapeloop_files::shown;
+use tapeloop_structure::{Assembly, Channel, Structure};
+
+/// Rows of the table of variants that are decoded at once.
+const VARIANTS_AT_ONCE: usize = 4096;
+
+/// Gives `models` the channels of the structure `name`, and finds the rows that match.
+///
+/// # Errors
+/// The rows cannot be read.
+pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Result<Matches> {
+    let Found {
+        runs,
+        in_other_case,
+    } = all.store.find(name)?;
+    let mut matches = Matches::default();
+    if runs.is_empty() {
+        matches.structures_without = 1;
+        matches.first_without = Some(name.to_owned());
+    }
+    for (known, row) in in_other_case {
+        let names = (known, name.to_owned());
+        matches
+            .in_other_case
+            .entry(all.table_of(row))
+            .or_insert(names);
+    }
+    let width = all.channels.len();
+    let named = NamedChains::find(all, &runs, models)?;
+    let residues = models
+        .iter()
+        .map(|structure| Residues::of(structure, &named));
+    let residues: Vec<Residues<'_>> = residues.collect();
+    let count = |structure: &Structure| structure.residues.len();
+    let channels = |structure| FirstValues::new(f32::NAN, count(structure) * width);
+    let mut channels: Vec<FirstValues<f32>> = models.iter().map(channels).collect();
+    let mut have_value: Vec<Vec<bool>> = models.iter().map(|it| vec![false; count(it)]).collect();
+    // The values that rows have given: bits of channels and columns.
+    let mut given: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
+    visit_rows(all, &runs, |row| {
+        let level = row.level();
+        let has_cell = row.has_values(all);
+        let has_value = has_cell || row.channels.iter().any(|value| !value.is_nan());
+        let (mut is_read, mut is_used) = (false, level == Level::Structures);
+        for (model, structure) in models.iter().enumerate() {
+            if !row.is_of(structure) {
+                continue;
+            }
+            is_read = true;
+            for residue in residues[model].named_by(row) {
+                is_used = true;
+                if level == Level::Residues {
+                    have_value[model][residue] |= has_value;
+                    for (&channel, &value) in row.layout.channels.iter().zip(row.channels) {
+                        if !value.is_nan() {
+                            let at = residue * width + channel;
+                            channels[model].offer(at, value, row.key.model);
+                        }
+                    }
+                }
+            }
+        }
+        if is_read {
+            matches.read.insert(row.index);
+            if is_used {
+                matches.matched.insert(row.index);
+            }
+        }
+        if is_read && is_used && level != Level::Variants && has_value {
+            let given = given.entry((level == Level::Residues, row.key));
+            let bits = width + all.columns.len();
+            let given = given.or_insert_with(|| vec![0; bits.div_ceil(64)]);
+            if row.gives_again(all, given) {
+                matches.rows_repeated += 1;
+                let first = &mut matches.first_repeated;
+                first.get_or_insert_with(|| describe(all, name, row));
+            }
+        }
+        Ok(())
+    })?;
+    let have_value = have_value.iter().flatten();
+    matches.residues = have_value.filter(|has| **has).count() as u64;
+    drop(residues);
+    if width > 0 {
+        for (structure, values) in models.iter_mut().zip(channels) {
+            let values = values.values;
+            let of_channel = |(at, name): (usize, &String)| Channel {
+                name: name.clone(),
+                values: values.iter().skip(at).step_by(width).copied().collect(),
+            };
+            let named = all.channels.iter().enumerate().map(of_channel);
+            structure.channels = match runs.is_empty() {
+                true => Vec::new(),
+                false => named.collect(),
+            };
+        }
+    }
+    Ok(matches)
+}
+
+/// The columns of the tables of structures and of residues of a model of the structure `name`.
+///
+/// # Errors
+/// The rows cannot be read.
+pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Joined> {
+    let (slots, kinds) = slots(all, &[Level::Structures, Level::Residues]);
+    let runs = match kinds.iter().all(Vec::is_empty) {
+        true => Vec::new(),
+        false => all.store.find(name)?.runs,
+    };
+    if runs.is_empty() {
+        return Ok(Joined::default());
+    }
+    let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
+    let residues = Residues::of(structure, &named);
+    let rows = [1, structure.residues.len()];
+    let mut values: Vec<FirstValues<Cell<'_>>> = kinds
+        .iter()
+        .zip(rows)
+        .map(|(kinds, rows)| FirstValues::new(Cell::Null, kinds.len() * rows))
+        .collect();
+    visit_rows(all, &runs, |row| {
+        let table = usize::from(row.level() == Level::Residues);
+        if row.level() == Level::Variants || !row.is_of(structure) {
+            return Ok(());
+        }
+        let mut give = |at_row: usize| {
+            for (&column, &cell) in row.layout.columns.iter().zip(row.cells) {
+                if has_value(cell, all.columns[column].kind) {
+                    let at = slots[column] * rows[table] + at_row;
+                    values[table].offer(at, cell, row.key.model);
+                }
+            }
+        };
+        match row.level() {
+            Level::Structures => give(0),
+            _ => residues.named_by(row).for_each(give),
+        }
+        Ok(())
+    })?;
+    let columns = |table: usize| -> Vec<JoinedValues> {
+        let of_column = |(at, kind): (usize, &Type)| {
+            let mut builder = Builder::new(*kind);
+            let own = &values[table].values[at * rows[table]..][..rows[table]];
+            own.iter().for_each(|cell| builder.push(*cell));
+            builder.finish()
+        };
+        kinds[table].iter().enumerate().map(of_column).collect()
+    };
+    Ok(Joined {
+        structures: columns(0),
+        residues: columns(1),
+        variants: JoinedVariants::default(),
+    })
+}
+
+/// Passes the rows of the table of variants of a model to `take`, some at a time: one for each row
+/// and each residue that the row names, in the order of the tables; one without a residue if there
+/// is none.
+///
+/// # Errors
+/// The rows cannot be read, or `take` fails.
+pub(super) fn variants(
+    all: &Loaded,
+    name: &str,
+    structure: &Structure,
+    mut take: impl FnMut(JoinedVariants) -> Result<()>,
+) -> Result<()> {
+    let runs = all.store.find(name)?.runs;
+    let (slots, kinds) = slots(all, &[Level::Variants]);
+    let kinds = &kinds[0];
+    let named = NamedChains::find(all, &runs, std::slice::from_ref(structure))?;
+    let residues = Residues::of(structure, &named);
+    let mut chunk = Chunk::new(kinds);
+    let mut cells = vec![Cell::Null; kinds.len()];
+    visit_rows(all, &runs, |row| {
+        if row.level() != Level::Variants || !row.is_of(structure) {
+            return Ok(());
+        }
+        // A column that the table lacks is null in its rows.
+        cells.fill(Cell::Null);
+        for (&column, &cell) in row.layout.columns.iter().zip(row.cells) {
+            cells[slots[column]] = cell;
+        }
+        let mut named = residues.named_by(row).peekable();
+        let mut add = |residue| {
+            chunk.push(row.key, residue, &cells);
+            match chunk.residues.len() >= VARIANTS_AT_ONCE {
+                true => take(std::mem::replace(&mut chunk, Chunk::new(kinds)).finish()),
+                false => Ok(()),
+            }
+        };
+        if named.peek().is_none() {
+            return add(None);
+        }
+        named.try_for_each(|residue| add(Some(residue as u32)))
+    })?;
+    match chunk.residues.is_empty() {
+        true => Ok(()),
+        false => take(chunk.finish()),
+    }
+}
+
+/// For each column its index in its level, and the types of the columns of these levels.
+fn slots(all: &Loaded, levels: &[Level]) -> (Vec<usize>, Vec<Vec<Type>>) {
+    let mut kinds = vec![Vec::new(); levels.len()];
+    let mut slots = Vec::with_capacity(all.columns.len());
+    for column in &all.columns {
+        let table = levels.iter().position(|level| *level == column.level);
+        slots.push(table.map_or(0, |table| kinds[table].len()));
+        if let Some(table) = table {
+            kinds[table].push(column.kind);
+        }
+    }
+    (slots, kinds)
+}
+
+/// Whether a cell is not null in a column of this type.
+fn has_value(cell: Cell<'_>, kind: Type) -> bool {
+    match kind {
+        Type::Flag => cell.flag().is_some(),
+        Type::Integer | Type::Long => cell.integer().is_some(),
+        Type::Real | Type::Double => cell.real().is_some(),
+        Type::Text => cell.text().is_some(),
+    }
+}
+
+impl Row<'_, '_> {
+    fn has_values(&self, all: &Loaded) -> bool {
+        let mut cells = self.layout.columns.iter().zip(self.cells);
+        cells.any(|(&column, &cell)| has_value(cell, all.columns[column].kind))
+    }
+
+    /// Adds the row's values to those that are `given`, and returns whether one is given again.
+    fn gives_again(&self, all: &Loaded, given: &mut [u64]) -> bool {
+        let channels = self.layout.channels.iter().zip(self.channels);
+        let channels = channels.map(|(&channel, value)| (channel, !value.is_nan()));
+        let cells = self.layout.columns.iter().zip(self.cells);
+        let cells = cells.map(|(&column, &cell)| {
+            let has_value = has_value(cell, all.columns[column].kind);
+            (all.channels.len() + column, has_value)
+        });
+        let mut is_again = false;
+        for (at, _) in channels.chain(cells).filter(|(_, has_value)| *has_value) {
+            let (word, bit) = (at / 64, 1 << (at % 64));
+            is_again |= given[word] & bit != 0;
+            given[word] |= bit;
+        }
+        is_again
+    }
+}
+
+/// The values that count: of rows for one model before those for all, and the first of those.
+struct FirstValues<T> {
+    values: Vec<T>,
+    /// 0 without a value, 1 for one of all models, 2 for one of this model.
+    ranks: Vec<u8>,
+}
+
+impl<T: Clone> FirstValues<T> {
+    fn new(none: T, count: usize) -> Self {
+        FirstValues {
+            values: vec![none; count],
+            ranks: vec![0; count],
+        }
+    }
+
+    /// Adds a value at `at` of a row for this model, or for all models.
+    fn offer(&mut self, at: usize, value: T, model: Option<i32>) {
+        let rank = 1 + u8::from(model.is_some());
+        if rank > self.ranks[at] {
+            self.ranks[at] = rank;
+            self.values[at] = value;
+        }
+    }
+}
+
+/// The chains that rows name, of those with several names: the copies in an assembly, and chains that
+/// share their author's id, such as the parts of a chain that is split. Such a chain has the rows of the
+/// first of its names that a row has.
+#[derive(Default)]
+struct NamedChains {
+    of_residues: HashSet<String>,
+    of_variants: HashSet<String>,
+}
+
+impl NamedChains {
+    fn find(all: &Loaded, runs: &Runs<'_>, models: &[Structure]) -> Result<Self> {
+        let mut named = NamedChains::default();
+        let chains = models.iter().flat_map(names_of_chains);
+        let names: HashSet<&str> = chains.filter(|names| names.len() > 1).flatten().collect();
+        if names.is_empty() {
+            return Ok(named);
+        }
+        visit_rows(all, runs, |row| {
+            let own = match row.level() {
+                Level::Structures => return Ok(()),
+                Level::Residues => &mut named.of_residues,
+                Level::Variants => &mut named.of_variants,
+            };
+            let chain = row.key.chain;
+            if names.contains(chain) && !own.contains(chain) {
+                own.insert(chain.to_owned());
+            }
+            Ok(())
+        })?;
+        Ok(named)
+    }
+}
+
+/// For each chain the names by which rows may mean it, the most specific one first, and the author's id
+/// last unless the chain is a copy.
+fn names_of_chains(structure: &Structure) -> Vec<Vec<&str>> {
+    let chains = structure.chains.iter();
+    let authors: HashSet<&str> = chains.map(|chain| &*chain.auth_asym_id).collect();
+    let original = |name: &'_ str| -> Option<usize> {
+        let (original, number) = name.rsplit_once('-')?;
+        let is_copy = structure.assembly == Assembly::First
+            || (number.bytes().all(|byte| byte.is_ascii_digit()) && authors.contains(original));
+        is_copy.then_some(original.len())
+    };
+    let chains = structure
+        .chains
+        .iter()
+        .zip(structure.distinct_chain_names());
+    let names = chains.map(|(chain, distinct)| {
+        let author = &*chain.auth_asym_id;
+        let mut names = vec![distinct];
+        if distinct != author {
+            names.push(author);
+        }
+        if let Some(len) = original(author) {
+            if distinct != author
+                && let Some((part, _)) = distinct.rsplit_once('-')
+            {
+                names.push(part);
+            }
+            names.push(&author[..len]);
+        }
+        names
+    });
+    names.collect()
+}
+
+/// Finds the residues of a model that a row names.
+struct Residues<'a> {
+    of_residues: ByName<'a>,
+    of_variants: ByName<'a>,
+}
+
+/// The first residue of each name, and for each residue the next one of the same name.
+struct ByName<'a> {
+    first: HashMap<(&'a str, i32, u8), u32>,
+    next: Vec<Option<u32>>,
+}
+
+impl<'a> Residues<'a> {
+    fn of(structure: &'a Structure, named: &NamedChains) -> Self {
+        Residues {
+            of_residues: ByName::of(structure, &named.of_residues),
+            of_variants: ByName::of(structure, &named.of_variants),
+        }
+    }
+
+    /// The indices of the residues that a row names, in ascending order.
+    fn named_by(&self, row: &Row<'_, '_>) -> impl Iterator<Item = usize> {
+        let RowKey {
+            chain,
+            number,
+            ins_code,
+            ..
+        } = row.key;
+        let table = match row.level() {
+            Level::Structures => None,
+            Level::Residues => Some(&self.of_residues),
+            Level::Variants => Some(&self.of_variants),
+        };
+        let first = table.and_then(|it| it.first.get(&(chain, number, ins_code)).copied());
+        let next = move |at: &u32| table?.next[*at as usize];
+        std::iter::successors(first, next).map(|at| at as usize)
+    }
+}
+
+impl<'a> ByName<'a> {
+    fn of(structure: &'a Structure, named: &HashSet<String>) -> Self {
+        let chains = names_of_chains(structure).into_iter().map(|names| {
+            let named = names.iter().find(|name| named.contains(**name));
+            // In a chain of one name no row has to be found first.
+            *named.unwrap_or(&names[0])
+        });
+        let chains: Vec<&str> = chains.collect();
+        let mut first = HashMap::with_capacity(structure.residues.len());
+        let mut next = vec![None; structure.residues.len()];
+        for (at, residue) in structure.residues.iter().enumerate().rev() {
+            let ins_code = Some(residue.ins_code).filter(|code| *code != b' ');
+            let chain = chains[residue.chain as usize];
+            let name = (chain, residue.auth_seq_id, ins_code.unwrap_or(0));
+            next[at] = first.insert(name, at as u32);
+        }
+        ByName { first, next }
+    }
+}
+
+/// Rows of the table of variants that are being decoded.
+struct Chunk<'a> {
+    columns: Vec<Builder<'a>>,
+    residues: Vec<Option<u32>>,
+    keys: Vec<VariantKey>,
+    chains: HashMap<&'a str, Arc<str>>,
+}
+
+impl<'a> Chunk<'a> {
+    fn new(kinds: &[Type]) -> Self {
+        Chunk {
+            columns: kinds.iter().map(|kind| Builder::new(*kind)).collect(),
+            residues: Vec::new(),
+            keys: Vec::new(),
+            chains: HashMap::new(),
+        }
+    }
+
+    fn push(&mut self, key: RowKey<'a>, residue: Option<u32>, cells: &[Cell<'a>]) {
+        let chain = self.chains.entry(key.chain);
+        self.keys.push(VariantKey {
+            chain: Arc::clone(chain.or_insert_with(|| key.chain.into())),
+            number: key.number,
+            ins_code: key.ins_code,
+        });
+        self.residues.push(residue);
+        let columns = self.columns.iter_mut().zip(cells);
+        columns.for_each(|(column, cell)| column.push(*cell));
+    }
+
+    fn finish(self) -> JoinedVariants {
+        let columns = self.columns.into_iter();
+        JoinedVariants {
+            columns: columns.map(Builder::finish).collect(),
+            residues: self.residues,
+            keys: self.keys,
+        }
+    }
+}
+
+/// Describes the rows of these indices among all rows, which ascend.
+///
+/// # Errors
+/// The rows cannot be read.
+pub(super) fn describe_rows(all: &Loaded, indices: &[u32]) -> Result<Vec<String>> {
+    let mut described = Vec::new();
+    let runs = all.store.runs_of(indices)?;
+    for (run, index) in runs.into_iter().zip(indices) {
+        visit_rows(all, &[run.rows], |row| {
+            if row.index == *index {
+                described.push(describe(all, &run.structure, row));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(described)
+}
+
+/// `conservation.tsv:57: 1abc, model 2, chain A, residue 52A`.
+fn describe(all: &Loaded, structure: &str, row: &Row<'_, '_>) -> String {
+    let file = all.files.get(row.file as usize);
+    let file = file.map_or_else(String::new, |file| shown(file));
+    let RowKey {
+        model,
+        chain,
+        number,
+        ins_code,
+    } = row.key;
+    let model = model.map_or(String::new(), |model| format!(", model {model}"));
+    let (structure, chain) = (excerpt(structure), excerpt(chain));
+    let residue = match (row.level(), ins_code) {
+        (Level::Structures, _) => String::new(),
+        (_, 0) => format!(", chain {chain}, residue {number}"),
+        (_, code) => format!(", chain {chain}, residue {number}{}", char::from(code)),
+    };
+    format!("{file}:{}: {structure}{model}{residue}", row.line)
+}

@@ -1,0 +1,190 @@
+//! Tables in Parquet: a run's own table of residues, or any other.
+
+use super::loader::Loader;
+use super::parquet_headers::{check_footer, check_pages};
+use super::values::{Cell, Type};
+use arrow_array::temporal_conversions::{
+    date32_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime,
+    timestamp_us_to_datetime,
+};
+use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use parquet::schema::types::Type as ParquetType;
+use std::fs::File;
+use std::path::Path;
+use tapeloop_error::{Context, Error, Result};
+
+/// How a column's values become cells.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Plain(Type),
+    /// Dates and times, as texts. The unit is that of integers, which the reader of rows makes of
+    /// times in nanoseconds.
+    Time(TimeUnit),
+    /// Values that no column of a table can hold.
+    Other,
+}
+
+/// Adds the rows of a file. `file_name` is the structure of rows that do not name one.
+///
+/// # Errors
+/// The file cannot be read; a column or a row is wrong.
+pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result<()> {
+    let unreadable = |error: parquet::errors::ParquetError| {
+        Error::config(error.to_string())
+            .fix("write it as Parquet, unpacked or packed with snappy, lz4 or zstd")
+    };
+    let unread = |error: std::io::Error| {
+        Error::config(error.to_string()).fix("write the table anew, and give one that can be read")
+    };
+    let mut file = File::open(path).map_err(unread)?;
+    check_footer(&mut file).map_err(unread)?;
+    let pages = file.try_clone().map_err(unread)?;
+    let reader = SerializedFileReader::new(file).map_err(unreadable)?;
+    let metadata = reader.metadata().file_metadata();
+    let schema = metadata.schema();
+    let arrow = parquet_to_arrow_schema(metadata.schema_descr(), None).map_err(unreadable)?;
+    let kinds: Vec<Kind> = arrow.fields().iter().map(|field| kind_of(field)).collect();
+    let names: Vec<&str> = schema
+        .get_fields()
+        .iter()
+        .map(|field| field.name())
+        .collect();
+    let stated: Vec<Option<Type>> = kinds.iter().map(|kind| kind.stated()).collect();
+    let Some(mut table) = all.begin(&names, &stated)? else {
+        return Ok(());
+    };
+    // Only the columns that are needed are unpacked.
+    let needed = table.cells();
+    if let Some(&at) = needed.iter().find(|&&at| matches!(kinds[at], Kind::Other)) {
+        let (name, kind) = (names[at], arrow.field(at).data_type());
+        let error = Error::config(format!("column {name:?} holds values of type {kind}"));
+        return Err(error.fix(
+            "write it as numbers, text or true and false, or leave it out of tables.annotations",
+        ));
+    }
+    let chunks = reader.metadata().row_groups().iter();
+    for chunk in chunks.flat_map(|group| group.columns()) {
+        let name = chunk.column_path().parts().first();
+        let is_needed = needed
+            .iter()
+            .any(|&at| name.is_some_and(|name| name == names[at]));
+        // Negative sizes are an error of the reader.
+        let is_range = chunk.compressed_size() >= 0 && chunk.data_page_offset() >= 0;
+        if is_needed && is_range {
+            let (start, bytes) = chunk.byte_range();
+            check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
+        }
+    }
+    let fields = needed.iter().map(|&at| schema.get_fields()[at].clone());
+    let projection = ParquetType::group_type_builder(schema.name()).with_fields(fields.collect());
+    let projection = projection.build().map_err(unreadable)?;
+    let rows = reader.get_row_iter(Some(projection)).map_err(unreadable)?;
+    let mut times = vec![String::new(); needed.len()];
+    for (number, row) in (1..).zip(rows) {
+        let place = || format!("row {number}");
+        let row = row.map_err(unreadable).within(place)?;
+        let values = row.get_column_iter().zip(&needed).zip(&mut times);
+        for (((name, field), &at), time) in values {
+            if let Kind::Time(unit) = kinds[at]
+                && *field != Field::Null
+            {
+                *time = time_of(field, unit).ok_or_else(|| {
+                    let error = Error::config(format!("column {name:?}: the time has no date"));
+                    error
+                        .fix("write a time that a calendar has")
+                        .within(place())
+                })?;
+            }
+        }
+        let mut cells = vec![Cell::Null; names.len()];
+        let values = row.get_column_iter().zip(&needed).zip(&times);
+        for (((name, field), &at), time) in values {
+            let cell = match (field, kinds[at]) {
+                (Field::Null, _) => Cell::Null,
+                (_, Kind::Time(_)) => Cell::Text(time),
+                (field, _) => cell(name, field).within(place)?,
+            };
+            cells[at] = cell;
+        }
+        all.add(&mut table, &cells, file_name, number)
+            .within(place)?;
+    }
+    Ok(())
+}
+
+impl Kind {
+    fn stated(self) -> Option<Type> {
+        match self {
+            Kind::Plain(plain) => Some(plain),
+            Kind::Time(_) => Some(Type::Text),
+            Kind::Other => None,
+        }
+    }
+}
+
+fn kind_of(field: &ArrowField) -> Kind {
+    match field.data_type() {
+        DataType::Boolean => Kind::Plain(Type::Flag),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
+            Kind::Plain(Type::Integer)
+        }
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Kind::Plain(Type::Long),
+        DataType::Float16 | DataType::Float32 => Kind::Plain(Type::Real),
+        DataType::Float64 => Kind::Plain(Type::Double),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::Plain(Type::Text),
+        DataType::Timestamp(unit, _) => Kind::Time(*unit),
+        DataType::Date32 => Kind::Time(TimeUnit::Second),
+        _ => Kind::Other,
+    }
+}
+
+/// A date or a time as ISO 8601 has it; `None` if it is beyond the calendar.
+fn time_of(field: &Field, unit: TimeUnit) -> Option<String> {
+    let time = match (field, unit) {
+        (Field::Date(days), _) => {
+            let date = date32_to_datetime(*days)?;
+            return Some(format!("{:?}", date.date()));
+        }
+        // INT96 is read so, whatever its unit.
+        (Field::TimestampMillis(time), _) | (Field::Long(time), TimeUnit::Millisecond) => {
+            timestamp_ms_to_datetime(*time)
+        }
+        (Field::TimestampMicros(time), _) | (Field::Long(time), TimeUnit::Microsecond) => {
+            timestamp_us_to_datetime(*time)
+        }
+        (Field::Long(time), TimeUnit::Nanosecond) => timestamp_ns_to_datetime(*time),
+        _ => None,
+    };
+    time.map(|time| format!("{time:?}"))
+}
+
+fn cell<'a>(name: &str, field: &'a Field) -> Result<Cell<'a>> {
+    Ok(match field {
+        Field::Null => Cell::Null,
+        Field::Str(text) => Cell::Text(text),
+        Field::Bool(flag) => Cell::Flag(*flag),
+        Field::Byte(number) => Cell::Integer((*number).into()),
+        Field::Short(number) => Cell::Integer((*number).into()),
+        Field::Int(number) => Cell::Integer((*number).into()),
+        Field::Long(number) => Cell::Integer(*number),
+        Field::UByte(number) => Cell::Integer((*number).into()),
+        Field::UShort(number) => Cell::Integer((*number).into()),
+        Field::UInt(number) => Cell::Integer((*number).into()),
+        Field::ULong(number) => Cell::Integer(i64::try_from(*number).map_err(|_| {
+            Error::config(format!(
+                "column {name:?}: {number} is over 9223372036854775807"
+            ))
+            .fix("write it as a real or as text")
+        })?),
+        Field::Float16(number) => Cell::Real((*number).into()),
+        Field::Float(number) => Cell::Real((*number).into()),
+        Field::Double(number) => Cell::Real(*number),
+        other => {
+            let error = Error::config(format!("column {name:?} holds {other}"));
+            return Err(error.fix("write the column as numbers or text"));
+        }
+    })
+}

@@ -1,0 +1,293 @@
+//! Splits a table in text into records, one at a time.
+
+use memchr::{memchr, memchr_iter};
+use std::io::{BufRead, Read};
+use tapeloop_error::{Error, Result};
+
+/// The most bytes of a record, which may span lines.
+const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// The records of a table. Fields are trimmed; one in double quotes may hold separators, line
+/// breaks and doubled quotes. Empty lines and lines that start with `#` are skipped.
+pub(super) struct Records<R> {
+    reader: R,
+    separator: u8,
+    /// Lines that were read.
+    lines: u64,
+    /// The bytes of the record.
+    record: Vec<u8>,
+    /// The fields, one behind the other, and the end of each.
+    text: String,
+    ends: Vec<usize>,
+}
+
+/// The fields of a record.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    text: &'a str,
+    ends: &'a [usize],
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'a str> {
+        (0..self.ends.len()).map(move |at| {
+            let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.text[start..self.ends[at]]
+        })
+    }
+
+    pub(super) fn len(self) -> usize {
+        self.ends.len()
+    }
+}
+
+impl<R: BufRead> Records<R> {
+    pub(super) fn new(reader: R, separator: u8) -> Self {
+        Records {
+            reader,
+            separator,
+            lines: 0,
+            record: Vec::new(),
+            text: String::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The next record with a field that is not empty, and its first line, from 1.
+    ///
+    /// # Errors
+    /// The table cannot be read, or the record is too long or not UTF-8; the line comes with the
+    /// error.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Fields<'_>)>> {
+        loop {
+            self.record.clear();
+            let line = self.lines + 1;
+            let at_line = |error: Error| error.within(format!("line {line}"));
+            if !self.add_line().map_err(at_line)? {
+                return Ok(None);
+            }
+            if line == 1 && self.record.starts_with("\u{feff}".as_bytes()) {
+                self.record.drain(..3);
+            }
+            if self.record.starts_with(b"#") || self.record.trim_ascii().is_empty() {
+                continue;
+            }
+            let mut quotes = Quotes::default();
+            let mut start = 0;
+            while quotes.are_open_after(&self.record[start..], self.separator) {
+                start = self.record.len();
+                if !self.add_line().map_err(at_line)? {
+                    let error = Error::config("a quoted field does not end");
+                    return Err(at_line(
+                        error.fix("close the quotes, and double those inside of a field"),
+                    ));
+                }
+            }
+            self.split().map_err(at_line)?;
+            if !self.text.is_empty() {
+                let (text, ends) = (&*self.text, &*self.ends);
+                return Ok(Some((line, Fields { text, ends })));
+            }
+        }
+    }
+
+    /// Appends a line to the record, with its end. Returns whether there was one.
+    fn add_line(&mut self) -> Result<bool> {
+        let room = RECORD_BYTES_MAX + 1 - self.record.len();
+        let mut reader = (&mut self.reader).take(room as u64);
+        let read = reader.read_until(b'\n', &mut self.record);
+        let read = read.map_err(|error| {
+            let fix = "give a table that can be read, packed with gzip if its name ends in .gz";
+            Error::config(error.to_string()).fix(fix)
+        })?;
+        if self.record.len() > RECORD_BYTES_MAX {
+            let text = format!("the row has more than {RECORD_BYTES_MAX} bytes");
+            return Err(
+                Error::config(text).fix("a table has one row a line, and quotes are closed")
+            );
+        }
+        self.lines += u64::from(read > 0);
+        Ok(read > 0)
+    }
+
+    /// Splits the record into its fields.
+    fn split(&mut self) -> Result<()> {
+        self.text.clear();
+        self.ends.clear();
+        let record = std::str::from_utf8(&self.record)
+            .map_err(|_| Error::config("the text is not UTF-8").fix("write the table as UTF-8"))?;
+        let separator = char::from(self.separator);
+        let mut rest = record;
+        loop {
+            let trimmed = rest.trim_start_matches([' ', '\r']);
+            let quoted = trimmed.strip_prefix('"');
+            let plain = match quoted {
+                Some(quoted) => {
+                    let (inner, behind) = unquoted(quoted);
+                    let start = self.text.len();
+                    inner.for_each(|piece| self.text.push_str(piece));
+                    trim(&mut self.text, start);
+                    behind
+                }
+                None => rest,
+            };
+            let end = memchr(self.separator, plain.as_bytes());
+            let own = plain[..end.unwrap_or(plain.len())].trim();
+            if quoted.is_none() {
+                if memchr(b'\r', own.as_bytes()).is_some() {
+                    let error = Error::config("a field holds a carriage return");
+                    return Err(error.fix("end lines with \\n or \\r\\n, or quote the field"));
+                }
+                self.text.push_str(own);
+            } else if !own.is_empty() {
+                let number = self.ends.len() + 1;
+                let text = format!("in field {number} text follows the quote that closes it");
+                return Err(
+                    Error::config(text).fix("close the quotes, and double those inside of a field")
+                );
+            }
+            self.ends.push(self.text.len());
+            match end {
+                Some(end) => rest = &plain[end + separator.len_utf8()..],
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The pieces of a quoted field, and what follows the quote that closes it.
+fn unquoted(text: &str) -> (impl Iterator<Item = &str>, &str) {
+    let bytes = text.as_bytes();
+    let mut quotes = memchr_iter(b'"', bytes);
+    let mut end = bytes.len();
+    while let Some(at) = quotes.next() {
+        if bytes.get(at + 1) != Some(&b'"') {
+            end = at;
+            break;
+        }
+        quotes.next();
+    }
+    // Of two quotes the first is in a piece, and the second parts it from the next.
+    let behind = text.get(end + 1..).unwrap_or_default();
+    let pieces = text[..end].split("\"\"").enumerate();
+    let pieces = pieces.flat_map(|(at, piece)| [if at > 0 { "\"" } else { "" }, piece]);
+    (pieces, behind)
+}
+
+/// Removes blanks around the end of `text` from `start` on.
+fn trim(text: &mut String, start: usize) {
+    text.truncate(start + text[start..].trim_end().len());
+    let blanks = text.len() - start - text[start..].trim_start().len();
+    text.replace_range(start..start + blanks, "");
+}
+
+/// Where the end of a line lies in a record.
+#[derive(Default)]
+struct Quotes {
+    is_open: bool,
+}
+
+impl Quotes {
+    /// Whether a quoted field goes on behind this line of the record.
+    fn are_open_after(&mut self, line: &[u8], separator: u8) -> bool {
+        let mut rest = line;
+        loop {
+            if self.is_open {
+                // Two quotes stand for one in the field.
+                let Some(at) = memchr(b'"', rest) else {
+                    return true;
+                };
+                let is_doubled = rest.get(at + 1) == Some(&b'"');
+                rest = &rest[at + 1 + usize::from(is_doubled)..];
+                self.is_open = is_doubled;
+                continue;
+            }
+            let blanks = rest
+                .iter()
+                .take_while(|byte| matches!(byte, b' ' | b'\r'))
+                .count();
+            // What stands behind a closing quote begins no field.
+            let begins = rest.len() == line.len() || line[line.len() - rest.len() - 1] == separator;
+            if begins && rest.get(blanks) == Some(&b'"') {
+                self.is_open = true;
+                rest = &rest[blanks + 1..];
+                continue;
+            }
+            match memchr(separator, rest) {
+                Some(at) => rest = &rest[at + 1..],
+                None => return false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str, separator: u8) -> Vec<(u64, Vec<String>)> {
+        let mut records = Records::new(text.as_bytes(), separator);
+        let mut all = Vec::new();
+        while let Some((line, fields)) = records.next().unwrap() {
+            all.push((line, fields.iter().map(str::to_owned).collect()));
+        }
+        all
+    }
+
+    #[test]
+    fn records_are_split_as_spreadsheets_write_them() {
+        let text = "\u{feff}a,b , c\r\n\n# note, \"\r\n\"x, y\",\"two\nlines\",\"he said \"\"no\"\"\"\n\
+                    ,,\n 5\" rule, \"q\" ,\n\"\",last,\" inner \"";
+        let expected: [(u64, [&str; 3]); 4] = [
+            (1, ["a", "b", "c"]),
+            (4, ["x, y", "two\nlines", "he said \"no\""]),
+            (7, ["5\" rule", "q", ""]),
+            (8, ["", "last", "inner"]),
+        ];
+        let expected: Vec<(u64, Vec<String>)> = expected
+            .map(|(line, fields)| (line, fields.map(str::to_owned).to_vec()))
+            .to_vec();
+        assert_eq!(all(text, b','), expected);
+        let tabs = text.replace("x, y", "x\t y").replace(',', "\t");
+        assert_eq!(all(&tabs, b'\t')[0], expected[0]);
+        assert!(all("", b',').is_empty());
+        assert_eq!(all("\"\"\"\"", b','), [(1, vec!["\"".to_owned()])]);
+    }
+
+    #[test]
+    fn a_record_that_does_not_end_is_refused_at_its_line_in_bounded_memory() {
+        let fails = |text: &[u8], expected: &str| {
+            let mut records = Records::new(text, b',');
+            let error = loop {
+                match records.next() {
+                    Ok(Some(_)) => (),
+                    Ok(None) => panic!("{expected}"),
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert!(
+                error.contains(expected) && error.contains("fix: "),
+                "{error}"
+            );
+        };
+        fails(b"a,b\n1,\"2\n3,4\n", "line 2: a quoted field does not end");
+        fails(b"a\n\xff\n", "line 2: the text is not UTF-8");
+        fails(
+            b"a,b\n1,\"2\"x\n",
+            "line 2: in field 2 text follows the quote that closes it",
+        );
+        // A quote that is not closed, and another one some lines on.
+        fails(
+            b"a,b\n1,\"2\n3,\"4\n",
+            "line 2: in field 2 text follows the quote that closes it",
+        );
+        fails(b"a,b\r1,2\r", "line 1: a field holds a carriage return");
+        let long = [b"a,b\n".to_vec(), vec![b'x'; 1 << 21]].concat();
+        fails(&long, "line 2: the row has more than 1048576 bytes");
+        let open = format!("a,b\n\"{}", "\n".repeat(1 << 21));
+        fails(
+            open.as_bytes(),
+            "line 2: the row has more than 1048576 bytes",
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! Decodes the rows of a structure, one at a time.
+
+use super::columns::{Level, RowKey};
+use super::joined::JoinedValues;
+use super::loaded::{Layout, Loaded};
+use super::loader::{take_bytes, take_cell};
+use super::row_store::{take_integer, take_signed, take_text};
+use super::values::{Cell, Type};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use tapeloop_error::{Error, ErrorKind, Result};
+use tapeloop_structure::Structure;
+
+/// The encoded rows of a structure, in the order of the tables, and the index of each run's first
+/// row among all rows.
+pub(super) type Runs<'a> = [(Cow<'a, [u8]>, u32)];
+
+/// A row of a table; `'b` is the time until the next row is decoded.
+pub(super) struct Row<'a, 'b> {
+    pub(super) key: RowKey<'a>,
+    /// The row's index among the rows of all tables.
+    pub(super) index: u32,
+    /// Index of the file.
+    pub(super) file: u32,
+    /// The line of a text file or the row of a Parquet file, from 1.
+    pub(super) line: u64,
+    pub(super) layout: &'b Layout,
+    /// The values of `layout.channels`, NaN for none.
+    pub(super) channels: &'b [f32],
+    /// The values of `layout.columns`.
+    pub(super) cells: &'b [Cell<'a>],
+}
+
+impl Row<'_, '_> {
+    pub(super) fn level(&self) -> Level {
+        self.layout.level
+    }
+
+    /// Whether the row is for this model.
+    pub(super) fn is_of(&self, structure: &Structure) -> bool {
+        self.key.model.is_none_or(|of| of == structure.model)
+    }
+}
+
+/// Passes each row to `visit`, in the order of the tables.
+///
+/// # Errors
+/// The temporary file is damaged, or `visit` fails.
+pub(super) fn visit_rows<'a>(
+    all: &Loaded,
+    runs: &'a Runs<'_>,
+    mut visit: impl FnMut(&Row<'a, '_>) -> Result<()>,
+) -> Result<()> {
+    let (mut channels, mut cells) = (Vec::new(), Vec::new());
+    for (bytes, first_row) in runs {
+        let mut rest = &**bytes;
+        let mut index = *first_row;
+        while !rest.is_empty() {
+            let row = decode(all, &mut channels, &mut cells, index, &mut rest);
+            visit(&row.ok_or_else(|| {
+                let text = "the temporary file of annotations is damaged";
+                Error::new(ErrorKind::Io, text).fix("run again")
+            })?)?;
+            index = index.wrapping_add(1);
+        }
+    }
+    Ok(())
+}
+
+fn decode<'a, 'b>(
+    all: &'b Loaded,
+    channels: &'b mut Vec<f32>,
+    cells: &'b mut Vec<Cell<'a>>,
+    index: u32,
+    from: &mut &'a [u8],
+) -> Option<Row<'a, 'b>> {
+    let file = take_integer(from)?;
+    let line = take_integer(from)?;
+    let layout = all.layouts.get(file as usize)?;
+    let [has_model] = take_bytes(from)?;
+    let model = match has_model {
+        0 => None,
+        _ => Some(take_signed(from)? as i32),
+    };
+    let (chain, number, ins_code) = match layout.level {
+        Level::Structures => ("", 0, 0),
+        Level::Residues | Level::Variants => {
+            let (chain, number) = (take_text(from)?, take_signed(from)? as i32);
+            let [ins_code] = take_bytes(from)?;
+            (chain, number, ins_code)
+        }
+    };
+    channels.clear();
+    for _ in &layout.channels {
+        channels.push(f32::from_le_bytes(take_bytes(from)?));
+    }
+    cells.clear();
+    for _ in &layout.columns {
+        cells.push(take_cell(from)?);
+    }
+    Some(Row {
+        key: RowKey {
+            model,
+            chain,
+            number,
+            ins_code,
+        },
+        index,
+        file: file as u32,
+        line,
+        layout,
+        channels,
+        cells,
+    })
+}
+
+/// Builds the values of a column.
+pub(super) enum Builder<'a> {
+    Flags(Vec<Option<bool>>),
+    Integers(Vec<Option<i64>>),
+    Reals(Vec<Option<f64>>),
+    Texts {
+        keys: Vec<Option<u32>>,
+        texts: Vec<Box<str>>,
+        known: HashMap<&'a str, u32>,
+    },
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(kind: Type) -> Self {
+        match kind {
+            Type::Flag => Builder::Flags(Vec::new()),
+            Type::Integer | Type::Long => Builder::Integers(Vec::new()),
+            Type::Real | Type::Double => Builder::Reals(Vec::new()),
+            Type::Text => Builder::Texts {
+                keys: Vec::new(),
+                texts: Vec::new(),
+                known: HashMap::new(),
+            },
+        }
+    }
+
+    pub(super) fn push(&mut self, cell: Cell<'a>) {
+        match self {
+            Builder::Flags(values) => values.push(cell.flag()),
+            Builder::Integers(values) => values.push(cell.integer()),
+            Builder::Reals(values) => values.push(cell.real()),
+            Builder::Texts { keys, texts, known } => keys.push(cell.text().map(|text| {
+                *known.entry(text).or_insert_with(|| {
+                    texts.push(text.into());
+                    texts.len() as u32 - 1
+                })
+            })),
+        }
+    }
+
+    pub(super) fn finish(self) -> JoinedValues {
+        match self {
+            Builder::Flags(values) => JoinedValues::Flags(values),
+            Builder::Integers(values) => JoinedValues::Integers(values),
+            Builder::Reals(values) => JoinedValues::Reals(values),
+            Builder::Texts { keys, texts, .. } => JoinedValues::Texts(keys, texts),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The cells of tables of annotations, and the types of their columns: Parquet states them, and of
+//! text they are inferred from all cells of the column.
+
+use std::borrow::Cow;
+use tapeloop_error::{Error, Result};
+
+/// Texts that stand for a missing number or flag, in any case.
+const NULLS: [&str; 9] = ["", "NA", "N/A", "nan", "null", "none", ".", "?", "-"];
+
+/// A cell as the format of the table has it. All cells of a table in text are texts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cell<'a> {
+    Null,
+    Flag(bool),
+    Integer(i64),
+    Real(f64),
+    Text(&'a str),
+}
+
+/// The type of a column of annotations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A boolean.
+    Flag,
+    /// An integer of 32 bits.
+    Integer,
+    /// An integer of 64 bits.
+    Long,
+    /// A real of 32 bits.
+    Real,
+    /// A real of 64 bits.
+    Double,
+    /// A text.
+    Text,
+}
+
+/// What is known of a column's type.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TypeFinder {
+    /// The widest type that files of Parquet state.
+    stated: Option<Type>,
+    seen: Seen,
+}
+
+/// What the texts of a column may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Seen {
+    #[default]
+    Nothing,
+    Flags,
+    Integers,
+    Numbers,
+    Texts,
+}
+
+impl TypeFinder {
+    /// Adds the type that a file of Parquet states.
+    ///
+    /// # Errors
+    /// Other files state a type that no type holds together with this one.
+    pub(super) fn state(&mut self, stated: Type) -> Result<()> {
+        let before = self.stated.unwrap_or(stated);
+        self.stated = Some(wider(before, stated).ok_or_else(|| {
+            let text = format!(
+                "it holds {}, and in another table {}",
+                stated.plural(),
+                before.plural()
+            );
+            Error::config(text)
+                .fix("write the column with one type, or give the columns other names")
+        })?);
+        Ok(())
+    }
+
+    /// Adds a cell of a table in text.
+    pub(super) fn add(&mut self, text: &str) {
+        if self.seen == Seen::Texts || is_null(text) {
+            return;
+        }
+        let own = match text {
+            _ if flag_of(text).is_some() => Seen::Flags,
+            _ if integer_of(text).is_some() => Seen::Integers,
+            _ if real_of(text).is_some() => Seen::Numbers,
+            _ => Seen::Texts,
+        };
+        self.seen = match (self.seen, own) {
+            (Seen::Nothing, own) => own,
+            (seen, own) if seen == own => seen,
+            (Seen::Integers | Seen::Numbers, Seen::Integers | Seen::Numbers) => Seen::Numbers,
+            _ => Seen::Texts,
+        };
+    }
+
+    /// The type of the column, once all cells have been added.
+    ///
+    /// # Errors
+    /// Parquet states numbers or flags, and a table in text has others.
+    pub(super) fn found(&self) -> Result<Type> {
+        let seen = match self.seen {
+            Seen::Nothing => return Ok(self.stated.unwrap_or(Type::Text)),
+            Seen::Flags => Type::Flag,
+            Seen::Integers => Type::Long,
+            Seen::Numbers => Type::Double,
+            Seen::Texts => Type::Text,
+        };
+        match self.stated {
+            None => Ok(seen),
+            Some(Type::Text) => Ok(Type::Text),
+            Some(stated) => wider(stated, seen).ok_or_else(|| {
+                let text = format!(
+                    "it holds {} in Parquet, and in text {}",
+                    stated.plural(),
+                    seen.plural()
+                );
+                Error::config(text)
+                    .fix("write the column with one type, or give the columns other names")
+            }),
+        }
+    }
+}
+
+/// The type that holds the values of both.
+fn wider(a: Type, b: Type) -> Option<Type> {
+    use Type::{Double, Integer, Long, Real};
+    match (a, b) {
+        _ if a == b => Some(a),
+        (Integer | Long, Integer | Long) => Some(Long),
+        (Integer | Long | Real | Double, Integer | Long | Real | Double) => Some(Double),
+        _ => None,
+    }
+}
+
+impl Type {
+    fn plural(self) -> &'static str {
+        match self {
+            Type::Flag => "true and false",
+            Type::Integer | Type::Long | Type::Real | Type::Double => "numbers",
+            Type::Text => "texts",
+        }
+    }
+}
+
+impl<'a> Cell<'a> {
+    /// The flag of a cell in a column of flags.
+    pub(super) fn flag(self) -> Option<bool> {
+        match self {
+            Cell::Flag(flag) => Some(flag),
+            Cell::Text(text) => flag_of(text),
+            _ => None,
+        }
+    }
+
+    /// The number of a cell in a column of integers.
+    pub(super) fn integer(self) -> Option<i64> {
+        match self {
+            Cell::Integer(integer) => Some(integer),
+            Cell::Text(text) => integer_of(text),
+            _ => None,
+        }
+    }
+
+    /// The number of a cell in a column of reals; NaN is null.
+    pub(super) fn real(self) -> Option<f64> {
+        match self {
+            Cell::Integer(integer) => Some(integer as f64),
+            Cell::Real(real) => Some(real).filter(|real| !real.is_nan()),
+            Cell::Text(text) => real_of(text),
+            _ => None,
+        }
+    }
+
+    /// The text of a cell in a column of texts. An empty one is null, and no other.
+    pub(super) fn text(self) -> Option<&'a str> {
+        match self {
+            Cell::Text(text) => Some(text).filter(|text| !text.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// The cell as messages show it.
+    pub(super) fn shown(self) -> Cow<'a, str> {
+        match self {
+            Cell::Null => "null".into(),
+            Cell::Flag(flag) => flag.to_string().into(),
+            Cell::Integer(integer) => integer.to_string().into(),
+            Cell::Real(real) if real.fract() == 0.0 && real.abs() < 1e15 => real.to_string().into(),
+            Cell::Real(real) => format!("{real:?}").into(),
+            Cell::Text(text) => text.into(),
+        }
+    }
+}
+
+pub(super) fn is_null(text: &str) -> bool {
+    text.len() <= 4 && NULLS.iter().any(|null| text.eq_ignore_ascii_case(null))
+}
+
+fn flag_of(text: &str) -> Option<bool> {
+    match text {
+        _ if text.eq_ignore_ascii_case("true") => Some(true),
+        _ if text.eq_ignore_ascii_case("false") => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number of 64 bits. With leading zeros it is a name, such as `007`.
+fn integer_of(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_name = digits.len() > 1 && digits.starts_with('0');
+    let starts = digits.as_bytes().first().is_some_and(u8::is_ascii_digit);
+    if is_name || !starts {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// A finite number, in decimals or with an exponent.
+fn real_of(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let bytes = digits.as_bytes();
+    let is_name = matches!(bytes, [b'0', b'0'..=b'9', ..]);
+    let starts = matches!(bytes, [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..]);
+    if is_name || !starts {
+        return None;
+    }
+    text.parse().ok().filter(|real: &f64| real.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(texts: &[&str]) -> Type {
+        let mut finder = TypeFinder::default();
+        texts.iter().for_each(|text| finder.add(text));
+        finder.found().unwrap()
+    }
+
+    #[test]
+    fn the_type_of_a_text_column_follows_from_all_its_cells() {
+        assert_eq!(found(&["", "NA", "?"]), Type::Text);
+        assert_eq!(found(&["true", "", "False"]), Type::Flag);
+        assert_eq!(found(&["1", "-20", "NA", "+3"]), Type::Long);
+        assert_eq!(found(&["1", "0.5", "-", ".25", "1e-3"]), Type::Double);
+        // More digits than an integer of 64 bits has.
+        assert_eq!(found(&["1", "92233720368547758070"]), Type::Double);
+        for text in [
+            "B.1.1.7", "007", "00.5", "inf", "1e999", "0x10", "1,5", "e5", "--1",
+        ] {
+            assert_eq!(found(&["1", text]), Type::Text, "{text}");
+        }
+        assert_eq!(found(&["true", "1"]), Type::Text);
+    }
+
+    #[test]
+    fn stated_types_are_widened_and_texts_are_not_mixed_with_numbers() {
+        let of = |stated: &[Type], texts: &[&str]| {
+            let mut finder = TypeFinder::default();
+            stated.iter().try_for_each(|it| finder.state(*it))?;
+            texts.iter().for_each(|text| finder.add(text));
+            finder.found()
+        };
+        use Type::*;
+        assert_eq!(of(&[Integer], &[]).unwrap(), Integer);
+        assert_eq!(of(&[Integer, Long], &[]).unwrap(), Long);
+        assert_eq!(of(&[Integer, Real], &[]).unwrap(), Double);
+        assert_eq!(of(&[Real], &["1"]).unwrap(), Double);
+        assert_eq!(of(&[Text], &["1"]).unwrap(), Text);
+        let error = of(&[Text, Long], &[]).unwrap_err().to_string();
+        assert!(
+            error.contains("numbers, and in another table texts"),
+            "{error}"
+        );
+        let error = of(&[Long], &["1", "high"]).unwrap_err().to_string();
+        assert!(
+            error.contains("numbers in Parquet, and in text texts"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn words_for_missing_values_are_null_in_numbers_and_texts_in_texts() {
+        assert_eq!(Cell::Text("NA").real(), None);
+        assert_eq!(Cell::Text("NA").text(), Some("NA"), "Namibia");
+        assert_eq!(Cell::Text("").text(), None);
+        assert_eq!(Cell::Real(f64::NAN).real(), None);
+        assert_eq!(Cell::Text("7").integer(), Some(7));
+    }
+}

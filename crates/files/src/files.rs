@@ -1,0 +1,276 @@
+//! Writes files atomically: never through a link, and complete or not at all.
+
+use crate::paths::shown;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use tapeloop_error::{self as error, Context, Error, Result};
+
+/// A file under a temporary name in its final folder. Dropping it before [`Temporary::rename`]
+/// removes it.
+#[derive(Debug)]
+pub struct Temporary {
+    path: PathBuf,
+    is_renamed: bool,
+}
+
+impl Temporary {
+    /// Creates a file next to `path`, under the first name `.tapeloop-N.tmp` that is free.
+    ///
+    /// # Errors
+    /// The file cannot be created.
+    pub fn unused(path: &Path) -> io::Result<(Self, File)> {
+        let mut number = 0u32;
+        loop {
+            match Self::create(path.with_file_name(format!(".tapeloop-{number}.tmp"))) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                made => return made,
+            }
+        }
+    }
+
+    /// Creates the file [`temporary_name`], which a later run finds after a kill. For output
+    /// folders, which a run has locked and cleared.
+    ///
+    /// # Errors
+    /// A file has the name already, or the file cannot be created.
+    pub fn fixed(path: &Path) -> Result<(Self, File)> {
+        let temporary = temporary_name(path);
+        let made = Self::create(temporary.clone()).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::new(
+                error::ErrorKind::Io,
+                "a file has the temporary name of this result",
+            )
+            .fix("remove it, if no other run writes here"),
+            _ => Error::io(error),
+        });
+        made.within(|| shown(&temporary))
+    }
+
+    fn create(path: PathBuf) -> io::Result<(Self, File)> {
+        let file = File::create_new(&path)?;
+        let is_renamed = false;
+        Ok((Temporary { path, is_renamed }, file))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `bytes`, flushes them to the disk and renames the file to `path`.
+    fn write(self, mut file: File, bytes: &[u8], path: &Path) -> io::Result<()> {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        self.rename(path)
+    }
+
+    /// Renames the file to its final name, and replaces the file that had the name.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn rename(mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        self.is_renamed = true;
+        sync_parent(path);
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After a rename the temporary name may belong to another program's file.
+        if !self.is_renamed {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The temporary name of a result, which depends on `path` alone.
+pub fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".tmp");
+    path.with_file_name(name)
+}
+
+/// Writes a file under a temporary name, flushes it to the disk and renames it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (temporary, file) = Temporary::unused(path)?;
+    temporary.write(file, bytes, path)
+}
+
+/// [`replace`] for a result in an output folder.
+///
+/// # Errors
+/// A file has the temporary name already, or the file cannot be written.
+pub fn replace_result(path: &Path, bytes: &[u8]) -> Result<()> {
+    let (temporary, file) = Temporary::fixed(path)?;
+    let written = temporary.write(file, bytes, path);
+    written.within(|| shown(path))
+}
+
+/// Flushes the folder of a renamed file.
+fn sync_parent(path: &Path) {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    sync_folder(folder.unwrap_or(Path::new(".")));
+}
+
+/// Flushes the names of the files in a folder, so that they survive a power failure. Some file
+/// systems refuse to flush a folder, and need not.
+pub fn sync_folder(folder: &Path) {
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// Checks that `path` is a file or free.
+///
+/// # Errors
+/// A link, a FIFO, a device or a folder has the name.
+pub fn check_name(path: &Path) -> Result<()> {
+    let place = || shown(path);
+    let kind = match path.symlink_metadata() {
+        Ok(meta) if meta.is_file() => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Ok(meta) => kind_of(meta.file_type()),
+        Err(error) => return Err(Error::io(error)).within(place),
+    };
+    let error = Error::usage(format!("this is {kind}, and a file is to be written here"));
+    Err(error
+        .fix("remove it, or name another output")
+        .within(place()))
+}
+
+/// The type of a file, with its article, for a message.
+pub fn kind_of(file: fs::FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if file.is_fifo() {
+            return "a FIFO";
+        } else if file.is_socket() {
+            return "a socket";
+        } else if file.is_block_device() || file.is_char_device() {
+            return "a device";
+        }
+    }
+    if file.is_dir() {
+        "a folder"
+    } else if file.is_symlink() {
+        "a link"
+    } else {
+        "a file"
+    }
+}
+
+/// The identity of a file, which all its names and the links to it share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl FileId {
+    /// The file that `path` leads to, if it exists.
+    pub fn of(path: &Path) -> Option<Self> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let meta = path.metadata().ok()?;
+            Some(FileId((meta.dev(), meta.ino())))
+        }
+        #[cfg(not(unix))]
+        path.canonicalize().ok().map(FileId)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_file_replaces_a_link_and_leaves_its_target_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("precious"), "precious").unwrap();
+        for name in ["out", ".tapeloop-0.tmp", ".out.tmp"] {
+            symlink(at("precious"), at(name)).unwrap();
+        }
+        replace(&at("out"), b"result").unwrap();
+        assert_eq!(fs::read(at("precious")).unwrap(), b"precious");
+        assert_eq!(fs::read(at("out")).unwrap(), b"result");
+        assert!(!at("out").symlink_metadata().unwrap().is_symlink());
+        for name in [".tapeloop-0.tmp", ".out.tmp"] {
+            assert!(at(name).symlink_metadata().unwrap().is_symlink(), "{name}");
+        }
+        assert!(!at(".tapeloop-1.tmp").exists());
+    }
+
+    #[test]
+    fn a_name_of_255_bytes_is_written_and_a_longer_one_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let longest = folder.path().join("x".repeat(255));
+        replace(&longest, b"result").unwrap();
+        assert_eq!(fs::read(&longest).unwrap(), b"result");
+        replace(&folder.path().join("x".repeat(256)), b"result").unwrap_err();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_temporary_file_is_removed_unless_it_was_renamed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (first, _) = Temporary::unused(&at("out")).unwrap();
+        let (second, _) = Temporary::unused(&at("out")).unwrap();
+        assert_eq!(first.path(), at(".tapeloop-0.tmp"));
+        assert_eq!(second.path(), at(".tapeloop-1.tmp"));
+        drop(first);
+        second.rename(&at("out")).unwrap();
+        let left = fs::read_dir(folder.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["out"]);
+    }
+
+    #[test]
+    fn a_file_with_the_temporary_name_of_a_result_stays_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at(".run.json.tmp"), "mine").unwrap();
+        let error = replace_result(&at("run.json"), b"{}").unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains(".run.json.tmp: a file has the temporary name of this result"),
+            "{said}"
+        );
+        assert!(said.contains("fix: remove it"), "{said}");
+        assert_eq!(fs::read(at(".run.json.tmp")).unwrap(), b"mine");
+        fs::remove_file(at(".run.json.tmp")).unwrap();
+        replace_result(&at("run.json"), b"{}").unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn names_of_links_and_folders_are_refused_and_free_names_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        symlink(at("nothing"), at("dangling")).unwrap();
+        check_name(&at("file")).unwrap();
+        check_name(&at("free")).unwrap();
+        let what = |name: &str| check_name(&at(name)).unwrap_err().message().to_owned();
+        assert!(what("link").starts_with("this is a link,"));
+        assert!(what("dangling").starts_with("this is a link,"));
+        assert!(
+            check_name(folder.path())
+                .unwrap_err()
+                .message()
+                .starts_with("this is a folder,")
+        );
+        assert_eq!(FileId::of(&at("file")), FileId::of(&at("link")));
+        assert_ne!(FileId::of(&at("file")), FileId::of(folder.path()));
+    }
+}

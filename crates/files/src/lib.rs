@@ -1,0 +1,18 @@
+//! Files, paths and words for messages: what the parts of the program share that read inputs and
+//! write results.
+//!
+//! Parts of the program use it, and it may change with every version.
+
+mod files;
+mod lock;
+mod paths;
+mod quiet_panics;
+mod suggest;
+
+pub use files::{
+    FileId, Temporary, check_name, kind_of, replace, replace_result, sync_folder, temporary_name,
+};
+pub use lock::{LOCK, lock};
+pub use paths::{current_folder, path_of, shown, text_of};
+pub use quiet_panics::quietly;
+pub use suggest::{did_you_mean, nearest};

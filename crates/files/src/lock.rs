@@ -1,0 +1,34 @@
+//! Locks a folder that one program writes to.
+
+use crate::files::check_name;
+use crate::paths::shown;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+use tapeloop_error::{Error, Result};
+
+/// The run that writes here holds a lock on this file.
+pub const LOCK: &str = ".tapeloop.lock";
+
+/// Opens the lock file, and locks it against other runs. The file stays empty.
+pub fn lock(path: &Path) -> Result<File> {
+    check_name(path)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    }
+    let file = options.open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::usage("another run is writing here").fix("name another output"))
+        }
+        // Some network file systems have no locks; there the user must not start two runs.
+        Err(TryLockError::Error(error)) => {
+            tracing::debug!(%error, path = shown(path), "no lock on the output folder");
+            Ok(file)
+        }
+    }
+}

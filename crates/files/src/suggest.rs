@@ -1,0 +1,72 @@
+//! Suggestions for misspelt names.
+
+/// Words that people write, each with the name that the program has.
+const SYNONYMS: [(&str, &str); 26] = [
+    ("gpu", "cuda"),
+    ("nvidia", "cuda"),
+    ("processor", "cpu"),
+    ("gpu", "device"),
+    ("gpus", "devices"),
+    ("jobs", "threads"),
+    ("cores", "threads"),
+    ("cpus", "threads"),
+    ("workers", "threads"),
+    ("out", "output"),
+    ("files", "input"),
+    ("jsonl", "json"),
+    ("ndjson", "json"),
+    ("tsv", "csv"),
+    ("feather", "arrow"),
+    ("ipc", "arrow"),
+    ("gzip", "zstd"),
+    ("snappy", "zstd"),
+    ("float16", "f16"),
+    ("half", "f16"),
+    ("bfloat16", "bf16"),
+    ("float32", "f32"),
+    ("secondary_structure", "dssp"),
+    ("asa", "sasa"),
+    ("surface", "sasa"),
+    ("interfaces", "iface"),
+];
+
+/// ` (did you mean `x`?)`, to follow a message about `name`, where one of the `known` names is
+/// close to it; else empty.
+pub fn did_you_mean(name: &str, known: &[&str]) -> String {
+    nearest(name, known).map_or(String::new(), |near| format!(" (did you mean `{near}`?)"))
+}
+
+/// The one of the `known` names that is close to `name`, if there is one.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = &*name.to_lowercase();
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    // `residues_max` written without its table stands for `batch.residues_max`.
+    if let Some(key) = known.iter().find(|key| last(key) == name) {
+        return Some(key);
+    }
+    let is_synonym = |key: &&&str| SYNONYMS.contains(&(name, **key));
+    if let Some(key) = known.iter().find(is_synonym) {
+        return Some(key);
+    }
+    let distance = |key: &str| strsim::damerau_levenshtein(name, &key.to_lowercase());
+    let near = known.iter().copied().min_by_key(|key| distance(key))?;
+    // Names that differ in more than a third of the letters are different words.
+    let most = near.len().max(name.len()).div_ceil(3);
+    (distance(near) <= most).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_misspelt_name_has_a_suggestion_and_a_different_word_has_none() {
+        let known = ["slots", "batch.residues", "mode", "models"];
+        assert_eq!(nearest("slot", &known), Some("slots"));
+        assert_eq!(nearest("residues", &known), Some("batch.residues"));
+        assert_eq!(nearest("batch.residue", &known), Some("batch.residues"));
+        assert_eq!(nearest("temperature", &known), None);
+        assert_eq!(nearest("MODE", &known), Some("mode"));
+        assert_eq!(nearest("gpu", &["auto", "cuda", "cpu"]), Some("cuda"));
+    }
+}

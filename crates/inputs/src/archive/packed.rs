@@ -1,0 +1,141 @@
+//! Packed sets, whose files are read as archives: a member is an input that was packed.
+
+use super::{ArchiveOptions, Member, Place};
+use crate::folder::Skipped;
+use crate::packed::{Batch, EncodedBatch, Names, PackedFile};
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tapeloop_error::{Error, Result};
+use tapeloop_files::path_of;
+use tapeloop_structure::Structure;
+
+/// A packed file whose members are being listed.
+pub(crate) struct Packed {
+    file: PackedFile,
+    options: ArchiveOptions,
+    /// The names of the record batch `batch`, of which the rows before `row` were listed.
+    names: Option<Names>,
+    batch: usize,
+    row: usize,
+    /// The record batch `batch`, or why it cannot be read. It is read when the first of its members
+    /// is: with `--members` or `--shard` that may be none.
+    loaded: Option<Result<Arc<SharedBatch>>>,
+}
+
+/// A member that can be read.
+pub struct PackedMember {
+    batch: Arc<SharedBatch>,
+    rows: Range<usize>,
+}
+
+/// A record batch that the first of the threads that read its members decodes: the thread that lists
+/// the members of a set would be the slowest stage of a run.
+struct SharedBatch {
+    encoded: Mutex<Option<EncodedBatch>>,
+    decoded: OnceLock<Result<Batch>>,
+}
+
+impl SharedBatch {
+    fn new(encoded: EncodedBatch) -> Self {
+        SharedBatch {
+            encoded: Mutex::new(Some(encoded)),
+            decoded: OnceLock::new(),
+        }
+    }
+
+    fn get(&self) -> Result<&Batch> {
+        let decode = || {
+            let encoded = self.encoded.lock().take();
+            encoded.expect("it is decoded once").decode()
+        };
+        self.decoded
+            .get_or_init(decode)
+            .as_ref()
+            .map_err(Error::clone)
+    }
+}
+
+impl Packed {
+    /// Opens the packed file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read, or its structures were read with other settings.
+    pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
+        let file = PackedFile::open(path)?;
+        file.settings().check_run(&options.reader)?;
+        Ok(Packed {
+            file,
+            options: options.clone(),
+            names: None,
+            batch: 0,
+            row: 0,
+            loaded: None,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The next member that is to be read; `None` at the end.
+    ///
+    /// # Errors
+    /// The names of a record batch cannot be read.
+    pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
+        while self.batch < self.file.batches() {
+            if self.names.is_none() {
+                self.names = Some(self.file.names(self.batch, &self.options.limits)?);
+            }
+            let listed = self.names.as_ref();
+            let Some((name, rows)) = listed.and_then(|names| names.input(self.row)) else {
+                (self.names, self.loaded) = (None, None);
+                (self.batch, self.row) = (self.batch + 1, 0);
+                continue;
+            };
+            self.row = rows.end;
+            let path = path_of(name);
+            let archive = self.file.path();
+            if self.options.members.is_none() || self.options.wants(archive, &path, skipped) {
+                return Ok(Some(Member {
+                    bytes: rows.len() as u64,
+                    place: Ok(Place::Packed(rows)),
+                    path,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The member in `rows` of the current record batch.
+    ///
+    /// # Errors
+    /// The record batch cannot be read.
+    pub(super) fn content(&mut self, rows: Range<usize>) -> Result<PackedMember> {
+        let ArchiveOptions { limits, budget, .. } = &self.options;
+        let names = self.names.as_ref();
+        let names = names.ok_or_else(|| Error::input("no record batch is open"))?;
+        let load = || {
+            let batch = self.file.batch(self.batch, names, limits, budget);
+            batch.map(|encoded| Arc::new(SharedBatch::new(encoded)))
+        };
+        let batch = self.loaded.get_or_insert_with(load).clone()?;
+        Ok(PackedMember { batch, rows })
+    }
+}
+
+impl PackedMember {
+    /// The structures.
+    ///
+    /// # Errors
+    /// The record batch or a structure is damaged, the input is over a limit, or it was rejected
+    /// when it was packed.
+    pub(super) fn read(&self) -> Result<Vec<Structure>> {
+        let batch = self.batch.get()?;
+        match batch.error(self.rows.start) {
+            Some(error) => Err(error),
+            None => batch.structures(self.rows.clone()),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! tar archives, read as a stream.
+
+use super::stream::{BLOCK_BYTES, Piped, Stream, read_error};
+use super::{ArchiveOptions, Content, Member, Place, check_name, empty, member_path};
+use crate::folder::Skipped;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tapeloop_error::internal::excerpt;
+use tapeloop_error::{Error, Result};
+use tapeloop_structure::internal::BudgetShare;
+use tar_core::EntryType;
+use tar_core::parse::{Limits, ParseEvent, ParsedEntry, Parser};
+
+/// The most bytes of a member's extended headers: its name, owner and attributes.
+const METADATA_BYTES_MAX: u32 = 256 << 10;
+
+/// A folder in an incremental archive of GNU tar. Its content lists the names in the folder.
+const GNU_FOLDER: EntryType = EntryType::Other(b'D');
+/// The name that an archive of GNU tar has.
+const GNU_LABEL: EntryType = EntryType::Other(b'V');
+
+/// A tar archive that is being read.
+pub(crate) struct Tar {
+    path: PathBuf,
+    stream: Stream,
+    parser: Parser,
+    /// The next bytes of the stream: headers that were not parsed yet.
+    ahead: Vec<u8>,
+    /// Bytes of the current member that were not read yet, and the bytes that pad it.
+    member: u64,
+    padding: u64,
+    has_ended: bool,
+    /// Whether a file was found.
+    has_files: bool,
+    /// Why the current member could not be read to its end.
+    broken: Option<Error>,
+    options: ArchiveOptions,
+}
+
+/// What a header says.
+enum Step {
+    /// More bytes are needed.
+    More(usize),
+    /// Nothing of interest.
+    Skip,
+    Member(Member),
+    End,
+}
+
+impl Tar {
+    /// Opens the archive at `path`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
+        let stream = Stream::of_file(File::open(path)?, &options.limits).map_err(damaged)?;
+        Ok(Self::new(path, stream, options))
+    }
+
+    fn new(path: &Path, stream: Stream, options: &ArchiveOptions) -> Self {
+        Tar {
+            path: path.to_owned(),
+            stream,
+            parser: parser(),
+            ahead: Vec::new(),
+            member: 0,
+            padding: 0,
+            has_ended: false,
+            has_files: false,
+            broken: None,
+            options: options.clone(),
+        }
+    }
+
+    /// The archive in a pipe for which [`Piped::is_tar`] is true.
+    pub(crate) fn of_pipe(path: &Path, piped: Piped, options: &ArchiveOptions) -> Self {
+        Self::new(path, piped.stream, options)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Goes to the next member that is to be read; `None` at the end.
+    ///
+    /// # Errors
+    /// The archive is damaged.
+    pub(super) fn next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        let found = self.find_next(skipped);
+        // The rest cannot be found after an error.
+        self.has_ended = !matches!(found, Ok(Some(_)));
+        found
+    }
+
+    fn find_next(&mut self, skipped: &mut Skipped) -> Result<Option<Member>> {
+        loop {
+            self.end_member()?;
+            let step = self.step(skipped)?;
+            match step {
+                Step::Skip => {}
+                Step::Member(member) => return Ok(Some(member)),
+                Step::End if self.is_at_end()? => {
+                    return if self.has_files {
+                        Ok(None)
+                    } else {
+                        Err(empty())
+                    };
+                }
+                // Another archive follows, as in the output of cat(1).
+                Step::End => self.parser = parser(),
+                Step::More(bytes) => {
+                    let missing = bytes.saturating_sub(self.ahead.len()).max(1);
+                    let read = self.read_ahead(missing)?;
+                    if read < missing {
+                        let message = match self.ahead.is_empty() {
+                            true => "the archive has no mark of its end, and may be cut short",
+                            false => "the archive is cut short",
+                        };
+                        return Err(Error::input(message)
+                            .fix("fetch or make it again; the members before are read"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the next `bytes` bytes of the stream behind those ahead.
+    fn read_ahead(&mut self, bytes: usize) -> Result<usize> {
+        let mut stream = self.stream.by_ref().take(bytes as u64);
+        stream.read_to_end(&mut self.ahead).map_err(damaged)
+    }
+
+    /// Skips what is left of the current member.
+    fn end_member(&mut self) -> Result<()> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        let bytes = std::mem::take(&mut self.member) + std::mem::take(&mut self.padding);
+        match bytes {
+            0 => Ok(()),
+            bytes => self.stream.skip(bytes).map_err(damaged),
+        }
+    }
+
+    /// Skips the zeros behind the end, and reads the first header behind them, if there is one.
+    fn is_at_end(&mut self) -> Result<bool> {
+        loop {
+            self.ahead.clear();
+            if self.read_ahead(BLOCK_BYTES as usize)? == 0 {
+                return Ok(true);
+            }
+            if self.ahead.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Parses the headers of the next member.
+    fn step(&mut self, skipped: &mut Skipped) -> Result<Step> {
+        let event = self.parser.parse(&self.ahead).map_err(|error| {
+            let message = format!("the archive is damaged: {}", excerpt(error.to_string()));
+            Error::input(message).fix("fetch or make it again; the members before are read")
+        })?;
+        let (consumed, entry, is_sparse) = match event {
+            ParseEvent::NeedData { min_bytes } => return Ok(Step::More(min_bytes)),
+            ParseEvent::End { .. } => return Ok(Step::End),
+            ParseEvent::GlobalExtensions { consumed, .. } => {
+                self.ahead.drain(..consumed);
+                return Ok(Step::Skip);
+            }
+            ParseEvent::Entry { consumed, entry } => (consumed, entry, false),
+            ParseEvent::SparseEntry {
+                consumed, entry, ..
+            } => (consumed, entry, true),
+        };
+        let size = entry.size;
+        let path = member_path(&self.path, &entry.path);
+        let is_file = !is_no_input(&entry);
+        let is_wanted = is_file && self.options.wants(&self.path, &path, skipped);
+        let place = match is_sparse {
+            true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
+            false => check_entry(&entry)
+                .and_then(|()| self.options.limits.check_text(size))
+                .map(|()| Place::Next),
+        };
+        // Only what the parser asked for was read ahead, which is the headers.
+        let is_more = consumed < self.ahead.len();
+        self.ahead.clear();
+        // The largest offset that a file can have; no sum with the padding overflows.
+        if is_more || size > i64::MAX as u64 - BLOCK_BYTES {
+            return Err(Error::input("the archive is damaged").fix("fetch or make it again"));
+        }
+        self.has_files |= is_file;
+        self.member = size;
+        self.padding = size.wrapping_neg() % BLOCK_BYTES;
+        Ok(match is_wanted {
+            true => Step::Member(Member {
+                path,
+                bytes: size,
+                place,
+            }),
+            false => Step::Skip,
+        })
+    }
+
+    /// Reads the current member.
+    ///
+    /// # Errors
+    /// The archive cannot be read on.
+    pub(super) fn content(&mut self) -> Result<Content> {
+        let size = std::mem::take(&mut self.member);
+        let mut share = BudgetShare::new(Some(Arc::clone(&self.options.budget)));
+        let mut bytes = Vec::new();
+        let stream = self.stream.by_ref().take(size);
+        let filled = share.fill(&mut bytes, stream, size, size, damaged);
+        let broken = match filled {
+            Ok(_) if bytes.len() as u64 == size => None,
+            Ok(_) => Some(damaged(std::io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = broken {
+            // As if the member had been skipped: the number of inputs may not depend on whether it
+            // is read.
+            self.broken = Some(error);
+            let error = Error::input("the archive cannot be read to the end of this member");
+            return Err(error.fix("fetch or make it again"));
+        }
+        Ok(Content::Bytes {
+            bytes,
+            _share: share,
+        })
+    }
+}
+
+fn damaged(error: std::io::Error) -> Error {
+    read_error("the archive", error)
+}
+
+fn parser() -> Parser {
+    Parser::new(Limits {
+        max_metadata_size: METADATA_BYTES_MAX,
+        ..Limits::default()
+    })
+}
+
+/// Whether an entry is a folder, or the archive's label. Folders of the format before POSIX are files
+/// without content whose names end with a slash.
+fn is_no_input(entry: &ParsedEntry<'_>) -> bool {
+    match entry.entry_type {
+        EntryType::Regular => entry.path.ends_with(b"/"),
+        kind => entry.is_dir() || kind == GNU_FOLDER || kind == GNU_LABEL,
+    }
+}
+
+/// Refuses a member that is no file of its own.
+fn check_entry(entry: &ParsedEntry<'_>) -> Result<()> {
+    let what = match entry.entry_type {
+        EntryType::Regular | EntryType::Continuous => return check_name(&entry.path),
+        EntryType::Link | EntryType::Symlink => {
+            let target = entry.link_target_lossy().unwrap_or_default();
+            let error = Error::input(format!(
+                "the member is a link to {}",
+                excerpt(target.as_bytes())
+            ));
+            return Err(error.fix(
+                "links are not followed; archive the file itself (tar -h --hard-dereference)",
+            ));
+        }
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a FIFO",
+        _ => "of a kind that is not known",
+    };
+    Err(Error::input(format!("the member is {what}, and no file")))
+}

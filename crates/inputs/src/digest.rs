@@ -1,0 +1,145 @@
+//! Digests of the inputs, which tell whether they are the same when a run goes on.
+
+use super::Sources;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+use tapeloop_error::{Error, Result};
+
+/// A digest of each input that was listed: of its name, its size and its time of change. Those of the
+/// inputs of complete parts are taken out.
+#[derive(Clone, Debug, Default)]
+pub struct InputDigests(Arc<Mutex<VecDeque<InputDigest>>>);
+
+type InputDigest = [u8; 8];
+
+/// Consecutive inputs, by their number and a digest of their digests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputRange {
+    /// How many they are.
+    pub inputs: u64,
+    digest: String,
+}
+
+impl InputDigests {
+    /// Takes out the next `inputs`.
+    ///
+    /// # Panics
+    /// If fewer were listed.
+    pub fn take(&self, inputs: u64) -> InputRange {
+        let mut all = Sha256::new();
+        for digest in self.0.lock().drain(..inputs as usize) {
+            all.update(digest);
+        }
+        let digest = all.finalize();
+        let digest = digest[..8].iter().map(|byte| format!("{byte:02x}"));
+        InputRange {
+            inputs,
+            digest: digest.collect(),
+        }
+    }
+}
+
+impl Sources {
+    /// Computes digests of the inputs; the first one also depends on the files `besides`.
+    pub fn digests(&mut self, besides: &[PathBuf]) -> InputDigests {
+        let digester = Digester::new(besides);
+        let digests = digester.digests.clone();
+        self.digester = Some(digester);
+        digests
+    }
+
+    /// Skips the first inputs, which must be these.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](tapeloop_error::ErrorKind::Usage): they are other inputs, or were changed.
+    pub fn skip_computed(&mut self, ranges: &[InputRange]) -> Result<()> {
+        self.reads = false;
+        let skipped = ranges.iter().try_for_each(|range| self.skip(range));
+        self.reads = true;
+        skipped.map_err(|message| {
+            let error = Error::usage(message);
+            error.fix(
+                "restore the files, with their names and times, or start anew with --overwrite",
+            )
+        })
+    }
+
+    /// Skips a range of inputs. The error is a message.
+    fn skip(&mut self, range: &InputRange) -> Result<(), String> {
+        let first = self.next_ordinal;
+        let end = first + range.inputs;
+        while self.next_ordinal < end && self.next().is_some() {}
+        if self.next_ordinal < end {
+            let found = self.next_ordinal;
+            return Err(format!(
+                "there are {found} inputs, and at least {end} were computed"
+            ));
+        }
+        let found = self
+            .digester
+            .as_ref()
+            .map(|it| it.digests.take(range.inputs));
+        if found.as_ref() != Some(range) {
+            let first = first + 1;
+            return Err(format!(
+                "inputs {first} to {end} are not those that were computed"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Takes inputs one by one.
+pub(super) struct Digester {
+    open: Sha256,
+    pub(super) digests: InputDigests,
+}
+
+impl Digester {
+    /// Digests of inputs, of which the first also depends on the files `besides`.
+    pub(super) fn new(besides: &[PathBuf]) -> Self {
+        let mut digester = Digester {
+            open: Sha256::new(),
+            digests: InputDigests::default(),
+        };
+        besides.iter().for_each(|path| digester.add_file(path));
+        digester
+    }
+
+    /// Adds the name, the size and the time of change of a file, which is no input of its own.
+    pub(super) fn add_file(&mut self, path: &Path) {
+        let meta = path.metadata().ok();
+        let bytes = meta.as_ref().map_or(u64::MAX, |meta| meta.len());
+        let changed = meta.and_then(|meta| meta.modified().ok());
+        let changed = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let changed = changed.map_or(0, |time| time.as_nanos());
+        self.open.update(path.as_os_str().as_encoded_bytes());
+        self.open.update([0]);
+        self.open.update(bytes.to_le_bytes());
+        self.open.update(changed.to_le_bytes());
+    }
+
+    /// Adds a part of an input without a file of its own.
+    pub(super) fn add_member(&mut self, path: &Path, bytes: u64) {
+        self.open.update(path.as_os_str().as_encoded_bytes());
+        self.open.update([1]);
+        self.open.update(bytes.to_le_bytes());
+    }
+
+    /// Ends an input, of which all or one chain is read.
+    pub(super) fn end_input(&mut self, chain: Option<&str>) {
+        if let Some(chain) = chain {
+            self.open.update([2]);
+            self.open.update(chain);
+        }
+        let digest = self.open.finalize_reset();
+        let mut short = InputDigest::default();
+        short.copy_from_slice(&digest[..8]);
+        self.digests.0.lock().push_back(short);
+    }
+}

@@ -1,0 +1,544 @@
+//! Lists the files that the config names, one at a time.
+//!
+//! Names alone decide the order: items as the config lists them, the entries of a directory by the
+//! bytes of their names, a list file line by line, the members of an archive and the frames of a
+//! trajectory as they come. An item that cannot be opened becomes a source with an error, and is
+//! rejected like any other input.
+
+mod archive;
+mod check;
+mod digest;
+mod folder;
+mod globs;
+mod list;
+mod open_folder;
+pub mod packed;
+mod recent_set;
+mod repeated;
+mod shard;
+mod trajectory_frames;
+mod unreadable;
+
+use archive::{Archive, ArchiveKind, Member, Piped, Tar};
+pub use archive::{ArchiveOptions, Content, is_packed_name, member_pattern};
+pub use check::{PackedSet, check};
+use digest::Digester;
+pub use digest::{InputDigests, InputRange};
+pub use folder::Skipped;
+use folder::{Entry, EntryKind, list_of_folder};
+use globs::{Glob, Segment};
+use list::{Item, List};
+use packed::PackedFile;
+use recent_set::RecentSet;
+use repeated::files_to_remember;
+pub use shard::Shard;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tapeloop_error::{Error, Result};
+use tapeloop_files::kind_of;
+use tapeloop_files::{path_of, shown};
+use tapeloop_structure::Format;
+use tapeloop_structure::internal::Compression;
+use tapeloop_trajectory::Trajectory;
+pub use tapeloop_trajectory::{FrameRange, Trajectories};
+pub use unreadable::explained;
+
+/// The name of standard input: `-` is a structure or an archive, and `@-` a list.
+pub const STDIN: &str = "-";
+
+/// Names of members of archives that are remembered, to count those that occur again.
+const MEMBERS_KEPT: usize = 1 << 17;
+
+/// The name of the structure on standard input.
+const STDIN_STRUCTURE: &str = "stdin";
+
+/// One input.
+#[derive(Debug)]
+pub struct Source {
+    /// Zero-based index in the list of inputs.
+    pub ordinal: u64,
+    /// The file, or the archive and its member, or the trajectory and its frame.
+    pub path: PathBuf,
+    /// The bytes, or the error if the input cannot be opened.
+    pub content: Result<Content>,
+    /// The only chain that is read, if one is chosen.
+    pub chain: Option<String>,
+}
+
+/// Iterates over the inputs that the items of a config name.
+pub struct Sources {
+    items: std::vec::IntoIter<String>,
+    archives: Archives,
+    trajectories: Trajectories,
+    shard: Shard,
+    /// The current item, and what [`Sources::named`] was before it.
+    current: (PathBuf, u64),
+    /// Open folders, globs, lists, archives and trajectories, innermost last.
+    open: Vec<Level>,
+    /// Inputs so far, of all shards.
+    found: u64,
+    next_ordinal: u64,
+    skipped: Skipped,
+    has_members: bool,
+    /// The names of the structures in archives.
+    members: RecentSet,
+    /// Members with the name of an earlier one.
+    names_repeated: u64,
+    /// The files so far, each with the chain that is read; `None` if the items cannot name one twice.
+    files: Option<RecentSet>,
+    /// `None` if no run could go on with these inputs.
+    digester: Option<Digester>,
+    /// The chain of the item that is being opened.
+    chain: Option<String>,
+    /// Whether members are read, or only listed.
+    reads: bool,
+}
+
+/// What becomes of archives.
+#[derive(Clone, Debug)]
+pub enum Archives {
+    /// Those in folders are skipped; others are taken for structure files.
+    Unknown,
+    /// Each is one source.
+    Whole,
+    /// Their members are sources.
+    Read(ArchiveOptions),
+}
+
+enum Level {
+    Archive(Box<Archive>),
+    Folder(PathBuf, std::vec::IntoIter<Entry>),
+    Glob(GlobLevel),
+    List(List),
+    Trajectory(Box<Trajectory>),
+}
+
+/// A folder whose entries are matched with the segments of a glob at `depths`.
+struct GlobLevel {
+    glob: Arc<Glob>,
+    depths: Vec<usize>,
+    folder: PathBuf,
+    /// `None` until the folder is listed.
+    entries: Option<std::vec::IntoIter<Entry>>,
+}
+
+impl Sources {
+    /// Lists the inputs of `items` that are in `shard`: files, directories, globs, `@` list files
+    /// and archives.
+    pub fn new(items: Vec<String>, archives: Archives, shard: Shard) -> Self {
+        Sources {
+            files: files_to_remember(&items),
+            items: items.into_iter(),
+            archives,
+            trajectories: Trajectories::Unknown,
+            shard,
+            current: (PathBuf::new(), 0),
+            open: Vec::new(),
+            found: 0,
+            next_ordinal: 0,
+            skipped: Skipped::default(),
+            has_members: false,
+            members: RecentSet::new(MEMBERS_KEPT),
+            names_repeated: 0,
+            digester: None,
+            chain: None,
+            reads: true,
+        }
+    }
+
+    /// Whether the items can be listed twice. What comes from a pipe can be read only once.
+    pub fn can_walk_twice(items: &[String]) -> bool {
+        items.iter().all(|item| match item.strip_prefix('@') {
+            Some(list) => list != STDIN && path_of(list).is_file(),
+            None => item != STDIN,
+        })
+    }
+
+    /// What was skipped so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Members of archives so far that have the structure name of an earlier one.
+    pub fn names_repeated(&self) -> u64 {
+        self.names_repeated
+    }
+
+    /// Whether an archive or a trajectory was found so far.
+    pub fn has_members(&self) -> bool {
+        self.has_members
+    }
+
+    /// Whether the next input is in the shard.
+    fn takes_next(&mut self) -> bool {
+        let takes = self.shard.contains(self.found);
+        self.found += 1;
+        takes
+    }
+
+    fn source(&mut self, path: PathBuf, problem: Option<Error>) -> Option<Source> {
+        let takes = self.takes_next();
+        takes.then(|| self.taken(path, None, problem.map_or(Ok(Content::File), Err)))
+    }
+
+    /// The next source of this shard. `member_bytes` is the size of what has no file of its own.
+    fn taken(
+        &mut self,
+        path: PathBuf,
+        member_bytes: Option<u64>,
+        content: Result<Content>,
+    ) -> Source {
+        let ordinal = self.next_ordinal;
+        self.next_ordinal += 1;
+        if let Some(digester) = &mut self.digester {
+            match member_bytes {
+                None => digester.add_file(&path),
+                Some(bytes) => digester.add_member(&path, bytes),
+            }
+            digester.end_input(self.chain.as_deref());
+        }
+        Source {
+            ordinal,
+            path,
+            content,
+            chain: self.chain.clone(),
+        }
+    }
+
+    /// Opens a file, which may be an archive or a trajectory. One that was an input before is
+    /// skipped.
+    fn open_file(&mut self, path: PathBuf) -> Option<Source> {
+        if self.is_repeated(&path) {
+            return None;
+        }
+        if let Some(opened) = self.open_trajectory(&path) {
+            return self.source(path, Some(opened.err()?));
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(kind) = ArchiveKind::of_name(&name) else {
+            return self.source(path, None);
+        };
+        self.has_members = true;
+        let Archives::Read(options) = &self.archives else {
+            return self.source(path, None);
+        };
+        match Archive::open(&path, kind, options) {
+            Ok(archive) => {
+                if let Some(digester) = &mut self.digester {
+                    digester.add_file(&path);
+                }
+                self.open.push(Level::Archive(Box::new(archive)));
+                None
+            }
+            Err(error) => self.source(path, Some(error)),
+        }
+    }
+
+    /// Opens standard input, which holds a structure or an archive.
+    fn open_stdin(&mut self) -> Option<Source> {
+        let path = PathBuf::from(STDIN);
+        let Archives::Read(options) = &self.archives else {
+            return self.source(path, None);
+        };
+        let piped = match Piped::new(io::stdin(), &options.limits) {
+            Ok(piped) => piped,
+            Err(error) => return self.source(path, Some(error)),
+        };
+        if piped.is_tar() {
+            let tar = Tar::of_pipe(&path, piped, options);
+            self.open.push(Level::Archive(Box::new(Archive::Tar(tar))));
+            return None;
+        }
+        match piped.read_all(options) {
+            Ok((bytes, _share)) => {
+                let size = bytes.len() as u64;
+                let content = Content::Bytes { bytes, _share };
+                let takes = self.takes_next();
+                takes.then(|| self.taken(path, Some(size), Ok(content)))
+            }
+            Err(error) => self.source(path, Some(error)),
+        }
+    }
+
+    /// Goes to the next member of the innermost level, which is an archive.
+    fn step_archive(&mut self) -> Option<Source> {
+        let Some(Level::Archive(archive)) = self.open.last_mut() else {
+            return None;
+        };
+        match archive.next(&mut self.skipped) {
+            None => {
+                self.open.pop();
+                None
+            }
+            Some(Err(error)) => {
+                let path = archive.path().to_owned();
+                self.open.pop();
+                self.source(path, Some(error))
+            }
+            Some(Ok(Member { path, bytes, place })) => {
+                if !self.takes_next() {
+                    return None;
+                }
+                let is_new = self.members.insert(structure_name(&path.to_string_lossy()));
+                self.names_repeated += u64::from(!is_new);
+                let Some(Level::Archive(archive)) = self.open.last_mut() else {
+                    return None;
+                };
+                let content = match self.reads {
+                    true => archive.content(place),
+                    false => Err(Error::input("the member is only listed")),
+                };
+                Some(self.taken(path, Some(bytes), content))
+            }
+        }
+    }
+
+    /// Opens an item of the config or a line of a list. Returns it if it is a file; the entries of
+    /// a folder, a glob or a list follow in the next steps.
+    fn open_item(&mut self, path: PathBuf) -> Option<Source> {
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => self.open_folder(path),
+            // A file that exists is a file, even if its name has the characters of a glob.
+            Ok(meta) if meta.is_file() => self.open_file(path),
+            Ok(meta) => {
+                let kind = kind_of(meta.file_type());
+                let problem = Error::input(format!("{kind} is no structure file"));
+                let fix = "write it into a file; only a @list is read from a pipe";
+                self.source(path, Some(problem.fix(fix)))
+            }
+            Err(_) if Glob::is_in(&path) => match Glob::parse(&path) {
+                Ok((start, glob)) => self.open_glob(Arc::new(glob), vec![0], start),
+                Err(problem) => self.source(path, Some(problem)),
+            },
+            Err(error) => self.source(path, Some(error.into())),
+        }
+    }
+
+    /// Opens the segments of a glob at `depths`. The segments before each have matched `path`. A
+    /// folder that matches the whole glob is listed, and not matched again.
+    fn open_glob(&mut self, glob: Arc<Glob>, depths: Vec<usize>, path: PathBuf) -> Option<Source> {
+        if depths.iter().any(|&depth| glob.segment(depth).is_none()) {
+            return self.open_match(&glob, path);
+        }
+        if depths.iter().any(|&depth| glob.takes_all(depth)) {
+            // A glob without a leading folder starts in the current one.
+            let here = path.as_os_str().is_empty();
+            let path = if here { PathBuf::from(".") } else { path };
+            return path.is_dir().then(|| self.open_folder(path)).flatten();
+        }
+        if let [depth] = depths[..]
+            && let Some(Segment::Name(name)) = glob.segment(depth)
+        {
+            let path = path.join(name);
+            let is_there = path.symlink_metadata().is_ok();
+            return is_there.then(|| self.open_glob(glob, vec![depth + 1], path))?;
+        }
+        if !depths.is_empty() {
+            self.open.push(Level::Glob(GlobLevel {
+                glob,
+                depths,
+                folder: path,
+                entries: None,
+            }));
+        }
+        None
+    }
+
+    /// Opens a path that matches the whole glob.
+    fn open_match(&mut self, glob: &Glob, path: PathBuf) -> Option<Source> {
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => self.open_folder(path),
+            _ if glob.folders_only() => None,
+            Ok(meta) if !meta.is_file() => {
+                self.skipped.specials += 1;
+                None
+            }
+            _ => self.open_file(path),
+        }
+    }
+
+    fn open_list(&mut self, path: PathBuf) -> Option<Source> {
+        if path == Path::new(STDIN) {
+            return self.push_list(PathBuf::from("@-"), PathBuf::new(), io::stdin());
+        }
+        // A list may be a FIFO, such as the shell's <(...); its folder has no inputs.
+        let is_file = path.is_file();
+        match File::open(&path) {
+            Ok(file) => {
+                let folder = path.parent().filter(|_| is_file);
+                let folder = folder.unwrap_or(Path::new("")).to_owned();
+                self.push_list(path, folder, file)
+            }
+            Err(error) => self.source(path, Some(error.into())),
+        }
+    }
+
+    fn push_list(
+        &mut self,
+        path: PathBuf,
+        folder: PathBuf,
+        lines: impl Read + Send + 'static,
+    ) -> Option<Source> {
+        self.open.push(Level::List(List::new(path, folder, lines)));
+        None
+    }
+
+    /// Advances the innermost level. `None` asks for another step.
+    fn step(&mut self) -> Option<Source> {
+        match self.open.last_mut()? {
+            Level::Archive(_) => self.step_archive(),
+            Level::Trajectory(_) => self.step_trajectory(),
+            Level::Folder(folder, entries) => {
+                let Some(Entry { name, kind }) = entries.next() else {
+                    self.open.pop();
+                    return None;
+                };
+                let path = folder.join(name);
+                match kind {
+                    EntryKind::Folder => self.open_folder(path),
+                    // The folder may hold the tables of a run.
+                    _ if is_packed_name(&path) && PackedFile::is_other_table(&path) => {
+                        self.skipped.add_other(path);
+                        None
+                    }
+                    _ => self.open_file(path),
+                }
+            }
+            Level::Glob(_) => self.step_glob(),
+            Level::List(list) => match list.next() {
+                Ok(None) => {
+                    self.open.pop();
+                    None
+                }
+                Ok(Some(item)) => {
+                    let Item { path, chain } = item?;
+                    let (depth, has_chain) = (self.open.len(), chain.is_some());
+                    self.chain = chain;
+                    let source = self.open_item(path.clone());
+                    self.chain = None;
+                    if !has_chain || self.open.len() == depth {
+                        return source;
+                    }
+                    self.open.truncate(depth);
+                    let what = "a chain of an archive or a trajectory cannot be chosen";
+                    let fix = "list files, or write the chain alone";
+                    self.source(path, Some(Error::input(what).fix(fix)))
+                }
+                Err(problem) => {
+                    let path = list.path.clone();
+                    self.open.pop();
+                    self.source(path, Some(problem))
+                }
+            },
+        }
+    }
+
+    fn step_glob(&mut self) -> Option<Source> {
+        let Some(Level::Glob(level)) = self.open.last_mut() else {
+            return None;
+        };
+        let Some(entries) = &mut level.entries else {
+            match list_of_folder(&level.folder) {
+                Ok(entries) => level.entries = Some(entries.into_iter()),
+                Err(error) => {
+                    let folder = std::mem::take(&mut level.folder);
+                    self.open.pop();
+                    return self.source(folder, Some(error.into()));
+                }
+            }
+            return None;
+        };
+        let Some(entry) = entries.next() else {
+            self.open.pop();
+            return None;
+        };
+        let (glob, path) = (Arc::clone(&level.glob), level.folder.join(&entry.name));
+        let is_folder = entry.kind == EntryKind::Folder;
+        let within = glob.depths_within(&level.depths, &entry.name, is_folder);
+        self.open_glob(glob, within, path)
+    }
+
+    /// Starts the next item of the config.
+    fn start(&mut self, item: &str) -> Option<Source> {
+        let started = self.named();
+        let opened = match item.strip_prefix('@') {
+            Some(list) => self.open_list(path_of(list)),
+            None if item == STDIN => self.open_stdin(),
+            None => self.open_item(path_of(item)),
+        };
+        self.current = (path_of(item), started);
+        opened
+    }
+}
+
+impl Iterator for Sources {
+    type Item = Source;
+
+    fn next(&mut self) -> Option<Source> {
+        loop {
+            if !self.open.is_empty() {
+                if let Some(source) = self.step() {
+                    return Some(source);
+                }
+                if self.open.is_empty()
+                    && self.current.1 == self.named()
+                    && let Some(source) = self.nothing_found()
+                {
+                    return Some(source);
+                }
+                continue;
+            }
+            let item = self.items.next()?;
+            if let Some(source) = self.start(&item) {
+                return Some(source);
+            }
+            if self.open.is_empty()
+                && self.current.1 == self.named()
+                && let Some(source) = self.nothing_found()
+            {
+                return Some(source);
+            }
+        }
+    }
+}
+
+impl Sources {
+    /// The error of an item that names no file.
+    fn nothing_found(&mut self) -> Option<Source> {
+        let path = self.current.0.clone();
+        let endings = Format::all_endings();
+        let others = match &self.skipped.first_others[..] {
+            [first, ..] => format!(
+                " among {} files, such as {}",
+                self.skipped.others,
+                shown(first)
+            ),
+            [] => String::new(),
+        };
+        let problem = Error::input(format!("no structure file is found here{others}")).fix(
+            format!(
+                "name files, or directories with {endings} files, plain or with {}, or archives: {}",
+                Compression::ENDINGS,
+                ArchiveKind::ENDINGS,
+            ),
+        );
+        self.source(path, Some(problem))
+    }
+}
+
+/// The name of the structure in a source: the file's name without the ending of a compressed file and
+/// without the ending before it.
+pub fn structure_name(source: &str) -> &str {
+    if source == STDIN {
+        return STDIN_STRUCTURE;
+    }
+    let plain = Compression::unpacked_name(source);
+    let stem = Path::new(plain).file_stem();
+    stem.and_then(OsStr::to_str).unwrap_or(source)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,457 @@
+//! Turns the rows of a record batch into structures. The file may be damaged or hostile: every
+//! length, index and name is checked, and what is wrong rejects its input.
+
+use super::residue_columns::Residues;
+use super::rows::{
+    ASSEMBLIES, ATOMS_MISSING, B_FACTOR_KINDS, ERROR_KINDS, LINE_BROKEN_OFF, NO_END,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Float32Type, Int32Type, UInt8Type, UInt32Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float32Array, Int32Array, PrimitiveArray, RecordBatch,
+    StringArray, StructArray, UInt8Array, UInt32Array,
+};
+use arrow_buffer::OffsetBuffer;
+use std::ops::Range;
+use std::sync::Arc;
+use tapeloop_error::{Error, ErrorKind, Result};
+use tapeloop_structure::internal::{check_limit, header_text};
+use tapeloop_structure::{
+    Assembly, AtomClass, Chain, Channel, Check, Findings, LooseSpan, ReadLimits, Structure,
+    Truncation,
+};
+
+/// Annotations of a structure. Those without residues would take no bytes in the file.
+const CHANNELS_MAX: usize = 1000;
+
+/// Bytes of the place where a check applied first.
+const FINDING_BYTES_MAX: usize = 4096;
+
+/// The columns of a record batch.
+#[derive(Debug)]
+pub(super) struct Columns {
+    model: Int32Array,
+    entry_id: StringArray,
+    /// `None` if the file lacks the column, as do those of earlier programs.
+    method: Option<StringArray>,
+    resolution: Option<Float32Array>,
+    title: Option<StringArray>,
+    assembly: StringArray,
+    b_factor_kind: StringArray,
+    plddt_scaled: BooleanArray,
+    rounded_atoms: UInt32Array,
+    truncation: StructArray,
+    /// `None` if the file lacks the column, as do those of earlier programs.
+    findings: Option<(Lists, StructArray)>,
+    error: StructArray,
+    chains: (Lists, StructArray),
+    uniprot: (Lists, StringArray),
+    residues: Residues,
+    loose: (Lists, [UInt32Array; 2]),
+    channels: Channels,
+    atoms: Atoms,
+}
+
+/// The lists of a column: ranges of the items of all lists.
+#[derive(Debug)]
+pub(super) struct Lists(OffsetBuffer<i32>);
+
+impl Lists {
+    /// The items of a row.
+    pub(super) fn range(&self, row: usize) -> Range<usize> {
+        self.0[row] as usize..self.0[row + 1] as usize
+    }
+}
+
+#[derive(Debug)]
+struct Channels {
+    lists: Lists,
+    name: StringArray,
+    values: (Lists, Float32Array),
+}
+
+#[derive(Debug)]
+struct Atoms {
+    lists: Lists,
+    xyz: Int32Array,
+    element: UInt8Array,
+    class: UInt8Array,
+    /// `None` if the file lacks the field, as do those of earlier programs.
+    atom_name: Option<UInt8Array>,
+    b_factor: Float32Array,
+}
+
+pub(super) fn damaged(what: &str) -> Error {
+    let message = format!("the packed structure is damaged: {what}");
+    Error::input(message).fix("pack its file again")
+}
+
+/// A field of structs. The schema of the file has been checked, so it is there.
+pub(super) fn child(structs: &StructArray, name: &str) -> ArrayRef {
+    let found = structs.column_by_name(name);
+    Arc::clone(found.expect("the schema has been checked"))
+}
+
+/// A field of numbers.
+pub(super) fn values<T: ArrowPrimitiveType>(
+    structs: &StructArray,
+    name: &str,
+) -> PrimitiveArray<T> {
+    child(structs, name).as_primitive().clone()
+}
+
+/// A field of texts.
+pub(super) fn strings(structs: &StructArray, name: &str) -> StringArray {
+    child(structs, name).as_string().clone()
+}
+
+/// Refuses nulls where every row has a value.
+pub(super) fn no_nulls(name: &str, array: &dyn Array) -> Result<()> {
+    match array.null_count() {
+        0 => Ok(()),
+        _ => Err(damaged(&format!("column `{name}` has nulls"))),
+    }
+}
+
+/// The array, which must have no nulls.
+pub(super) fn given<A: Array>(name: &str, array: A) -> Result<A> {
+    no_nulls(name, &array)?;
+    Ok(array)
+}
+
+/// The lists of a column, and the items of all lists.
+fn lists(name: &str, array: &dyn Array) -> Result<(Lists, ArrayRef)> {
+    no_nulls(name, array)?;
+    let array = array.as_list::<i32>();
+    no_nulls(name, array.values())?;
+    let offsets = array.offsets().clone();
+    Ok((Lists(offsets), Arc::clone(array.values())))
+}
+
+fn list_of_structs(batch: &StructArray, name: &str) -> Result<(Lists, StructArray)> {
+    let (lists, items) = lists(name, &child(batch, name))?;
+    Ok((lists, items.as_struct().clone()))
+}
+
+impl Columns {
+    /// The columns of a record batch whose file has the schema of a packed file.
+    ///
+    /// # Errors
+    /// A column has nulls that may not have any.
+    pub(super) fn new(batch: RecordBatch) -> Result<Self> {
+        let batch = StructArray::from(batch);
+        let plddt_scaled = child(&batch, "plddt_scaled").as_boolean().clone();
+        let (chains, chain_names) = list_of_structs(&batch, "chains")?;
+        no_nulls("auth_asym_id", &child(&chain_names, "auth_asym_id"))?;
+        let (uniprot, accessions) = lists("uniprot", &child(&batch, "uniprot"))?;
+        let (residues, residue) = list_of_structs(&batch, "residues")?;
+        let (loose, span) = list_of_structs(&batch, "loose")?;
+        let (channels, channel) = list_of_structs(&batch, "channels")?;
+        let (channel_values, items) = lists("values", &child(&channel, "values"))?;
+        let (atoms, atom) = list_of_structs(&batch, "atoms")?;
+        let xyz = child(&atom, "xyz");
+        no_nulls("xyz", &xyz)?;
+        let xyz = xyz.as_fixed_size_list().values();
+        let findings = match batch.column_by_name("findings") {
+            Some(_) => {
+                let (lists, found) = list_of_structs(&batch, "findings")?;
+                for name in ["check", "count", "first"] {
+                    no_nulls(name, &child(&found, name))?;
+                }
+                Some((lists, found))
+            }
+            None => None,
+        };
+        let later = |name: &str| batch.column_by_name(name);
+        let later_strings = |name: &str| later(name).map(|array| array.as_string().clone());
+        let number =
+            |structs: &StructArray, name: &str| given(name, values::<UInt32Type>(structs, name));
+        Ok(Columns {
+            model: given("model", values(&batch, "model"))?,
+            entry_id: strings(&batch, "entry_id"),
+            method: later_strings("method"),
+            resolution: later("resolution").map(|array| array.as_primitive().clone()),
+            title: later_strings("title"),
+            assembly: given("assembly", strings(&batch, "assembly"))?,
+            b_factor_kind: given("b_factor_kind", strings(&batch, "b_factor_kind"))?,
+            plddt_scaled: given("plddt_scaled", plddt_scaled)?,
+            rounded_atoms: number(&batch, "rounded_atoms")?,
+            // Where these are null, other programs make their fields null too.
+            truncation: child(&batch, "truncation").as_struct().clone(),
+            findings,
+            error: child(&batch, "error").as_struct().clone(),
+            chains: (chains, chain_names),
+            uniprot: (uniprot, accessions.as_string().clone()),
+            residues: Residues::new(residues, &residue)?,
+            loose: (
+                loose,
+                [number(&span, "chain")?, number(&span, "atom_count")?],
+            ),
+            channels: Channels {
+                lists: channels,
+                name: given("name", strings(&channel, "name"))?,
+                values: (channel_values, items.as_primitive::<Float32Type>().clone()),
+            },
+            atoms: Atoms {
+                lists: atoms,
+                xyz: given("xyz", xyz.as_primitive::<Int32Type>().clone())?,
+                element: given("element", values::<UInt8Type>(&atom, "element"))?,
+                class: given("class", values::<UInt8Type>(&atom, "class"))?,
+                atom_name: match atom.column_by_name("atom_name") {
+                    Some(names) => Some(given("atom_name", names.as_primitive().clone())?),
+                    None => None,
+                },
+                b_factor: given("b_factor", values::<Float32Type>(&atom, "b_factor"))?,
+            },
+        })
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.model.len()
+    }
+
+    /// The error of a row that is a rejected input.
+    pub(super) fn error(&self, row: usize) -> Option<Error> {
+        if self.error.is_null(row) {
+            return None;
+        }
+        let text = |name: &str| strings(&self.error, name).value(row).to_owned();
+        let kind = text("kind");
+        let kind = ERROR_KINDS.iter().find(|(name, _)| *name == kind);
+        let kind = kind.map_or(ErrorKind::Input, |(_, kind)| *kind);
+        let error = Error::new(kind, text("reason"));
+        Some(match child(&self.error, "fix").is_valid(row) {
+            true => error.fix(text("fix")),
+            false => error,
+        })
+    }
+
+    /// The structures in the rows of an input, which is none that was rejected.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`]: a structure is damaged. [`ErrorKind::Capacity`]: the input is over a
+    /// limit.
+    pub(super) fn structures(
+        &self,
+        rows: Range<usize>,
+        limits: &ReadLimits,
+    ) -> Result<Vec<Structure>> {
+        let count = |range: &dyn Fn(usize) -> usize| {
+            let each = rows.clone().map(|row| range(row) as u64);
+            each.sum::<u64>()
+        };
+        let atoms = count(&|row| self.atoms.lists.range(row).len());
+        let residues = count(&|row| self.residues.count(row));
+        let what = |what: &'static str| move || format!("the packed structure has too many {what}");
+        check_limit(
+            "models_max",
+            limits.models_max,
+            rows.len() as u64,
+            what("models"),
+        )?;
+        check_limit("atoms_max", limits.atoms_max, atoms, what("atoms"))?;
+        check_limit(
+            "residues_max",
+            limits.residues_max,
+            residues,
+            what("residues"),
+        )?;
+        let read = |row: usize| self.structure(row, limits);
+        let structures = rows.clone().map(read).collect::<Result<Vec<_>>>()?;
+        limits.check_row_names(&structures)?;
+        Ok(structures)
+    }
+
+    fn structure(&self, row: usize, limits: &ReadLimits) -> Result<Structure> {
+        let chains = self.chains.0.range(row);
+        let too_many = || "the packed structure has too many chains";
+        check_limit(
+            "chains_max",
+            limits.chains_max,
+            chains.len() as u64,
+            too_many,
+        )?;
+        let atoms = self.atoms.lists.range(row);
+        // Names that nothing has take memory too.
+        if chains.len() > atoms.len() {
+            return Err(damaged("it has more chains than atoms"));
+        }
+        let xyz = self.atoms.xyz.values();
+        let xyz = xyz.get(3 * atoms.start..3 * atoms.end);
+        let xyz = xyz.ok_or_else(|| damaged("an atom has no position"))?;
+        let assembly = value_named(&ASSEMBLIES, self.assembly.value(row));
+        let kind = value_named(&B_FACTOR_KINDS, self.b_factor_kind.value(row));
+        let entry_id = self
+            .entry_id
+            .is_valid(row)
+            .then(|| self.entry_id.value(row));
+        let entry_id = entry_id.map(|id| name("entry_id", id, limits));
+        let header = |texts: &Option<StringArray>| {
+            let texts = texts.as_ref().filter(|texts| texts.is_valid(row))?;
+            header_text(texts.value(row))
+        };
+        let resolutions = self.resolution.as_ref();
+        let resolution = resolutions.filter(|values| values.is_valid(row));
+        let resolution = resolution.map(|values| values.value(row));
+        let mut structure = Structure {
+            entry_id: entry_id.transpose()?,
+            method: header(&self.method),
+            resolution: resolution.filter(|value| value.is_finite() && *value > 0.0),
+            title: header(&self.title),
+            model: self.model.value(row),
+            assembly: assembly.ok_or_else(|| damaged("its `assembly` is not known"))?,
+            xyz: bytemuck::cast_slice(xyz).to_vec(),
+            element: self.atoms.element.values()[atoms.clone()].to_vec(),
+            class: bytemuck::cast_slice::<u8, AtomClass>(&self.atoms.class.values()[atoms.clone()])
+                .to_vec(),
+            atom_name: match &self.atoms.atom_name {
+                Some(names) => bytemuck::cast_slice(&names.values()[atoms.clone()]).to_vec(),
+                None => Vec::new(),
+            },
+            b_factor: self.atoms.b_factor.values()[atoms].to_vec(),
+            b_factor_kind: kind.ok_or_else(|| damaged("its `b_factor_kind` is not known"))?,
+            plddt_scaled: self.plddt_scaled.value(row),
+            rounded_atoms: self.rounded_atoms.value(row),
+            truncation: self.truncation(row)?,
+            findings: self.findings(row)?,
+            ..Structure::default()
+        };
+        if structure.assembly == Assembly::First {
+            let (residues, atoms) = (self.residues.count(row), structure.xyz.len());
+            let of = |what: &'static str| move || format!("assembly 1 has too many {what}");
+            let (atoms_max, residues_max) =
+                (limits.assembly_atoms_max, limits.assembly_residues_max);
+            check_limit("assembly_atoms_max", atoms_max, atoms as u64, of("atoms"))?;
+            check_limit(
+                "assembly_residues_max",
+                residues_max,
+                residues as u64,
+                of("residues"),
+            )?;
+        }
+        let chain = |at: usize| self.chain(at, limits);
+        structure.chains = chains.map(chain).collect::<Result<Vec<_>>>()?;
+        let (lists, accessions) = &self.uniprot;
+        let count = lists.range(row).len() as u64;
+        let too_many = || "the packed structure has too many accessions";
+        check_limit("chains_max", limits.chains_max, count, too_many)?;
+        let accession = |at: usize| name("accession", accessions.value(at), limits);
+        let accessions = lists.range(row).map(accession);
+        structure.uniprot = accessions.collect::<Result<Vec<_>>>()?;
+        let (lists, [chain, atom_count]) = &self.loose;
+        let span = |at: usize| LooseSpan {
+            chain: chain.value(at),
+            atom_count: atom_count.value(at),
+        };
+        structure.loose = lists.range(row).map(span).collect();
+        let chains = structure.chains.len() as u32;
+        if structure.loose.iter().any(|span| span.chain >= chains) {
+            return Err(damaged(
+                "atoms without a residue have a chain that is not there",
+            ));
+        }
+        let loose = structure
+            .loose
+            .iter()
+            .map(|span| u64::from(span.atom_count));
+        self.residues.read(row, loose.sum(), &mut structure)?;
+        structure.channels = self.channels(row, structure.residues.len(), limits)?;
+        Ok(structure)
+    }
+
+    fn chain(&self, at: usize, limits: &ReadLimits) -> Result<Chain> {
+        let names = &self.chains.1;
+        let text = |column: &str| {
+            let texts = child(names, column);
+            let text = texts
+                .is_valid(at)
+                .then(|| texts.as_string::<i32>().value(at));
+            text.map(|text| name(column, text, limits)).transpose()
+        };
+        Ok(Chain {
+            auth_asym_id: text("auth_asym_id")?.unwrap_or_default(),
+            label_asym_id: text("label_asym_id")?,
+            entity_id: text("entity_id")?,
+            sequence: None,
+        })
+    }
+
+    fn channels(&self, row: usize, residues: usize, limits: &ReadLimits) -> Result<Vec<Channel>> {
+        let Channels {
+            lists,
+            name: names,
+            values: (value_lists, values),
+        } = &self.channels;
+        let channel = |at: usize| {
+            limits.check_name("channel", names.value(at).as_bytes())?;
+            let range = value_lists.range(at);
+            if range.len() != residues {
+                return Err(damaged("an annotation has not a value for each residue"));
+            }
+            Ok(Channel {
+                name: names.value(at).to_owned(),
+                values: values.values()[range].to_vec(),
+            })
+        };
+        let range = lists.range(row);
+        match range.len() > CHANNELS_MAX {
+            true => Err(damaged("it has more than 1000 annotations")),
+            false => range.map(channel).collect(),
+        }
+    }
+
+    /// What was found in a structure. Checks of later programs are left out.
+    fn findings(&self, row: usize) -> Result<Findings> {
+        let mut findings = Findings::default();
+        let Some((lists, found)) = &self.findings else {
+            return Ok(findings);
+        };
+        let (checks, first) = (strings(found, "check"), strings(found, "first"));
+        let counts = values::<UInt32Type>(found, "count");
+        for at in lists.range(row).take(Check::ALL.len()) {
+            let check = Check::ALL
+                .iter()
+                .find(|check| check.name() == checks.value(at));
+            if first.value(at).len() > FINDING_BYTES_MAX {
+                return Err(damaged("the place of a finding has too many characters"));
+            }
+            if let Some(&check) = check {
+                findings.add(check, counts.value(at), || first.value(at).to_owned());
+            }
+        }
+        Ok(findings)
+    }
+
+    fn truncation(&self, row: usize) -> Result<Option<Truncation>> {
+        if self.truncation.is_null(row) {
+            return Ok(None);
+        }
+        let count = |name: &str| {
+            let counts = values::<UInt32Type>(&self.truncation, name);
+            let count = counts.is_valid(row).then(|| counts.value(row));
+            count.ok_or_else(|| damaged("`truncation` lacks a count"))
+        };
+        Ok(Some(match strings(&self.truncation, "kind").value(row) {
+            NO_END => Truncation::NoEnd,
+            LINE_BROKEN_OFF => Truncation::LineBrokenOff,
+            ATOMS_MISSING => Truncation::AtomsMissing {
+                master: count("master")?,
+                read: count("read")?,
+            },
+            _ => return Err(damaged("its `truncation` is not known")),
+        }))
+    }
+}
+
+/// The value that has this name.
+fn value_named<T: Copy>(names: &[(&str, T)], text: &str) -> Option<T> {
+    let found = names.iter().find(|(name, _)| *name == text);
+    found.map(|(_, value)| *value)
+}
+
+/// A name within the limit.
+fn name(what: &str, text: &str, limits: &ReadLimits) -> Result<Arc<str>> {
+    limits.check_name(what, text.as_bytes())?;
+    Ok(text.into())
+}

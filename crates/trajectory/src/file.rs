@@ -1,0 +1,73 @@
+//! The file of a trajectory, and what can be wrong with it.
+
+use rawzip::{FileReader, ReaderAt};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use tapeloop_error::{Error, Result};
+
+/// Where the bytes of a frame are.
+pub(super) struct FramePlace {
+    pub(super) file: TrajectoryFile,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// An open file, which several threads read.
+#[derive(Clone, Debug)]
+pub(super) struct TrajectoryFile {
+    file: Arc<FileReader>,
+    pub(super) bytes: u64,
+}
+
+impl TrajectoryFile {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        Ok(TrajectoryFile {
+            file: Arc::new(file.into()),
+            bytes,
+        })
+    }
+
+    /// Reads the bytes at `offset`.
+    ///
+    /// # Errors
+    /// They cannot be read. The message calls them `what`.
+    pub(super) fn read(&self, bytes: &mut [u8], offset: u64, what: &str) -> Result<()> {
+        let read = self.file.read_exact_at(bytes, offset);
+        read.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => cut_short(what, offset, self.bytes),
+            _ => Error::io(error),
+        })
+    }
+}
+
+/// Refuses frames of another number of atoms than the topology has.
+pub(super) fn check_atoms(atoms: u64, topology: u32) -> Result<()> {
+    if atoms == u64::from(topology) {
+        return Ok(());
+    }
+    let message = format!("the trajectory has {atoms} atoms, and the topology has {topology}");
+    Err(Error::input(message).fix(
+        "give as topology the structure that was written with the trajectory: the same atoms in \
+         the same order, with water, ligands and hydrogens if the trajectory has them",
+    ))
+}
+
+/// The error of a file that ends within `what`.
+pub(super) fn cut_short(what: &str, offset: u64, bytes: u64) -> Error {
+    let message = format!("{what} at byte {offset} is cut short: the file ends at byte {bytes}");
+    Error::input(message).fix("copy or write the trajectory again; the frames before are read")
+}
+
+/// The error of `what` that is not as the format has it.
+pub(super) fn damaged(what: &str, offset: u64, how: &str) -> Error {
+    let message = format!("the trajectory is damaged: {what} at byte {offset} {how}");
+    Error::input(message).fix("copy or write the trajectory again")
+}
