@@ -8,11 +8,11 @@ use tapeloop_bench::internal::{Threads, core_time};
 /// The processor time that threads have spent on one kind of work. Clones share it. It stays 0 on
 /// systems whose clock of a thread is not known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CoreTime(Arc<AtomicU64>);
+pub struct CoreTime(Arc<AtomicU64>);
 
 impl CoreTime {
     /// Does `work`, and adds the processor time that this thread has spent on it.
-    pub(super) fn of<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn of<T>(&self, work: impl FnOnce() -> T) -> T {
         let start = core_time(Threads::This);
         let done = work();
         if let (Some(start), Some(end)) = (start, core_time(Threads::This)) {
@@ -23,7 +23,7 @@ impl CoreTime {
     }
 
     /// All of it so far.
-    pub(super) fn total(&self) -> Duration {
+    pub fn total(&self) -> Duration {
         Duration::from_nanos(self.0.load(Relaxed))
     }
 }

@@ -1,18 +1,18 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
 use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
+use super::input_count::InputCount;
 use super::interrupt::Interrupt;
 use super::output::Committed;
 use super::oversized;
 use super::plan::Plan;
-use super::progress::InputCount;
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
 use super::result_writer::{ResultWriter, Rows};
-use super::run::{column_sources, row_filter};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
+use super::table_plan::{column_sources, row_filter};
 use super::tables::{TableBatch, Tables};
 use crate::error::{Error, Result};
 use crate::features::Features;

@@ -13,10 +13,7 @@ use std::sync::Arc;
 
 /// Computes `completion` if the engine rejected its structure for its size. Returns whether the
 /// structure ran alone.
-pub(super) fn complete(
-    plan: &Plan,
-    completion: Completion<Features>,
-) -> (Completion<Features>, bool) {
+pub fn complete(plan: &Plan, completion: Completion<Features>) -> (Completion<Features>, bool) {
     let Completion { item, result } = completion;
     let is_too_large = matches!(&result, Err(error) if error.kind() == ErrorKind::Capacity);
     if !is_too_large || item.structure.is_err() {
@@ -80,7 +77,7 @@ fn pipeline_for(plan: &Plan, item: &Input) -> Result<Pipeline<Features>> {
 ///
 /// # Errors
 /// The features' settings are wrong.
-pub(super) fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
+pub fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
     let workload = Features::new(plan.config.features.clone())?;
     let capacity = Features::capacity(plan.config.batch.structure_residues_max);
     Engine::memory_plan(&workload, cpu(plan)?.device(), 1, &config(capacity))

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 ///
 /// # Errors
 /// There are some, and the device is no GPU.
-pub(super) fn check_device(config: &Config, selected: &Selected) -> Result<()> {
+pub fn check_device(config: &Config, selected: &Selected) -> Result<()> {
     match config.features.own_kernels.first() {
         Some(kernel) if selected.backend.device().backend != "cuda" => {
             let (kernel, reason) = (kernel.name(), &selected.reason);
@@ -25,7 +25,7 @@ pub(super) fn check_device(config: &Config, selected: &Selected) -> Result<()> {
 
 /// What decides their columns and values; `None` without any. The same file in another folder is the
 /// same kernel.
-pub(super) fn provenance(features: &FeatureConfig) -> Option<String> {
+pub fn provenance(features: &FeatureConfig) -> Option<String> {
     let of = |kernel: &OwnKernel| {
         let settings = kernel.settings();
         let columns = settings.columns.iter();
@@ -39,7 +39,7 @@ pub(super) fn provenance(features: &FeatureConfig) -> Option<String> {
 }
 
 /// The kernel that writes a column of this name.
-pub(super) fn writer_of(features: &FeatureConfig, column: &str) -> Option<String> {
+pub fn writer_of(features: &FeatureConfig, column: &str) -> Option<String> {
     let mut kernels = features.own_kernels.iter();
     let writer = kernels.find(|kernel| kernel.columns().any(|it| it.name == column));
     writer.map(OwnKernel::name)

@@ -2,7 +2,6 @@
 
 use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, setting_json};
 use super::own_kernels;
-use super::progress::{Audience, CompilingProgress};
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
 use crate::backend::{Backend, Compilation, Selected};
@@ -35,23 +34,23 @@ const BATCH_THREADS_MAX: usize = 4;
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
 
 /// A config with everything that a run needs to start.
-pub(super) struct Plan {
-    pub(super) config: Config,
+pub struct Plan {
+    pub config: Config,
     /// Reads files and encodes tables, and computes on the CPU backend.
-    pub(super) pool: Arc<ThreadPool>,
+    pub pool: Arc<ThreadPool>,
     /// The engine's pool. For a GPU it has threads of its own, so that no batch waits until files
     /// are read; on the CPU backend it is `pool`.
     batch_pool: Arc<ThreadPool>,
     /// A backend for each device, one at least, all of one kind.
-    pub(super) backends: Vec<Arc<dyn Backend>>,
+    pub backends: Vec<Arc<dyn Backend>>,
     /// Why these backends were chosen.
-    pub(super) reason: String,
-    pub(super) engine: EngineConfig,
-    pub(super) trajectories: Trajectories,
+    pub reason: String,
+    pub engine: EngineConfig,
+    pub trajectories: Trajectories,
     /// The digest of the topology's file, if there is one.
     topology_hash: Option<String>,
     /// `None` if there are none.
-    pub(super) annotations: Option<Arc<Annotations>>,
+    pub annotations: Option<Arc<Annotations>>,
     /// What identifies the annotations of the packed sets whose structures have them, if a feature
     /// reads those.
     packed_annotations: Option<String>,
@@ -63,7 +62,7 @@ impl Plan {
     /// # Errors
     /// There is no input, or one leads to no file; a table cannot be read, or the backend cannot
     /// be used.
-    pub(super) fn new(config: Config) -> Result<Self> {
+    pub fn new(config: Config) -> Result<Self> {
         if config.input.is_empty() {
             return Err(Error::config("no input is given")
                 .fix("name files or folders: tapeloop run structures/ -o out"));
@@ -75,7 +74,7 @@ impl Plan {
     ///
     /// # Errors
     /// Those of [`Plan::new`], but for no input.
-    pub(super) fn of_any_input(mut config: Config) -> Result<Self> {
+    pub fn of_any_input(mut config: Config) -> Result<Self> {
         let (trajectories, topology_hash) = trajectories_of(&config)?;
         let reader = reader_settings(&config.settings);
         let reads_packed = config.annotations.is_empty() && !channels_of(&config).is_empty();
@@ -136,20 +135,20 @@ impl Plan {
     ///
     /// # Errors
     /// One leads to no file, or to a packed set of other settings.
-    pub(super) fn check_inputs(&self, items: &[String]) -> Result<()> {
+    pub fn check_inputs(&self, items: &[String]) -> Result<()> {
         let reader = reader_settings(&self.config.settings);
         tapeloop_inputs::check(items, &self.trajectories, &reader, false).map(drop)
     }
 
     /// Lists the inputs of `items`, which are the config's or given later.
-    pub(super) fn sources(&self, items: Vec<String>) -> Sources {
+    pub fn sources(&self, items: Vec<String>) -> Sources {
         let archives = Archives::Read(archive_options(&self.config));
         let sources = Sources::new(items, archives, self.config.shard);
         sources.with_trajectories(self.trajectories.clone())
     }
 
     /// The columns of annotations that the tables have.
-    pub(super) fn annotation_columns(&self) -> &[AnnotationColumn] {
+    pub fn annotation_columns(&self) -> &[AnnotationColumn] {
         columns_of(self.annotations.as_deref())
     }
 
@@ -157,7 +156,7 @@ impl Plan {
     ///
     /// # Errors
     /// The engine's settings are wrong.
-    pub(super) fn memory(&self) -> Result<MemoryPlan> {
+    pub fn memory(&self) -> Result<MemoryPlan> {
         let workload = Features::new(self.config.features.clone())?;
         let (device, devices) = (self.first_device(), self.backends.len());
         Engine::memory_plan(&workload, device, devices, &self.engine)
@@ -165,7 +164,7 @@ impl Plan {
 
     /// The memory that all readers share: `limits.reading_bytes_max`, and no more than the engine
     /// leaves of `memory_bytes_max`.
-    pub(super) fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
+    pub fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
         let engine = engine.device_bytes().saturating_add(engine.host_bytes());
         let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
         let left = left.saturating_sub(engine);
@@ -176,26 +175,20 @@ impl Plan {
     ///
     /// # Errors
     /// A kernel cannot be loaded, or there is not enough memory.
-    pub(super) fn start(&self) -> Result<Engine<Features>> {
-        self.start_shown(None)
-    }
-
-    /// [`Plan::start`] that shows the audience how far the compilation of kernels is.
-    pub(super) fn start_shown(&self, audience: Option<Audience>) -> Result<Engine<Features>> {
-        let _shown = CompilingProgress::start(audience, &self.backends);
+    pub fn start(&self) -> Result<Engine<Features>> {
         let workload = Features::new(self.config.features.clone())?;
         let pool = Arc::clone(&self.batch_pool);
         Engine::new(workload, &self.backends, pool, &self.engine)
     }
 
     /// What the devices have compiled.
-    pub(super) fn compilation(&self) -> Compilation {
+    pub fn compilation(&self) -> Compilation {
         self.backends.iter().map(|it| it.compilation()).sum()
     }
 
     /// Everything that decides the values of a run besides its input, for the tables' metadata.
     /// The same provenance and the same input give the same tables.
-    pub(super) fn provenance(&self) -> Vec<(&'static str, String)> {
+    pub fn provenance(&self) -> Vec<(&'static str, String)> {
         let reader = reader_settings(&self.config.settings);
         let backend = self.first_device().backend;
         let mut all = vec![
@@ -232,24 +225,24 @@ impl Plan {
     }
 
     /// The number of features that have something to compute with their settings.
-    pub(super) fn features_computed(&self) -> u64 {
+    pub fn features_computed(&self) -> u64 {
         let features = &self.config.features;
         let has_columns = |name: &&FeatureName| !features.columns_of(**name).is_empty();
         features.features.iter().filter(has_columns).count() as u64
     }
 
     /// The first device. The others are of the same kind.
-    pub(super) fn first_device(&self) -> &DeviceInfo {
+    pub fn first_device(&self) -> &DeviceInfo {
         self.backends[0].device()
     }
 
     /// The names of the devices, each once: `NVIDIA H200`, or `2 x NVIDIA H200` if there are two.
-    pub(super) fn device_names(&self) -> String {
+    pub fn device_names(&self) -> String {
         device_names(self.backends.iter().map(|backend| backend.device()))
     }
 
     /// The devices, as a run names them: `the CPU (AMD EPYC, 16 threads)`.
-    pub(super) fn device(&self) -> String {
+    pub fn device(&self) -> String {
         let (devices, names) = (self.backends.len(), self.device_names());
         let threads = format::counted(self.pool.current_num_threads() as u64, "thread");
         match (self.first_device().backend, devices) {
@@ -261,7 +254,7 @@ impl Plan {
 }
 
 /// The memory of the engine: `832 MB`, or `832 MB on the GPU and 120 MB of pinned host memory`.
-pub(super) fn memory_text(memory: &MemoryPlan) -> String {
+pub fn memory_text(memory: &MemoryPlan) -> String {
     let size = |bytes: u64| format::size(bytes as f64);
     let (device, host) = (size(memory.device_bytes()), size(memory.host_bytes()));
     match (memory.shared, memory.devices) {
@@ -288,13 +281,13 @@ fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
 }
 
 /// The SHA-256 digest in hexadecimal.
-pub(super) fn hex(bytes: impl AsRef<[u8]>) -> String {
+pub fn hex(bytes: impl AsRef<[u8]>) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How archives are read. Their members wait in memory until they are parsed.
-pub(super) fn archive_options(config: &Config) -> ArchiveOptions {
+pub fn archive_options(config: &Config) -> ArchiveOptions {
     let bytes_max = config.reading_bytes_max.min(MEMBERS_BYTES_MAX);
     ArchiveOptions {
         members: config.members.clone(),
@@ -311,7 +304,7 @@ fn smooths(config: &Config) -> bool {
 
 /// The annotations that `smooth.channels` names, if smooth is computed: all but those that structure
 /// files have.
-pub(super) fn channels_of(config: &Config) -> Vec<String> {
+pub fn channels_of(config: &Config) -> Vec<String> {
     let channels = config.features.smooth.channels.iter();
     let smoothed = channels.filter(|_| smooths(config)).map(String::as_str);
     let own = config.features.own_kernels.iter();
@@ -350,7 +343,7 @@ fn provenance_of(packed: &[PackedSet]) -> Option<String> {
 
 /// Reads the annotations: those that `smooth.channels` names, if the structures of the sets `packed`
 /// do not have them already, and those that are `wanted` in the tables.
-pub(super) fn load_annotations(
+pub fn load_annotations(
     config: &Config,
     packed: &[PackedSet],
     wanted: &Wanted,
@@ -498,7 +491,7 @@ fn canonical(config: &FeatureConfig) -> String {
 
 /// Starts the threads that read files, fill and unpack batches, compute on the CPU, and encode
 /// tables.
-pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
+pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-pool-{index}"))
@@ -508,7 +501,7 @@ pub(super) fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
 }
 
 /// The engine's settings.
-pub(super) fn engine_config(config: &Config) -> EngineConfig {
+pub fn engine_config(config: &Config) -> EngineConfig {
     let batch = config.batch;
     let buckets = match config.policy.mode {
         // A device runs few loops, and each bucket of a slot needs one.

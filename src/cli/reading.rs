@@ -34,7 +34,7 @@ thread_local! {
 /// Reads `sources` on `pool`. Each model of a file becomes an input, and a file that cannot be read
 /// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
 /// the channels that `annotations` have for them.
-pub(super) fn inputs<S>(
+pub fn inputs<S>(
     sources: S,
     options: ReadOptions,
     budget: &Arc<ReadBudget>,
@@ -76,7 +76,7 @@ where
 
 /// Turns a panic of `work` on a file into an error, so that it rejects only this file. `doing` names
 /// the work in the message.
-pub(super) fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
         let message = format!("{doing} it panicked: {}", excerpt(&panic));
         Err(Error::input(message).fix("report this with the file; the other inputs are unaffected"))

@@ -9,13 +9,13 @@ use crossbeam_channel::Sender;
 use std::sync::Arc;
 
 /// The name of the table.
-pub(super) const REJECTED: &str = "rejected";
+pub const REJECTED: &str = "rejected";
 
 /// Rows of a record batch.
 const ROWS: usize = 1024;
 
 /// Collects rejected inputs.
-pub(super) struct RejectedBatches {
+pub struct RejectedBatches {
     batches: Sender<TableBatch>,
     rows: usize,
     source: StringBuilder,
@@ -27,7 +27,7 @@ pub(super) struct RejectedBatches {
 }
 
 /// The schema of the table.
-pub(super) fn schema() -> SchemaRef {
+pub fn schema() -> SchemaRef {
     let field = |name: &str, data_type, nullable| Field::new(name, data_type, nullable);
     Arc::new(Schema::new(vec![
         field("source", DataType::Utf8, false),
@@ -40,7 +40,7 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 impl RejectedBatches {
-    pub(super) fn new(batches: Sender<TableBatch>) -> Self {
+    pub fn new(batches: Sender<TableBatch>) -> Self {
         RejectedBatches {
             batches,
             rows: 0,
@@ -57,7 +57,7 @@ impl RejectedBatches {
     ///
     /// # Errors
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the reader of the batches has ended.
-    pub(super) fn reject(
+    pub fn reject(
         &mut self,
         source: &str,
         ordinal: u64,
@@ -81,7 +81,7 @@ impl RejectedBatches {
     ///
     /// # Errors
     /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if the reader of the batches has ended.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
         match self.rows {
             0 => Ok(()),
             _ => self.send(),

@@ -24,14 +24,14 @@ use tapeloop_inputs::{InputDigests, structure_name};
 const REJECTED_LISTED_MAX: usize = 10;
 
 /// Where the rows of structures go.
-pub(super) enum Rows {
+pub enum Rows {
     Tables(Tables),
     Terminal(TerminalTable),
 }
 
 impl Rows {
     /// The processor time of gathering and encoding.
-    pub(super) fn cores(&self) -> CoreTime {
+    pub fn cores(&self) -> CoreTime {
         match self {
             Rows::Tables(tables) => tables.cores(),
             Rows::Terminal(_) => CoreTime::default(),
@@ -40,7 +40,7 @@ impl Rows {
 }
 
 /// Writes the results of a run.
-pub(super) struct ResultWriter {
+pub struct ResultWriter {
     rows: Rows,
     /// Chooses the residues that have rows.
     filter: Option<RowFilter>,
@@ -60,15 +60,15 @@ pub(super) struct ResultWriter {
 }
 
 /// A [`ResultWriter`] after the last result.
-pub(super) struct FinishedWriter {
-    pub(super) folder: Option<OutputFolder>,
-    pub(super) written: WrittenParts,
+pub struct FinishedWriter {
+    pub folder: Option<OutputFolder>,
+    pub written: WrittenParts,
     /// What a run could go on with.
-    pub(super) committed: Committed,
+    pub committed: Committed,
     /// The tables' columns, or the error that left parts unwritten.
-    pub(super) columns: Result<Vec<ColumnStatistics>>,
+    pub columns: Result<Vec<ColumnStatistics>>,
     /// The first rejected inputs, each with its reason.
-    pub(super) rejected: Vec<String>,
+    pub rejected: Vec<String>,
 }
 
 impl ResultWriter {
@@ -77,7 +77,7 @@ impl ResultWriter {
     ///
     /// # Errors
     /// The file cannot be written, or `committed` is of other tables.
-    pub(super) fn start(
+    pub fn start(
         mut rows: Rows,
         filter: Option<RowFilter>,
         folder: Option<OutputFolder>,
@@ -118,7 +118,7 @@ impl ResultWriter {
     }
 
     /// The same writer, with the columns that annotations bring.
-    pub(super) fn with_annotations(self, annotations: Option<Arc<Annotations>>) -> Self {
+    pub fn with_annotations(self, annotations: Option<Arc<Annotations>>) -> Self {
         ResultWriter {
             annotations,
             ..self
@@ -126,12 +126,12 @@ impl ResultWriter {
     }
 
     /// The same writer, with what these columns need.
-    pub(super) fn with_optional(self, optional: OptionalColumns) -> Self {
+    pub fn with_optional(self, optional: OptionalColumns) -> Self {
         ResultWriter { optional, ..self }
     }
 
     /// The same writer, with rejected inputs as record batches.
-    pub(super) fn with_rejected_batches(self, rejected: RejectedBatches) -> Self {
+    pub fn with_rejected_batches(self, rejected: RejectedBatches) -> Self {
         ResultWriter {
             rejected_batches: Some(rejected),
             ..self
@@ -139,7 +139,7 @@ impl ResultWriter {
     }
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
-    pub(super) fn finish(self, streamed: Result<()>) -> FinishedWriter {
+    pub fn finish(self, streamed: Result<()>) -> FinishedWriter {
         let rejected = self.rejected_batches.map(RejectedBatches::finish);
         let finished = streamed.and(rejected.unwrap_or(Ok(())));
         let finished = finished.and_then(|()| {

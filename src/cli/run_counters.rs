@@ -18,7 +18,7 @@ const TRUNCATED_LISTED_MAX: usize = 10;
 
 /// The counts of a run.
 #[derive(Debug, Default)]
-pub(super) struct RunCounters {
+pub struct RunCounters {
     /// Inputs of the whole run; 0 until they have been counted.
     inputs_total: AtomicU64,
     inputs: AtomicU64,
@@ -49,16 +49,16 @@ pub(super) struct RunCounters {
     /// What the annotations matched.
     matches: Mutex<MatchesSoFar>,
     /// Reading, on all threads.
-    pub(super) read_cores: CoreTime,
+    pub read_cores: CoreTime,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
 }
 
 /// What the checks of files found, by the name of the check.
-pub(super) type FindingCounts = BTreeMap<String, FindingCount>;
+pub type FindingCounts = BTreeMap<String, FindingCount>;
 
 /// A line about what a check found, with the first file; `None` if it found nothing.
-pub(super) fn finding_line(check: Check, findings: &FindingCounts) -> Option<String> {
+pub fn finding_line(check: Check, findings: &FindingCounts) -> Option<String> {
     let found = findings.get(check.name())?;
     let more = if found.structures > 1 { ", ..." } else { "" };
     let (about, count) = (check.about(), whole(found.count));
@@ -67,56 +67,56 @@ pub(super) fn finding_line(check: Check, findings: &FindingCounts) -> Option<Str
 
 /// What a check found in all files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct FindingCount {
-    pub(super) count: u64,
-    pub(super) structures: u64,
+pub struct FindingCount {
+    pub count: u64,
+    pub structures: u64,
     /// The first file, and where it applied there.
-    pub(super) first: String,
+    pub first: String,
 }
 
 /// The values of [`RunCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct RunCounts {
-    pub(super) inputs_total: Option<u64>,
+pub struct RunCounts {
+    pub inputs_total: Option<u64>,
     /// Inputs with results.
-    pub(super) inputs: u64,
-    pub(super) structures: u64,
-    pub(super) residues: u64,
+    pub inputs: u64,
+    pub structures: u64,
+    pub residues: u64,
     /// Those of them that do not meet `tables.where`.
-    pub(super) residues_left_out: u64,
-    pub(super) atoms: u64,
+    pub residues_left_out: u64,
+    pub atoms: u64,
     /// Atoms whose coordinates had more than three decimals.
-    pub(super) rounded_atoms: u64,
+    pub rounded_atoms: u64,
     /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
-    pub(super) scaled_plddt: u64,
+    pub scaled_plddt: u64,
     /// Structures with B factors that look like pLDDT, which their files do not name.
     #[serde(default)]
-    pub(super) unnamed_plddt: u64,
+    pub unnamed_plddt: u64,
     /// Chains with breaks whose residues have no positions in the sequence.
     #[serde(default)]
-    pub(super) unnumbered_chains: u64,
+    pub unnumbered_chains: u64,
     /// Structures that are an assembly.
-    pub(super) assemblies: u64,
+    pub assemblies: u64,
     /// Structures that no bucket of the engine held, which ran alone.
-    pub(super) alone: u64,
+    pub alone: u64,
     /// Structures whose files may be cut short.
-    pub(super) truncated: u64,
+    pub truncated: u64,
     /// Those of them for which more than a missing END suggests it.
-    pub(super) truncated_likely: u64,
+    pub truncated_likely: u64,
     /// Rejected files, and models of files.
-    pub(super) rejected: u64,
+    pub rejected: u64,
     /// FIFOs, sockets and devices in folders and globs.
-    pub(super) specials_skipped: u64,
+    pub specials_skipped: u64,
     /// Files in folders whose names have the ending of no structure file.
-    pub(super) others_skipped: u64,
+    pub others_skipped: u64,
     /// Members of archives that have the name of an earlier one.
-    pub(super) names_repeated: u64,
+    pub names_repeated: u64,
     /// Files that were named before and are read once.
     #[serde(default)]
-    pub(super) files_repeated: u64,
+    pub files_repeated: u64,
     /// Sum over the reading threads.
-    pub(super) read: Duration,
-    pub(super) write: Duration,
+    pub read: Duration,
+    pub write: Duration,
 }
 
 /// What the annotations matched, which is known once an input has been read.
@@ -130,15 +130,15 @@ struct MatchesSoFar {
 
 /// The parts that every table has, which a killed run leaves behind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WrittenParts {
-    pub(super) parts: u64,
+pub struct WrittenParts {
+    pub parts: u64,
     /// The run's counts at the end of the last part.
-    pub(super) counts: RunCounts,
+    pub counts: RunCounts,
 }
 
 impl RunCounters {
     /// Goes on from the counts of an interrupted run. What is skipped is counted anew.
-    pub(super) fn resume(
+    pub fn resume(
         &self,
         counts: &RunCounts,
         matches: &Matches,
@@ -171,12 +171,12 @@ impl RunCounters {
         locked(&self.findings).clone_from(findings);
     }
 
-    pub(super) fn set_total(&self, inputs: u64) {
+    pub fn set_total(&self, inputs: u64) {
         self.inputs_total.store(inputs, Relaxed);
     }
 
     /// Sets the number of inputs that have results.
-    pub(super) fn set_inputs(&self, inputs: u64) {
+    pub fn set_inputs(&self, inputs: u64) {
         self.inputs.store(inputs, Relaxed);
         let MatchesSoFar { done, ahead } = &mut *locked(&self.matches);
         while let Some(next) = ahead.first_entry()
@@ -187,16 +187,16 @@ impl RunCounters {
     }
 
     /// Adds what the annotations matched in the input `ordinal`.
-    pub(super) fn add_matches(&self, ordinal: u64, matches: Matches) {
+    pub fn add_matches(&self, ordinal: u64, matches: Matches) {
         locked(&self.matches).ahead.insert(ordinal, matches);
     }
 
     /// What the annotations matched in the inputs with results.
-    pub(super) fn matches(&self) -> Matches {
+    pub fn matches(&self) -> Matches {
         locked(&self.matches).done.clone()
     }
 
-    pub(super) fn add_structure(&self, source: &str, structure: &Structure) {
+    pub fn add_structure(&self, source: &str, structure: &Structure) {
         if let Some(truncation) = structure.truncation {
             self.truncated.fetch_add(1, Relaxed);
             if truncation.is_likely() {
@@ -227,7 +227,7 @@ impl RunCounters {
     }
 
     /// Adds what the checks found in a file.
-    pub(super) fn add_findings(&self, source: &str, findings: &Findings) {
+    pub fn add_findings(&self, source: &str, findings: &Findings) {
         for finding in findings.iter() {
             let mut all = locked(&self.findings);
             let known = all.entry(finding.check.name().to_owned()).or_default();
@@ -240,34 +240,34 @@ impl RunCounters {
     }
 
     /// What the checks found so far.
-    pub(super) fn findings(&self) -> FindingCounts {
+    pub fn findings(&self) -> FindingCounts {
         locked(&self.findings).clone()
     }
 
     /// The first structures whose files are likely cut short: their source, and what is missing.
-    pub(super) fn first_truncated(&self) -> Vec<String> {
+    pub fn first_truncated(&self) -> Vec<String> {
         locked(&self.first_truncated).clone()
     }
 
     /// The first source whose file ends in a whole line but without END.
-    pub(super) fn first_endless(&self) -> Option<String> {
+    pub fn first_endless(&self) -> Option<String> {
         locked(&self.first_endless).clone()
     }
 
     /// Adds residues that do not meet `tables.where`.
-    pub(super) fn add_left_out(&self, residues: u64) {
+    pub fn add_left_out(&self, residues: u64) {
         self.residues_left_out.fetch_add(residues, Relaxed);
     }
 
-    pub(super) fn add_alone(&self) {
+    pub fn add_alone(&self) {
         self.alone.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn add_rejected(&self) {
+    pub fn add_rejected(&self) {
         self.rejected.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn set_skipped(&self, skipped: &Skipped) {
+    pub fn set_skipped(&self, skipped: &Skipped) {
         self.specials_skipped.store(skipped.specials, Relaxed);
         let others = self.others_skipped.swap(skipped.others, Relaxed);
         if others != skipped.others {
@@ -281,29 +281,29 @@ impl RunCounters {
         }
     }
 
-    pub(super) fn set_names_repeated(&self, count: u64) {
+    pub fn set_names_repeated(&self, count: u64) {
         self.names_repeated.store(count, Relaxed);
     }
 
     /// The first files that were skipped for their names.
-    pub(super) fn first_others_skipped(&self) -> Vec<String> {
+    pub fn first_others_skipped(&self) -> Vec<String> {
         locked(&self.first_others).clone()
     }
 
     /// The first file that was named again.
-    pub(super) fn first_repeated(&self) -> Option<String> {
+    pub fn first_repeated(&self) -> Option<String> {
         locked(&self.first_repeated).clone()
     }
 
-    pub(super) fn add_read(&self, time: Duration) {
+    pub fn add_read(&self, time: Duration) {
         self.read_ns.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 
-    pub(super) fn add_write(&self, time: Duration) {
+    pub fn add_write(&self, time: Duration) {
         self.write_ns.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 
-    pub(super) fn counts(&self) -> RunCounts {
+    pub fn counts(&self) -> RunCounts {
         let total = self.inputs_total.load(Relaxed);
         RunCounts {
             inputs_total: (total > 0).then_some(total),

@@ -8,7 +8,7 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 
 /// The options of the CUDA backend, but for the device.
-pub(super) fn cuda_options(config: &Config) -> CudaOptions {
+pub fn cuda_options(config: &Config) -> CudaOptions {
     CudaOptions {
         blocking_wait: config.wait == Wait::Sleep,
         nvrtc: config.nvrtc.as_deref().map(trusted_code::nvrtc),
@@ -21,7 +21,7 @@ pub(super) fn cuda_options(config: &Config) -> CudaOptions {
 }
 
 /// Selects the backend of each device; with `supervise` a worker process for each holds it.
-pub(super) fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> {
+pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> {
     let (choice, options) = (config.backend, cuda_options(config));
     let selected = match config.supervise {
         false => select_all(choice, &config.devices, pool, &options),

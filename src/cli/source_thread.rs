@@ -14,7 +14,7 @@ const SOURCES_AHEAD: usize = 64;
 
 /// The sources that the thread lists. After a signal the run does not join the thread, which may
 /// block in a pipe with an idle writer until the process ends.
-pub(super) struct SourceThread {
+pub struct SourceThread {
     sources: Receiver<Source>,
     interrupt: Interrupt,
     // `None` once the thread has been joined.
@@ -26,7 +26,7 @@ impl SourceThread {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(super) fn start(
+    pub fn start(
         mut sources: Sources,
         interrupt: &Interrupt,
         counters: &Arc<RunCounters>,

@@ -10,14 +10,14 @@ static FAILURE: OnceLock<Error> = OnceLock::new();
 
 /// Prints to standard output. Work goes on after an error, which [`final_code`] reports. A pipe that
 /// its reader has closed, as `| head` does, is no error.
-pub(super) fn say(text: &str) {
+pub fn say(text: &str) {
     let mut stdout = stdout().lock();
     let printed = stdout.write_all(text.as_bytes());
     note(printed.and_then(|()| stdout.flush()));
 }
 
 /// Notes the outcome of printing to standard output.
-pub(super) fn note(printed: std::io::Result<()>) {
+pub fn note(printed: std::io::Result<()>) {
     if let Err(error) = printed
         && error.kind() != ErrorKind::BrokenPipe
     {
@@ -27,7 +27,7 @@ pub(super) fn note(printed: std::io::Result<()>) {
 
 /// The program's exit code: `code`, unless something could not be printed. Reports that on standard
 /// error.
-pub(super) fn final_code(code: u8) -> u8 {
+pub fn final_code(code: u8) -> u8 {
     match FAILURE.get() {
         None => code,
         Some(error) => {
@@ -38,12 +38,12 @@ pub(super) fn final_code(code: u8) -> u8 {
 }
 
 /// Prints a line to standard error, which may be closed; an error of printing is ignored.
-pub(super) fn complain(line: &str) {
+pub fn complain(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// `1234567.0` as `1.23 M`.
-pub(super) fn short(number: f64) -> String {
+pub fn short(number: f64) -> String {
     let (scaled, unit) = match number {
         n if n >= 1e9 => (n / 1e9, " G"),
         n if n >= 1e6 => (n / 1e6, " M"),

@@ -6,8 +6,6 @@ use crate::backend::worker::WorkerProgram;
 use crate::backend::{KernelCache, NvrtcLibrary};
 use crate::error::Result;
 use crate::features::{OwnKernel, OwnKernelSettings};
-#[cfg(target_os = "linux")]
-use crate::record::Twin;
 use std::path::Path;
 
 /// The NVRTC library that the config names.
@@ -37,12 +35,4 @@ pub(super) fn own_kernel(settings: OwnKernelSettings) -> Result<OwnKernel> {
 pub(super) fn worker(path: &Path) -> WorkerProgram {
     // SAFETY: the user who runs this program names the file as a worker.
     unsafe { WorkerProgram::at(path) }
-}
-
-/// Serves as a worker: `tapeloop worker`.
-#[cfg(target_os = "linux")]
-pub(super) fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
-    // SAFETY: nothing has changed standard input, and only the user who runs this program
-    // can start the command from a process that is no tapeloop.
-    unsafe { crate::backend::worker::serve(twins) }
 }

@@ -7,13 +7,11 @@ use super::kernels::WithCode;
 use super::own_kernels::OwnKernel;
 use super::reals::Reals;
 use super::recorder::{FeatureBuffers, FeatureRecorder};
-#[cfg(feature = "cli")]
 use super::{fused, image};
 use crate::error::{Error, Result};
 use crate::record::DeviceInfo;
 use crate::record::Recorder;
 use std::any::Any;
-#[cfg(feature = "cli")]
 use {crate::record::Image, std::sync::Arc};
 
 /// The table of features, in the order of their columns: for each its variant of [`FeatureName`],
@@ -302,8 +300,8 @@ impl FeatureConfig {
 
     /// The images of the built-in kernels, of all features, and of the user's own; that of the fused
     /// kernel if fusion is on.
-    #[cfg(feature = "cli")]
-    pub(crate) fn images(&self) -> Vec<Arc<Image>> {
+    #[doc(hidden)]
+    pub fn images(&self) -> Vec<Arc<Image>> {
         let fused = (self.fusion == Fusion::On).then(fused::image);
         let own = self.own_kernels.iter().map(OwnKernel::image);
         let built_in = image::images().map(|(_, image)| image);

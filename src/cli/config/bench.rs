@@ -22,27 +22,27 @@ use std::time::Duration;
 
 /// The resolved config of a benchmark.
 #[derive(Clone, Debug)]
-pub(crate) struct BenchConfig {
+pub struct BenchConfig {
     /// The folder of the history and the report.
-    pub(crate) output: PathBuf,
-    pub(crate) works: Vec<Work>,
+    pub output: PathBuf,
+    pub works: Vec<Work>,
     /// Whether whole runs from files to tables are measured too; without `input` they are not.
-    pub(crate) files: bool,
-    pub(crate) axes: Vec<Axis>,
+    pub files: bool,
+    pub axes: Vec<Axis>,
     /// Structures for the workload `features`; without any the workload is skipped.
-    pub(crate) input: Vec<String>,
-    pub(crate) reading: ReadOptions,
-    pub(crate) features: FeatureConfig,
+    pub input: Vec<String>,
+    pub reading: ReadOptions,
+    pub features: FeatureConfig,
     /// Reading stops after this many atoms.
-    pub(crate) atoms_max: u64,
-    pub(crate) backend: Choice,
-    pub(crate) devices: DeviceSet,
+    pub atoms_max: u64,
+    pub backend: Choice,
+    pub devices: DeviceSet,
     /// Of each device.
-    pub(crate) cuda: CudaOptions,
-    pub(crate) threads: usize,
-    pub(crate) settings: Settings,
+    pub cuda: CudaOptions,
+    pub threads: usize,
+    pub settings: Settings,
     /// A file of commands that start reference programs.
-    pub(crate) references: Option<PathBuf>,
+    pub references: Option<PathBuf>,
     varied: VariedValues,
     sizes: Vec<Sizes>,
     resolved: Vec<(&'static str, Json)>,
@@ -121,7 +121,7 @@ impl BenchConfig {
     ///
     /// # Errors
     /// As [`Config::resolve`](super::Config::resolve).
-    pub(crate) fn resolve(raw: RawConfig) -> Result<Self> {
+    pub fn resolve(raw: RawConfig) -> Result<Self> {
         let mut keys = Resolver::new(raw);
         let output = keys.text("output");
         let output = output.map_or_else(|| "out/bench".into(), |(path, _)| PathBuf::from(path));
@@ -192,13 +192,13 @@ impl BenchConfig {
     }
 
     /// The settings as the lines of a config file.
-    pub(crate) fn to_toml(&self) -> String {
+    pub fn to_toml(&self) -> String {
         to_toml(&self.resolved)
     }
 
     /// The settings that a run has too, as `key=value`: the features with their settings, and the
     /// device with its libraries.
-    pub(crate) fn run_settings(&self) -> Vec<String> {
+    pub fn run_settings(&self) -> Vec<String> {
         const OF_DEVICE: [&str; 4] = ["device", "devices", "nvrtc", "kernel_cache"];
         let features = FeatureName::ALL.iter();
         let of_features: Vec<&str> = features
@@ -215,7 +215,7 @@ impl BenchConfig {
     }
 
     /// The points of a workload: all combinations if `full`, else one setting varied at a time.
-    pub(crate) fn points(&self, work: Work, on_device: bool, full: bool) -> Vec<Point> {
+    pub fn points(&self, work: Work, on_device: bool, full: bool) -> Vec<Point> {
         let space = self.space(work, on_device);
         match full {
             true => space.product(&self.axes),

@@ -7,7 +7,7 @@ const RENAMED_COLUMNS: [(&str, &str); 1] = [("hydrogen_bonds", "backbone_hydroge
 
 /// What the column `name`, which is none of the `known` ones, is named now, or else might be meant by it;
 /// to follow a message, or empty.
-pub(crate) fn column_hint(name: &str, known: &[&str]) -> String {
+pub fn column_hint(name: &str, known: &[&str]) -> String {
     match RENAMED_COLUMNS.iter().find(|(old, _)| *old == name) {
         Some((_, new)) => format!(" (the table `interfaces` names it `{new}` now)"),
         None => did_you_mean(name, known),

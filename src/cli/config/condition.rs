@@ -10,17 +10,17 @@ use crate::features::{ColumnDecl, ColumnKind};
 
 /// A condition, whose columns and types have been checked.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) struct Condition {
+pub struct Condition {
     /// As the config has it.
-    pub(in crate::cli) text: String,
+    pub text: String,
     /// The columns that it names.
-    pub(in crate::cli) columns: Vec<String>,
-    pub(in crate::cli) root: Node,
+    pub columns: Vec<String>,
+    pub root: Node,
 }
 
 /// A part of a condition.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) enum Node {
+pub enum Node {
     All(Vec<Node>),
     Any(Vec<Node>),
     Not(Box<Node>),
@@ -30,7 +30,7 @@ pub(in crate::cli) enum Node {
 
 /// A test of a value. `!=`, `<=`, `>=` and `is not null` are the opposites of these.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) enum Test {
+pub enum Test {
     IsNull,
     OneOf(Vec<Literal>),
     Less(Literal),
@@ -41,7 +41,7 @@ pub(in crate::cli) enum Test {
 
 /// A value in a condition, of the type of the column that is compared with it.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) enum Literal {
+pub enum Literal {
     /// Rounded to the precision of the column.
     Number(f64),
     Text(String),
@@ -50,7 +50,7 @@ pub(in crate::cli) enum Literal {
 
 /// A value of a column that is not null. Only values of one kind are compared.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(in crate::cli) enum Value<'a> {
+pub enum Value<'a> {
     Number(f64),
     /// Texts have the order of their bytes.
     Text(&'a str),
@@ -59,7 +59,7 @@ pub(in crate::cli) enum Value<'a> {
 
 impl Test {
     /// Whether a value that is not null passes.
-    pub(in crate::cli) fn passes(&self, value: Value<'_>) -> bool {
+    pub fn passes(&self, value: Value<'_>) -> bool {
         match self {
             Test::IsNull => false,
             Test::OneOf(literals) => literals.iter().any(|literal| value == literal.value()),
@@ -84,7 +84,7 @@ impl Literal {
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum ValueType {
+pub(crate) enum ValueType {
     Text,
     Integer,
     Real,
@@ -94,7 +94,7 @@ pub(in crate::cli) enum ValueType {
 }
 
 /// The columns that identify a residue. Those of features follow them in the table.
-pub(in crate::cli) const RESIDUE_KEYS: [(&str, ValueType); 18] = [
+pub(crate) const RESIDUE_KEYS: [(&str, ValueType); 18] = [
     ("source", ValueType::Text),
     ("structure", ValueType::Text),
     ("model", ValueType::Integer),
@@ -116,7 +116,7 @@ pub(in crate::cli) const RESIDUE_KEYS: [(&str, ValueType); 18] = [
 ];
 
 /// The columns of frames, which the table has in runs with a topology.
-pub(in crate::cli) const FRAME_KEYS: [(&str, ValueType); 2] =
+pub(crate) const FRAME_KEYS: [(&str, ValueType); 2] =
     [("frame", ValueType::Integer), ("time_ps", ValueType::Real)];
 
 /// Names that tables of annotations have too, each with its column.
@@ -129,11 +129,7 @@ impl Condition {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the place in the text: it is no
     /// condition, names a column that the table has not, or compares values of different types.
-    pub(in crate::cli) fn parse(
-        text: &str,
-        features: &[ColumnDecl],
-        optional: OptionalColumns,
-    ) -> Result<Self> {
+    pub fn parse(text: &str, features: &[ColumnDecl], optional: OptionalColumns) -> Result<Self> {
         let of_features = features.iter().map(|decl| {
             let value_type = match decl.kind {
                 ColumnKind::Count | ColumnKind::LigandNumber => ValueType::Integer,

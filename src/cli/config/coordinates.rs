@@ -15,23 +15,23 @@ const WORDS: [(&str, [bool; ATOMS.len()]); 3] = [
 
 /// The atoms of residues whose coordinates are columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct CoordinateAtoms([bool; ATOMS.len()]);
+pub struct CoordinateAtoms([bool; ATOMS.len()]);
 
 impl CoordinateAtoms {
     /// None.
-    pub(in crate::cli) const NONE: CoordinateAtoms = CoordinateAtoms([false; ATOMS.len()]);
+    pub const NONE: CoordinateAtoms = CoordinateAtoms([false; ATOMS.len()]);
     /// N, CA, C, O and CB.
-    pub(in crate::cli) const ALL: CoordinateAtoms = CoordinateAtoms([true; ATOMS.len()]);
+    pub const ALL: CoordinateAtoms = CoordinateAtoms([true; ATOMS.len()]);
     /// The number of atoms that there may be.
-    pub(in crate::cli) const COUNT: usize = ATOMS.len();
+    pub const COUNT: usize = ATOMS.len();
 
     /// Whether the atom at `index` of N, CA, C, O and CB is asked for.
-    pub(in crate::cli) fn has(self, index: usize) -> bool {
+    pub fn has(self, index: usize) -> bool {
         self.0[index]
     }
 
     /// The columns' names, each with the index of its atom and of its axis.
-    pub(in crate::cli) fn columns(self) -> impl Iterator<Item = (String, usize, usize)> {
+    pub fn columns(self) -> impl Iterator<Item = (String, usize, usize)> {
         let atoms = ATOMS.into_iter().enumerate().zip(self.0);
         let asked = atoms.filter(|(_, is_asked)| *is_asked);
         asked.flat_map(|((atom, name), _)| {

@@ -74,21 +74,21 @@ fn instead_of(name: &str) -> String {
 }
 
 /// The feature that a column belongs to.
-pub(crate) struct ColumnPlace {
-    pub(crate) feature: FeatureName,
+pub struct ColumnPlace {
+    pub feature: FeatureName,
     table: TableName,
     /// A key and the value that gives the feature the column, if it lacks the column by default.
-    pub(crate) setting: Option<(&'static str, Json)>,
+    pub setting: Option<(&'static str, Json)>,
 }
 
 impl ColumnPlace {
     /// Whether the column is of the table of residues.
-    pub(crate) fn is_of_residues(&self) -> bool {
+    pub fn is_of_residues(&self) -> bool {
         self.table == TableName::Residues
     }
 
     /// What a config has to say for the column to be computed.
-    pub(crate) fn how_to_compute(&self) -> String {
+    pub fn how_to_compute(&self) -> String {
         let feature = self.feature.name();
         match &self.setting {
             None => format!("let `features` name `{feature}`"),
@@ -101,7 +101,7 @@ impl ColumnPlace {
 
 /// The feature that has a column of this name, if one has it by default, or if the setting that
 /// lets the feature compute anything is set.
-pub(crate) fn feature_of_column(name: &str) -> Option<ColumnPlace> {
+pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
     let mut config = FeatureConfig::default();
     FeatureName::ALL.iter().find_map(|&feature| {
         let setting = match config.columns_of(feature).is_empty() {
@@ -165,7 +165,7 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
 }
 
 /// A setting's value as JSON, which is TOML too.
-pub(crate) fn setting_json(setting: &Setting) -> Json {
+pub fn setting_json(setting: &Setting) -> Json {
     match setting {
         Setting::Length(length) => json!(length.angstrom()),
         Setting::Lengths(lengths) => {

@@ -45,19 +45,19 @@ use tapeloop_files::{path_of, text_of};
 use tapeloop_inputs::{FrameRange, STDIN, Shard, member_pattern};
 use toml_text::to_toml;
 
-pub(super) use bench::BenchConfig;
-pub(super) use column_hint::column_hint;
-pub(super) use condition::{Condition, Node, Test, Value as ConditionValue};
+pub use bench::BenchConfig;
+pub use column_hint::column_hint;
+pub use condition::{Condition, Node, Test, Value as ConditionValue};
 #[cfg(test)]
-pub(super) use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
-pub(super) use coordinates::CoordinateAtoms;
-pub(super) use features::{feature_of_column, setting_json};
-pub(super) use raw::RawConfig;
-pub(super) use reading::ASSEMBLIES;
-pub(super) use reduction::{Reduction, Statistic};
-pub(super) use removed::is_removed;
-pub(super) use resolver::range_text;
-pub(super) use tables::{
+pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
+pub use coordinates::CoordinateAtoms;
+pub use features::{feature_of_column, setting_json};
+pub use raw::RawConfig;
+pub use reading::ASSEMBLIES;
+pub use reduction::{Reduction, Statistic};
+pub use removed::is_removed;
+pub use resolver::range_text;
+pub use tables::{
     Compression, OptionalColumns, RowKind, TABLES, TABLES_WITH_ROWS, TableFormat, TableSettings,
 };
 
@@ -88,7 +88,7 @@ const ANNOTATION_BYTES_MAX: i64 = 16 << 30;
 
 /// How the program waits for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wait {
+pub enum Wait {
     /// The driver waits for the oldest batch.
     Block,
     /// The engine polls all batches in flight.
@@ -99,70 +99,70 @@ pub(super) enum Wait {
 
 /// The resolved config of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Config {
+pub struct Config {
     /// Files, directories, globs and list files (`@list.txt`).
-    pub(super) input: Vec<String>,
+    pub input: Vec<String>,
     /// Members of archives whose names match are read; `None` reads those with the ending of a
     /// structure file.
-    pub(super) members: Option<glob::Pattern>,
+    pub members: Option<glob::Pattern>,
     /// The structure whose atoms are those of trajectories.
-    pub(super) topology: Option<PathBuf>,
+    pub topology: Option<PathBuf>,
     /// The frames of each trajectory that are read; `None` for all.
-    pub(super) frames: Option<FrameRange>,
+    pub frames: Option<FrameRange>,
     /// The part of the inputs that is read.
-    pub(super) shard: Shard,
+    pub shard: Shard,
     /// The folder that holds the results; `-` for standard output.
-    pub(super) output: PathBuf,
-    pub(super) reading: ReadOptions,
+    pub output: PathBuf,
+    pub reading: ReadOptions,
     /// Bytes of files and text that the readers of all threads hold at once.
-    pub(super) reading_bytes_max: u64,
+    pub reading_bytes_max: u64,
     /// Tables of annotations, and folders of such tables.
-    pub(super) annotations: Vec<PathBuf>,
+    pub annotations: Vec<PathBuf>,
     /// Their columns that the tables get.
-    pub(super) wanted: Wanted,
+    pub wanted: Wanted,
     /// What follows if no row of a table of annotations matches.
-    pub(super) unmatched: UnmatchedTables,
+    pub unmatched: UnmatchedTables,
     /// Bytes of the rows of all annotations.
-    pub(super) annotation_bytes_max: u64,
-    pub(super) features: FeatureConfig,
+    pub annotation_bytes_max: u64,
+    pub features: FeatureConfig,
     /// Statistics of residues' columns for the tables of chains and structures.
-    pub(super) reductions: Vec<Reduction>,
-    pub(super) backend: Choice,
+    pub reductions: Vec<Reduction>,
+    pub backend: Choice,
     /// Each has its own slots.
-    pub(super) devices: DeviceSet,
-    pub(super) policy: Policy,
+    pub devices: DeviceSet,
+    pub policy: Policy,
     /// Slots of each device.
-    pub(super) slots: usize,
+    pub slots: usize,
     /// Number of threads; 0 for one for each core.
-    pub(super) threads: usize,
-    pub(super) batch: BatchSettings,
-    pub(super) memory_bytes_max: Option<u64>,
-    pub(super) wait: Wait,
+    pub threads: usize,
+    pub batch: BatchSettings,
+    pub memory_bytes_max: Option<u64>,
+    pub wait: Wait,
     /// Whether a worker process holds the device.
-    pub(super) supervise: bool,
+    pub supervise: bool,
     /// The worker's program, if it is not this one.
-    pub(super) worker: Option<PathBuf>,
-    pub(super) restarts_max: u64,
-    pub(super) tables: TableSettings,
+    pub worker: Option<PathBuf>,
+    pub restarts_max: u64,
+    pub tables: TableSettings,
     /// The rows of residues that are written, and that reductions see; `None` for all.
-    pub(super) condition: Option<Condition>,
-    pub(super) nvrtc: Option<PathBuf>,
-    pub(super) kernel_cache: Option<PathBuf>,
+    pub condition: Option<Condition>,
+    pub nvrtc: Option<PathBuf>,
+    pub kernel_cache: Option<PathBuf>,
     /// The folder of the timeline.
-    pub(super) timeline: Option<PathBuf>,
+    pub timeline: Option<PathBuf>,
     /// The resolved value of every key, in the order of `docs/CONFIG.md`.
-    pub(super) settings: Vec<(&'static str, Json)>,
+    pub settings: Vec<(&'static str, Json)>,
 }
 
 /// The size of a batch, in residues.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BatchSettings {
+pub struct BatchSettings {
     /// A batch takes structures up to this size.
-    pub(super) residues: u32,
+    pub residues: u32,
     /// Structures above this size run alone.
-    pub(super) residues_max: u32,
+    pub residues_max: u32,
     /// Structures above this size are rejected.
-    pub(super) structure_residues_max: u32,
+    pub structure_residues_max: u32,
 }
 
 impl Config {
@@ -171,7 +171,7 @@ impl Config {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) lists everything that is wrong, each with
     /// its file and line or its option.
-    pub(super) fn resolve(raw: RawConfig) -> Result<Self> {
+    pub fn resolve(raw: RawConfig) -> Result<Self> {
         let mut keys = Resolver::new(raw);
         let input = resolve_input(&mut keys);
         let members = resolve_parsed(&mut keys, "members", member_pattern);
@@ -264,7 +264,7 @@ impl Config {
     }
 
     /// The settings as the lines of a config file.
-    pub(super) fn to_toml(&self) -> String {
+    pub fn to_toml(&self) -> String {
         to_toml(&self.settings)
     }
 }

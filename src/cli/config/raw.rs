@@ -53,12 +53,12 @@ pub(super) struct Entry {
 /// All keys that a config file sets, and the options that override it. Keys in tables are
 /// dotted: `batch.residues`.
 #[derive(Debug, Default)]
-pub(crate) struct RawConfig {
+pub struct RawConfig {
     pub(super) entries: BTreeMap<String, Entry>,
     /// Tables in the file; an unknown table is reported although it is empty.
     tables: Vec<(String, Origin)>,
     /// Whether the file may name code to run: `--trust-config`.
-    pub(crate) trusts_file: bool,
+    pub trusts_file: bool,
 }
 
 impl RawConfig {
@@ -66,7 +66,7 @@ impl RawConfig {
     ///
     /// # Errors
     /// The file cannot be read, or it is not valid TOML; the message names the line.
-    pub(crate) fn read(file: Option<&Path>) -> Result<Self> {
+    pub fn read(file: Option<&Path>) -> Result<Self> {
         let Some(file) = file else {
             return Ok(RawConfig::default());
         };
@@ -80,7 +80,7 @@ impl RawConfig {
     ///
     /// # Errors
     /// The text is not valid TOML, or it sets a key twice; the message names the line.
-    pub(crate) fn parse(text: &str, file: &Path) -> Result<Self> {
+    pub fn parse(text: &str, file: &Path) -> Result<Self> {
         let file: Arc<Path> = Arc::from(file);
         let origin = |offset: usize| {
             let before = &text.as_bytes()[..offset.min(text.len())];
@@ -130,7 +130,7 @@ impl RawConfig {
     ///
     /// # Errors
     /// A value is of no type that a config file has.
-    pub(crate) fn of_settings(settings: &serde_json::Map<String, Json>) -> Result<Self> {
+    pub fn of_settings(settings: &serde_json::Map<String, Json>) -> Result<Self> {
         let mut raw = RawConfig::default();
         raw.insert_settings("", settings)?;
         Ok(raw)
@@ -162,7 +162,7 @@ impl RawConfig {
 
     /// Sets `key` to the value of a command line option, which overrides the file. An option
     /// that is not given leaves the key alone.
-    pub(crate) fn set(&mut self, option: &str, key: &str, value: Option<impl Into<Value>>) {
+    pub fn set(&mut self, option: &str, key: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             let (value, origin) = (value.into(), Origin::Option(option.to_owned()));
             self.entries.insert(key.to_owned(), Entry { value, origin });
@@ -171,12 +171,12 @@ impl RawConfig {
 
     /// [`RawConfig::set`] for an option that may be repeated; an empty list leaves the key
     /// alone.
-    pub(crate) fn set_list(&mut self, option: &str, key: &str, texts: Vec<String>) {
+    pub fn set_list(&mut self, option: &str, key: &str, texts: Vec<String>) {
         self.set(option, key, (!texts.is_empty()).then_some(texts));
     }
 
     /// Sets `key` unless the file or an option sets it. Returns whether it did.
-    pub(crate) fn set_default(&mut self, key: &str, value: &str) -> bool {
+    pub fn set_default(&mut self, key: &str, value: &str) -> bool {
         let is_free = !self.entries.contains_key(key);
         if is_free {
             self.set("default", key, Some(value));
@@ -185,12 +185,12 @@ impl RawConfig {
     }
 
     /// Forgets the value of `key`.
-    pub(crate) fn remove(&mut self, key: &str) {
+    pub fn remove(&mut self, key: &str) {
         self.entries.remove(key);
     }
 
     /// The value of `key`, if it is set and a string.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+    pub fn text(&self, key: &str) -> Option<&str> {
         self.entries.get(key)?.value.as_str()
     }
 
@@ -199,7 +199,7 @@ impl RawConfig {
     ///
     /// # Errors
     /// There is no `=`.
-    pub(crate) fn set_assignment(&mut self, assignment: &str) -> Result<()> {
+    pub fn set_assignment(&mut self, assignment: &str) -> Result<()> {
         let option = format!("--set {assignment}");
         let Some((key, text)) = assignment.split_once('=') else {
             return Err(Error::config("no `=` between key and value")
@@ -214,7 +214,7 @@ impl RawConfig {
     }
 
     /// The keys that are set, each with where.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, String)> {
+    pub fn keys(&self) -> impl Iterator<Item = (&str, String)> {
         let entries = self.entries.iter();
         entries.map(|(key, entry)| (key.as_str(), entry.origin.to_string()))
     }

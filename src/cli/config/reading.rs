@@ -21,7 +21,7 @@ const CHAIN_SPLITS: [(&str, ChainSplit); 5] = [
     ("number", ChainSplit::Number),
 ];
 
-pub(in crate::cli) const ASSEMBLIES: [(&str, Assembly); 2] =
+pub const ASSEMBLIES: [(&str, Assembly); 2] =
     [("deposited", Assembly::Deposited), ("1", Assembly::First)];
 
 /// What the column of B factors holds; `auto` leaves that to the reader.

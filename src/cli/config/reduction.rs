@@ -6,14 +6,14 @@ use std::fmt;
 
 /// A column of chains and structures: a statistic of a column of residues.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Reduction {
-    pub(in crate::cli) column: String,
-    pub(in crate::cli) statistic: Statistic,
+pub struct Reduction {
+    pub column: String,
+    pub statistic: Statistic,
 }
 
 /// A statistic of the values that are not null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Statistic {
+pub enum Statistic {
     Mean,
     Min,
     Max,
@@ -50,7 +50,7 @@ impl Statistic {
     }
 
     /// The statistic of some values, which are sorted if that is needed; NaN for none.
-    pub(in crate::cli) fn of(self, values: &mut [f64]) -> f64 {
+    pub fn of(self, values: &mut [f64]) -> f64 {
         if values.is_empty() {
             return f64::NAN;
         }
@@ -94,7 +94,7 @@ impl Reduction {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config): there is no such statistic or column, or the
     /// column holds no numbers.
-    pub(in crate::cli) fn parse(text: &str, columns: &[ColumnDecl]) -> Result<Vec<Self>> {
+    pub fn parse(text: &str, columns: &[ColumnDecl]) -> Result<Vec<Self>> {
         let Some((column, statistic)) = text.rsplit_once('.') else {
             let error = Error::config(format!("\"{text}\" names no statistic"));
             return Err(error.fix("write a column and a statistic: \"rsa.mean\""));
@@ -133,12 +133,12 @@ impl Reduction {
     }
 
     /// The column's name.
-    pub(in crate::cli) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{}_{}", self.column, self.statistic)
     }
 
     /// What the column holds in a table of `rows`: "chain".
-    pub(in crate::cli) fn about(&self, rows: &str) -> String {
+    pub fn about(&self, rows: &str) -> String {
         let (statistic, column) = (self.statistic.about(), &self.column);
         format!("{statistic} of {column} over the residues of the {rows} that have a value.")
     }

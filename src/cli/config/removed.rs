@@ -66,7 +66,7 @@ const REMOVED: [Removed; 12] = [
 ];
 
 /// Whether an earlier version had this key.
-pub(in crate::cli) fn is_removed(name: &str) -> bool {
+pub fn is_removed(name: &str) -> bool {
     let mut keys = REMOVED.iter().filter(|removed| removed.value.is_none());
     keys.any(|removed| removed.key == name)
 }

@@ -291,7 +291,7 @@ impl Resolver {
 }
 
 /// A range in words. One that ends at the largest integer has no upper limit.
-pub(crate) fn range_text(range: &RangeInclusive<impl Display>) -> String {
+pub fn range_text(range: &RangeInclusive<impl Display>) -> String {
     let (start, end) = (range.start(), range.end().to_string());
     if end == i64::MAX.to_string() {
         return format!("at least {start}");

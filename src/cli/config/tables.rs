@@ -14,7 +14,7 @@ const LEVEL: i64 = 3;
 
 /// What a row of a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum RowKind {
+pub enum RowKind {
     Residue,
     Chain,
     Structure,
@@ -32,12 +32,12 @@ pub(in crate::cli) enum RowKind {
 
 impl RowKind {
     /// Whether a row is a pair of residues.
-    pub(in crate::cli) fn is_pair(self) -> bool {
+    pub fn is_pair(self) -> bool {
         matches!(self, RowKind::Contact | RowKind::HydrogenBond)
     }
 
     /// The table of features whose columns the rows have.
-    pub(in crate::cli) fn features(self) -> TableName {
+    pub fn features(self) -> TableName {
         match self {
             RowKind::Residue | RowKind::Variant => TableName::Residues,
             RowKind::Chain => TableName::Chains,
@@ -51,7 +51,7 @@ impl RowKind {
 }
 
 /// The tables, each with its folder.
-pub(in crate::cli) const TABLES: [(RowKind, &str); 8] = [
+pub const TABLES: [(RowKind, &str); 8] = [
     (RowKind::Residue, "residues"),
     (RowKind::Chain, "chains"),
     (RowKind::Structure, "structures"),
@@ -63,51 +63,51 @@ pub(in crate::cli) const TABLES: [(RowKind, &str); 8] = [
 ];
 
 /// When the tables have rows that not every run has.
-pub(in crate::cli) const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
+pub const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
      hydrogen bonds if `hydrogen_bonds` is true, ligands if `ligands` is \"keep\", interfaces if \
      `interfaces` is true, and variants if a table of annotations has a column `variant`";
 
 /// How the tables are split into files and row groups, and how these are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct TableSettings {
-    pub(in crate::cli) format: TableFormat,
+pub struct TableSettings {
+    pub format: TableFormat,
     /// Which of [`TABLES`] are written.
-    pub(in crate::cli) written: [bool; TABLES.len()],
+    pub written: [bool; TABLES.len()],
     /// Inputs in one file, at least 1. Rejected inputs count.
-    pub(in crate::cli) inputs_per_part: u64,
+    pub inputs_per_part: u64,
     /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
     /// is written for count.
-    pub(in crate::cli) residues_per_part: u64,
+    pub residues_per_part: u64,
     /// Rows of a row group, at least 1.
-    pub(in crate::cli) rows_per_group: usize,
+    pub rows_per_group: usize,
     /// A compression that `format` supports.
-    pub(in crate::cli) compression: Compression,
-    pub(in crate::cli) optional: OptionalColumns,
+    pub compression: Compression,
+    pub optional: OptionalColumns,
 }
 
 /// Columns that the tables have only in some runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct OptionalColumns {
+pub struct OptionalColumns {
     /// Whether all tables have columns for the frames of trajectories.
-    pub(in crate::cli) has_frames: bool,
+    pub has_frames: bool,
     /// The atoms whose coordinates the table of residues has.
-    pub(in crate::cli) coordinates: CoordinateAtoms,
+    pub coordinates: CoordinateAtoms,
     /// Whether the table of chains has the whole sequences.
-    pub(in crate::cli) seqres: bool,
+    pub seqres: bool,
     /// Whether the table of residues has rows of residues that were not observed.
-    pub(in crate::cli) unobserved: bool,
+    pub unobserved: bool,
 }
 
 impl OptionalColumns {
     /// None of them.
-    pub(in crate::cli) const NONE: OptionalColumns = OptionalColumns {
+    pub const NONE: OptionalColumns = OptionalColumns {
         has_frames: false,
         coordinates: CoordinateAtoms::NONE,
         seqres: false,
         unobserved: false,
     };
     /// All of them.
-    pub(in crate::cli) const ALL: OptionalColumns = OptionalColumns {
+    pub const ALL: OptionalColumns = OptionalColumns {
         has_frames: true,
         coordinates: CoordinateAtoms::ALL,
         seqres: true,
@@ -117,7 +117,7 @@ impl OptionalColumns {
 
 impl TableSettings {
     /// The same settings for tables of one part.
-    pub(in crate::cli) fn in_one_part(self) -> Self {
+    pub fn in_one_part(self) -> Self {
         TableSettings {
             inputs_per_part: u64::MAX,
             residues_per_part: u64::MAX,
@@ -128,7 +128,7 @@ impl TableSettings {
 
 /// The file format of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum TableFormat {
+pub enum TableFormat {
     Parquet,
     /// Arrow IPC files.
     Arrow,
@@ -139,7 +139,7 @@ pub(in crate::cli) enum TableFormat {
 
 /// How a table is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Compression {
+pub enum Compression {
     None,
     Lz4,
     /// With a level, 1 to 22.
@@ -148,7 +148,7 @@ pub(in crate::cli) enum Compression {
 
 impl TableFormat {
     /// All formats, the default first.
-    pub(in crate::cli) const ALL: [TableFormat; 4] = [
+    pub const ALL: [TableFormat; 4] = [
         TableFormat::Parquet,
         TableFormat::Arrow,
         TableFormat::Csv,
@@ -156,7 +156,7 @@ impl TableFormat {
     ];
 
     /// The name in the config, which is also the ending of the files' names.
-    pub(in crate::cli) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             TableFormat::Parquet => "parquet",
             TableFormat::Arrow => "arrow",
@@ -166,7 +166,7 @@ impl TableFormat {
     }
 
     /// Whether a terminal can show files of the format.
-    pub(in crate::cli) fn is_text(self) -> bool {
+    pub fn is_text(self) -> bool {
         matches!(self, TableFormat::Csv | TableFormat::Json)
     }
 

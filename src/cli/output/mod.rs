@@ -9,7 +9,7 @@ mod resume;
 
 use super::tables::{folders, part_of_name};
 use crate::error::{Context, Error, Result};
-pub(super) use resume::{Committed, Found, Interrupted, RESUME, find};
+pub use resume::{Committed, Found, Interrupted, RESUME, find};
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -21,11 +21,13 @@ use tapeloop_inputs::STDIN;
 
 const RECORD: &str = "run.json";
 const REJECTED: &str = "rejected.jsonl";
+/// The state in `run.json` of a run that nothing ended early.
+pub const FINISHED: &str = "finished";
 /// The folder of results that are to replace earlier ones.
 const NEW: &str = ".tapeloop-new";
 
 /// The output folder, locked by this run until it ends.
-pub(super) struct OutputFolder {
+pub struct OutputFolder {
     /// The folder that the user named.
     named: PathBuf,
     /// The folder that this run writes to: the named one, or [`NEW`] in it.
@@ -49,7 +51,7 @@ impl OutputFolder {
     /// at least one structure, and `overwrite` is false; the run reads one of the results, a link or
     /// a FIFO has the name of a result, or another run writes here.
     /// [`ErrorKind::Io`](crate::ErrorKind::Io): the folder cannot be created.
-    pub(super) fn claim(
+    pub fn claim(
         path: &Path,
         tables: &[&str],
         overwrite: bool,
@@ -113,17 +115,17 @@ impl OutputFolder {
     }
 
     /// The folder that the tables are written to.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Bytes of `rejected.jsonl` so far.
-    pub(super) fn rejected_bytes(&self) -> u64 {
+    pub fn rejected_bytes(&self) -> u64 {
         self.rejected_bytes
     }
 
     /// The results of an earlier run. None of them may be an input.
-    pub(super) fn earlier(&self) -> &HashSet<FileId> {
+    pub fn earlier(&self) -> &HashSet<FileId> {
         &self.earlier
     }
 
@@ -131,7 +133,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn reject(
+    pub fn reject(
         &mut self,
         source: &str,
         ordinal: u64,
@@ -162,7 +164,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn record(&self, record: &Json) -> Result<()> {
+    pub fn record(&self, record: &Json) -> Result<()> {
         self.rejected.sync_all().within(|| self.place(REJECTED))?;
         write_record(&self.path, record)
     }
@@ -172,7 +174,7 @@ impl OutputFolder {
     ///
     /// # Errors
     /// A file cannot be written or moved.
-    pub(super) fn finish(self, record: &Json, replaces: bool) -> Result<PathBuf> {
+    pub fn finish(self, record: &Json, replaces: bool) -> Result<PathBuf> {
         self.record(record)?;
         if self.path != self.named && replaces {
             replace::replace(&self.named, record)?;
@@ -216,7 +218,7 @@ fn ids_of(files: &[PathBuf]) -> HashSet<FileId> {
 }
 
 /// The error where the results would replace an input of the run.
-pub(super) fn replaces_input(path: &Path) -> Error {
+pub fn replaces_input(path: &Path) -> Error {
     let error = Error::usage("this input is one of the results that the run would replace");
     error.fix("name another output").within(shown(path))
 }

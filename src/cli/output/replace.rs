@@ -6,11 +6,11 @@
 //! applies the operations that are left. After a kill at any moment, either `run.json` counts one
 //! of the two sets of results, or the next run completes the new set.
 
+use super::FINISHED;
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
 use crate::cli::config::{TABLES, TableFormat};
-use crate::cli::summary::FINISHED;
 use crate::cli::tables::{folders, part_name, part_of_name};
 use crate::error::{Context, Result};
 use serde_json::{Value as Json, json};

@@ -3,10 +3,10 @@
 //! `run.json` has the key `resume` until a run has finished: what the complete parts hold. Everything
 //! else is removed, and the inputs behind those parts are computed again.
 
+use super::FINISHED;
 use super::{NEW, OutputFolder, RECORD, REJECTED, is_temporary, replace, results_in};
 use crate::cli::config::is_removed;
 use crate::cli::run_counters::{FindingCounts, RunCounts, WrittenParts};
-use crate::cli::summary::FINISHED;
 use crate::cli::tables::{PartFiles, PartStatistics, part_of_name};
 use crate::error::{Context, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use tapeloop_files::{LOCK, check_name, lock};
 use tapeloop_inputs::InputRange;
 
 /// The key of `run.json` with the [`Committed`] parts.
-pub(in crate::cli) const RESUME: &str = "resume";
+pub const RESUME: &str = "resume";
 
 /// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
 /// them.
@@ -57,34 +57,34 @@ const FREE_KEYS: [&str; 27] = [
 
 /// What the complete parts of a run hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::cli) struct Committed {
-    pub(in crate::cli) parts: u64,
+pub struct Committed {
+    pub parts: u64,
     /// The files of these parts: one for each table.
-    pub(in crate::cli) files: PartFiles,
+    pub files: PartFiles,
     /// Inputs of these parts, rejected ones included.
-    pub(in crate::cli) inputs: u64,
+    pub inputs: u64,
     /// Bytes of `rejected.jsonl` for these inputs.
-    pub(in crate::cli) rejected_bytes: u64,
+    pub rejected_bytes: u64,
     /// The inputs of each part.
-    pub(in crate::cli) ranges: Vec<InputRange>,
-    pub(in crate::cli) counts: RunCounts,
+    pub ranges: Vec<InputRange>,
+    pub counts: RunCounts,
     /// What the annotations matched in these inputs.
-    pub(in crate::cli) annotations: Matches,
+    pub annotations: Matches,
     /// The first rejected inputs, each with its reason.
-    pub(in crate::cli) rejected: Vec<String>,
+    pub rejected: Vec<String>,
     /// The first structures whose files are likely cut short.
-    pub(in crate::cli) truncated: Vec<String>,
+    pub truncated: Vec<String>,
     /// The first file without END.
-    pub(in crate::cli) endless: Option<String>,
+    pub endless: Option<String>,
     /// What the checks of files found in these inputs.
     #[serde(default)]
-    pub(in crate::cli) findings: FindingCounts,
-    pub(in crate::cli) statistics: PartStatistics,
+    pub findings: FindingCounts,
+    pub statistics: PartStatistics,
 }
 
 impl Committed {
     /// The parts, with the run's counts at the end of the last one.
-    pub(in crate::cli) fn written(&self) -> WrittenParts {
+    pub fn written(&self) -> WrittenParts {
         WrittenParts {
             parts: self.parts,
             counts: self.counts,
@@ -136,7 +136,7 @@ impl Committed {
 }
 
 /// What a folder has of an earlier run.
-pub(in crate::cli) enum Found {
+pub enum Found {
     /// Nothing that a run could go on with.
     Nothing,
     /// The results of a run with the same config that has finished, and its `run.json`.
@@ -145,11 +145,11 @@ pub(in crate::cli) enum Found {
 }
 
 /// An interrupted run, whose folder is locked. Nothing has been changed.
-pub(in crate::cli) struct Interrupted {
+pub struct Interrupted {
     named: PathBuf,
     path: PathBuf,
     lock: File,
-    pub(in crate::cli) committed: Committed,
+    pub committed: Committed,
 }
 
 /// Looks for an interrupted run in the folder `named`. `header` is `run.json` of the run that is to
@@ -158,7 +158,7 @@ pub(in crate::cli) struct Interrupted {
 /// # Errors
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the folder has the results of another config, a
 /// complete part was changed or is gone, or another run writes here.
-pub(in crate::cli) fn find(named: &Path, header: &Json) -> Result<Found> {
+pub fn find(named: &Path, header: &Json) -> Result<Found> {
     let place = || shown(named);
     if !named.is_dir() {
         return Ok(Found::Nothing);
@@ -273,7 +273,7 @@ impl Interrupted {
     ///
     /// # Errors
     /// A file cannot be changed.
-    pub(in crate::cli) fn open(self) -> Result<OutputFolder> {
+    pub fn open(self) -> Result<OutputFolder> {
         let Interrupted {
             named,
             path,

@@ -15,17 +15,13 @@ use std::fs::File;
 use std::sync::Arc;
 
 /// A record batch, and the name of its table.
-pub(crate) type TableBatch = (&'static str, RecordBatch);
+pub type TableBatch = (&'static str, RecordBatch);
 
 /// Sends a record batch of a table to the reader.
 ///
 /// # Errors
 /// [`ErrorKind::Closed`] if the reader has ended.
-pub(crate) fn send(
-    batches: &Sender<TableBatch>,
-    table: &'static str,
-    batch: RecordBatch,
-) -> Result<()> {
+pub fn send(batches: &Sender<TableBatch>, table: &'static str, batch: RecordBatch) -> Result<()> {
     let ended = "the reader of the record batches has ended";
     let sent = batches.send((table, batch));
     sent.map_err(|_| Error::new(ErrorKind::Closed, ended))

@@ -10,17 +10,17 @@ use tapeloop_annotations::{AnnotationColumn, Level};
 
 /// What the tables' columns come from, besides those that identify a row.
 #[derive(Clone, Copy)]
-pub(crate) struct ColumnSources<'a> {
+pub struct ColumnSources<'a> {
     /// Lists the features' columns of each table.
-    pub(crate) features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
+    pub features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
     /// Statistics of residues' columns.
-    pub(crate) reductions: &'a [Reduction],
-    pub(crate) annotations: &'a [AnnotationColumn],
+    pub reductions: &'a [Reduction],
+    pub annotations: &'a [AnnotationColumn],
 }
 
 impl<'a> ColumnSources<'a> {
     /// Features alone.
-    pub(crate) fn of_features(features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
+    pub fn of_features(features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
         ColumnSources {
             features,
             reductions: &[],
@@ -30,7 +30,7 @@ impl<'a> ColumnSources<'a> {
 }
 
 /// The name of a column that a table has anyway, and annotations bring again.
-pub(crate) fn name_taken(
+pub fn name_taken(
     sources: ColumnSources<'_>,
     optional: OptionalColumns,
 ) -> Option<(RowKind, String)> {

@@ -6,11 +6,11 @@ use crate::structure::{Residue, Structure};
 /// For each of N, CA, C, O and CB the coordinates in A, `[residues, 3]`; NaN where the file lacks
 /// the atom. Empty for an atom that is not asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Coordinates([Vec<[f32; 3]>; CoordinateAtoms::COUNT]);
+pub struct Coordinates([Vec<[f32; 3]>; CoordinateAtoms::COUNT]);
 
 impl Coordinates {
     /// The coordinates of `atoms`.
-    pub(crate) fn of(structure: &Structure, atoms: CoordinateAtoms) -> Self {
+    pub fn of(structure: &Structure, atoms: CoordinateAtoms) -> Self {
         const INDICES: [fn(&Residue) -> u32; CoordinateAtoms::COUNT] =
             [|r| r.n, |r| r.ca, |r| r.c, |r| r.o, |r| r.cb];
         let angstrom = |position: [i32; 3]| position.map(|it| (f64::from(it) / 1000.0) as f32);

@@ -28,17 +28,17 @@ mod text_file;
 
 use crate::error::{Context, Error, Result};
 use crate::structure::Residue;
-pub(crate) use arrow_batches::{TableBatch, send};
+pub use arrow_batches::{TableBatch, send};
 use arrow_file::file_schema;
 use arrow_schema::SchemaRef;
-pub(super) use columns::{ColumnSources, name_taken};
-pub(crate) use coordinates::Coordinates;
+pub use columns::{ColumnSources, name_taken};
+pub use coordinates::Coordinates;
 use crossbeam_channel::Sender;
 use part_file::{CompletePart, FileSpec, publish};
 use rayon::ThreadPool;
-pub(super) use row_filter::RowFilter;
+pub use row_filter::RowFilter;
 #[cfg(any(fuzzing, test))]
-pub(super) use row_filter::gather_all;
+pub use row_filter::gather_all;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,23 +47,23 @@ use std::sync::Arc;
 use super::config::{RowKind, TABLES, TableFormat, TableSettings};
 use super::core_time::CoreTime;
 use statistics::ValueStatistics;
-pub(super) use statistics::{ColumnStatistics, notes, warnings};
-pub(crate) use structure_rows::StructureRows;
+pub use statistics::{ColumnStatistics, notes, warnings};
+pub use structure_rows::StructureRows;
 use table::{Output, Table};
 use tapeloop_annotations::JoinedVariants;
 use tapeloop_files::shown;
-pub(super) use terminal_table::TerminalTable;
+pub use terminal_table::TerminalTable;
 
 /// The tables' folders.
-pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
+pub fn folders() -> impl Iterator<Item = &'static str> {
     TABLES.iter().map(|(_, folder)| *folder)
 }
 
 /// The name of the table of residues, which comes first.
-pub(super) const RESIDUES: &str = TABLES[0].1;
+pub const RESIDUES: &str = TABLES[0].1;
 
 /// The folders of the tables that are written.
-pub(super) fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
+pub fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
     let chosen = folders().zip(settings.written);
     let written = chosen.filter(|(_, is_written)| *is_written);
     written.map(|(folder, _)| folder).collect()
@@ -71,7 +71,7 @@ pub(super) fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
 
 /// The table that a run prints to standard output: that of residues, or the only one that is
 /// written. `None` if there are others, and none of residues.
-pub(super) fn printed_table(settings: &TableSettings) -> Option<&'static str> {
+pub fn printed_table(settings: &TableSettings) -> Option<&'static str> {
     match written_folders(settings)[..] {
         [RESIDUES, ..] => Some(RESIDUES),
         [only] => Some(only),
@@ -80,12 +80,12 @@ pub(super) fn printed_table(settings: &TableSettings) -> Option<&'static str> {
 }
 
 /// The file name of a part.
-pub(super) fn part_name(part: u64, format: TableFormat) -> String {
+pub fn part_name(part: u64, format: TableFormat) -> String {
     format!("part-{part:05}.{}", format.name())
 }
 
 /// The number and the format of the part that has this file name, or this temporary one.
-pub(super) fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
+pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     let name = match name.strip_prefix('.') {
         Some(hidden) => hidden.strip_suffix(".tmp")?,
         None => name,
@@ -100,7 +100,7 @@ pub(super) fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
 /// About the most bytes that rows take while they wait for their row groups to be written: those of
 /// the residues, in the row group that is being filled and in those being encoded. `columns` is the
 /// number of their feature columns.
-pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
+pub fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
     let row = columns * size_of::<f32>() + size_of::<Residue>();
     (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
@@ -108,7 +108,7 @@ pub(super) fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
 
 /// All tables, or one on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
-pub(crate) struct Tables {
+pub struct Tables {
     /// Those that are written, in the order of [`TABLES`].
     tables: Vec<Table>,
     inputs_per_part: u64,
@@ -129,7 +129,7 @@ impl Tables {
     ///
     /// # Panics
     /// If a setting is out of its range.
-    pub(crate) fn new(
+    pub fn new(
         folder: &Path,
         settings: TableSettings,
         columns: &ColumnSources<'_>,
@@ -142,7 +142,7 @@ impl Tables {
 
     /// Creates [`printed_table`] on standard output, in one part. The other arguments are those of
     /// [`Tables::new`].
-    pub(crate) fn to_stdout(
+    pub fn to_stdout(
         settings: TableSettings,
         columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
@@ -159,7 +159,7 @@ impl Tables {
 
     /// Sends the rows of tables as record batches, in one part. The other arguments are those of
     /// [`Tables::new`].
-    pub(crate) fn to_batches(
+    pub fn to_batches(
         batches: &Sender<TableBatch>,
         settings: TableSettings,
         columns: &ColumnSources<'_>,
@@ -176,7 +176,7 @@ impl Tables {
     }
 
     /// The name of each table, and the schema of its record batches.
-    pub(crate) fn schemas(&self) -> impl Iterator<Item = (&'static str, SchemaRef)> {
+    pub fn schemas(&self) -> impl Iterator<Item = (&'static str, SchemaRef)> {
         let tables = self.tables.iter();
         tables.map(|table| (table.name(), Arc::new(file_schema(&table.files))))
     }
@@ -229,7 +229,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn advance(&mut self, ordinal: u64) -> Result<()> {
+    pub fn advance(&mut self, ordinal: u64) -> Result<()> {
         if let Some(part) = &mut self.part {
             let inputs = ordinal - part.first;
             let is_full = inputs >= self.inputs_per_part || part.residues >= self.residues_per_part;
@@ -257,7 +257,7 @@ impl Tables {
     ///
     /// # Panics
     /// If `advance` was not called for its ordinal.
-    pub(crate) fn append(&mut self, record: StructureRows) -> Result<Arc<StructureRows>> {
+    pub fn append(&mut self, record: StructureRows) -> Result<Arc<StructureRows>> {
         let record = Arc::new(record);
         let residues = record.structure.residues.len();
         let part = self.part.as_mut();
@@ -267,7 +267,7 @@ impl Tables {
     }
 
     /// Whether there is a table of variants.
-    pub(super) fn have_variants(&self) -> bool {
+    pub fn have_variants(&self) -> bool {
         let mut tables = self.tables.iter();
         tables.any(|table| table.kind == RowKind::Variant)
     }
@@ -276,7 +276,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(super) fn append_variants(
+    pub fn append_variants(
         &mut self,
         record: &StructureRows,
         variants: JoinedVariants,
@@ -306,7 +306,7 @@ impl Tables {
     }
 
     /// The processor time of gathering and encoding, also that of later row groups.
-    pub(crate) fn cores(&self) -> CoreTime {
+    pub fn cores(&self) -> CoreTime {
         self.cores.clone()
     }
 
@@ -314,7 +314,7 @@ impl Tables {
     ///
     /// # Errors
     /// The statistics are not those of these tables' columns.
-    pub(crate) fn resume(
+    pub fn resume(
         &mut self,
         parts: u64,
         files: PartFiles,
@@ -334,12 +334,12 @@ impl Tables {
     }
 
     /// The files of the parts that are finished.
-    pub(crate) fn files(&self) -> PartFiles {
+    pub fn files(&self) -> PartFiles {
         self.files.clone()
     }
 
     /// The statistics of all columns in the parts that are finished.
-    pub(crate) fn statistics(&self) -> PartStatistics {
+    pub fn statistics(&self) -> PartStatistics {
         PartStatistics(
             self.tables
                 .iter()
@@ -349,7 +349,7 @@ impl Tables {
     }
 
     /// Number of parts that every table has finished.
-    pub(crate) fn parts(&self) -> u64 {
+    pub fn parts(&self) -> u64 {
         self.parts_done
     }
 
@@ -376,7 +376,7 @@ impl Tables {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn finish(mut self) -> Result<(u64, Vec<ColumnStatistics>)> {
+    pub fn finish(mut self) -> Result<(u64, Vec<ColumnStatistics>)> {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
@@ -396,7 +396,7 @@ struct OpenPart {
 }
 
 /// The size of each file in bytes, by its name in the output folder: `residues/part-00000.parquet`.
-pub(crate) type PartFiles = BTreeMap<String, u64>;
+pub type PartFiles = BTreeMap<String, u64>;
 
 /// The name of a part's file in the output folder.
 fn name_in_folder(file: &Path) -> String {
@@ -407,11 +407,11 @@ fn name_in_folder(file: &Path) -> String {
 
 /// Statistics of the columns of each table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct PartStatistics(Vec<Vec<ValueStatistics>>);
+pub struct PartStatistics(Vec<Vec<ValueStatistics>>);
 
 impl PartStatistics {
     /// Number of tables.
-    pub(crate) fn tables(&self) -> usize {
+    pub fn tables(&self) -> usize {
         self.0.len()
     }
 }

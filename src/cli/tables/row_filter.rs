@@ -11,7 +11,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use std::sync::Arc;
 
 /// A condition with the columns that it names.
-pub(crate) struct RowFilter {
+pub struct RowFilter {
     condition: Condition,
     /// In the order of [`Condition::columns`].
     columns: Vec<Column>,
@@ -29,10 +29,7 @@ impl RowFilter {
     ///
     /// # Panics
     /// If the condition names a column that the table has not.
-    pub(crate) fn new(
-        condition: Condition,
-        features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
-    ) -> Self {
+    pub fn new(condition: Condition, features: &dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
         let mut all = columns::columns(
             RowKind::Residue,
             &ColumnSources::of_features(features),
@@ -49,7 +46,7 @@ impl RowFilter {
     }
 
     /// Selects the residues for which the condition holds.
-    pub(crate) fn select(&self, record: StructureRows) -> StructureRows {
+    pub fn select(&self, record: StructureRows) -> StructureRows {
         let residues = record.all_residues();
         let all = [RowRange {
             of: Arc::new(record),
@@ -67,7 +64,7 @@ impl RowFilter {
 
 /// Makes all columns of all tables of a structure, for the fuzz targets.
 #[cfg(any(fuzzing, test))]
-pub(crate) fn gather_all(
+pub fn gather_all(
     record: StructureRows,
     features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
 ) -> StructureRows {

@@ -16,18 +16,18 @@ const CONSTANT_ROWS_MAX: u64 = 1000;
 
 /// The statistics of a column, with its name.
 #[derive(Clone, Debug)]
-pub(crate) struct ColumnStatistics {
-    pub(crate) table: &'static str,
-    pub(crate) name: String,
-    pub(crate) values: ValueStatistics,
+pub struct ColumnStatistics {
+    pub table: &'static str,
+    pub name: String,
+    pub values: ValueStatistics,
     /// Of a feature's column: the reason for which it may be suspect although nothing is wrong;
     /// empty if there is none.
-    pub(crate) idle_when: Option<&'static str>,
+    pub idle_when: Option<&'static str>,
 }
 
 /// Statistics of a column's values so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ValueStatistics {
+pub struct ValueStatistics {
     rows: u64,
     nulls: u64,
     /// The smallest and the largest value.
@@ -127,7 +127,7 @@ impl ValueStatistics {
     }
 
     /// The statistics as `run.json` has them.
-    pub(crate) fn json(&self) -> Json {
+    pub fn json(&self) -> Json {
         let share = (self.rows > 0).then(|| self.nulls as f64 / self.rows as f64);
         let (min, max) = match &self.range {
             Some((min, max)) => (min.json(), max.json()),
@@ -161,7 +161,7 @@ impl ValueStatistics {
 
 /// A line for each suspect column of features in a run of so many structures, if nothing about the
 /// input explains it.
-pub(crate) fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
+pub fn warnings(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut text = String::new();
     for (name, _, suspect) in
         suspects(columns, structures).filter(|(_, reason, _)| reason.is_empty())
@@ -180,7 +180,7 @@ pub(crate) fn warnings(columns: &[ColumnStatistics], structures: u64) -> String 
 
 /// A line for each reason in the input why columns of features are suspect in a run of so many
 /// structures, with these columns.
-pub(crate) fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
+pub fn notes(columns: &[ColumnStatistics], structures: u64) -> String {
     let mut idle: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, reason, _) in
         suspects(columns, structures).filter(|(_, reason, _)| !reason.is_empty())

@@ -13,7 +13,7 @@ use tapeloop_structure::internal::UnobservedResidue;
 
 /// A structure without its atoms, its features, and what identifies it.
 #[derive(Debug)]
-pub(crate) struct StructureRows {
+pub struct StructureRows {
     pub(super) source: String,
     /// The structure's name.
     pub(super) name: String,
@@ -73,7 +73,7 @@ pub(super) struct ChainRow {
 
 impl StructureRows {
     /// The rows of a structure, which was read from `source`.
-    pub(crate) fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
+    pub fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
         let atoms = structure.xyz.len() as u32;
         let ligand_atoms = structure.ligands.iter();
         let ligand_atoms = ligand_atoms.map(|ligand| ligand.atoms.len() as u32);
@@ -118,12 +118,12 @@ impl StructureRows {
     }
 
     /// The same rows with what the annotations bring.
-    pub(crate) fn with_annotations(self, joined: Joined) -> Self {
+    pub fn with_annotations(self, joined: Joined) -> Self {
         StructureRows { joined, ..self }
     }
 
     /// The same rows with those of residues that were not observed.
-    pub(crate) fn with_unobserved(self) -> Self {
+    pub fn with_unobserved(self) -> Self {
         StructureRows {
             unobserved: self.structure.unobserved(),
             ..self
@@ -131,7 +131,7 @@ impl StructureRows {
     }
 
     /// The same rows with these coordinates.
-    pub(crate) fn with_coordinates(self, coordinates: Coordinates) -> Self {
+    pub fn with_coordinates(self, coordinates: Coordinates) -> Self {
         StructureRows {
             coordinates,
             ..self
@@ -139,12 +139,12 @@ impl StructureRows {
     }
 
     /// The structure's name.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The structure without its atoms.
-    pub(crate) fn structure(&self) -> &Structure {
+    pub fn structure(&self) -> &Structure {
         &self.structure
     }
 
@@ -267,12 +267,12 @@ impl StructureRows {
 
     /// Number of residues, those without a row included.
     #[cfg(any(fuzzing, test))]
-    pub(crate) fn residues(&self) -> u64 {
+    pub fn residues(&self) -> u64 {
         self.structure.residues.len() as u64
     }
 
     /// Number of residues without a row.
-    pub(crate) fn left_out(&self) -> u64 {
+    pub fn left_out(&self) -> u64 {
         let left_out = |selected: &BooleanBuffer| selected.len() - selected.count_set_bits();
         self.selected.as_ref().map_or(0, left_out) as u64
     }

@@ -27,7 +27,7 @@ const FIRST: [&str; 10] = [
 const NULL: &str = ".";
 
 /// Prints the first residues of each structure, with the columns that fit into a line.
-pub(crate) struct TerminalTable {
+pub struct TerminalTable {
     /// The residues' columns of features, those of [`FIRST`] first.
     columns: Vec<Column>,
     is_empty: bool,
@@ -53,7 +53,7 @@ impl Shown {
 
 impl TerminalTable {
     /// A table of these columns of residues.
-    pub(crate) fn new(features: &[ColumnDecl]) -> Self {
+    pub fn new(features: &[ColumnDecl]) -> Self {
         let columns = features.iter().enumerate();
         let mut columns: Vec<Column> = columns
             .map(|(index, decl)| Column::feature(decl, index, RowKind::Residue))
@@ -70,7 +70,7 @@ impl TerminalTable {
     ///
     /// # Errors
     /// Standard output cannot be written to.
-    pub(crate) fn print(&mut self, record: StructureRows) -> Result<()> {
+    pub fn print(&mut self, record: StructureRows) -> Result<()> {
         let mut text = self.text(&Arc::new(record));
         if !std::mem::take(&mut self.is_empty) {
             text.insert(0, '\n');

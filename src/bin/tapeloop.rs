@@ -1,5 +1,0 @@
-//! The `tapeloop` program.
-
-fn main() -> std::process::ExitCode {
-    tapeloop::cli::main()
-}

@@ -1,0 +1,224 @@
+//! What bounds a run, and what would help.
+
+use std::thread::available_parallelism;
+use std::time::Duration;
+use tapeloop::pipeline::{Stage, Statistics};
+
+/// The smallest share of busy threads with which the processors count as what bounds a run.
+const BUSY_SHARE_MIN: f64 = 0.85;
+
+/// The smallest ratio of wall time to processor time with which reading counts as waiting for files.
+const WAITING_FACTOR_MIN: f64 = 2.0;
+
+/// The processor time of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cores {
+    /// Threads of the pool.
+    pub(super) threads: usize,
+    /// Wall time of the run.
+    pub(super) elapsed: Duration,
+    /// Wall time of reading, summed over the threads that read.
+    pub(super) read_wall: Duration,
+    /// Reading.
+    pub(super) read: Duration,
+    /// Gathering and encoding the rows of the tables.
+    pub(super) tables: Duration,
+    /// All threads of the process; 0 if the process has no clock.
+    pub(super) all: Duration,
+    /// Wall time of compiling kernels, before the first batch.
+    pub(super) compiling: Duration,
+}
+
+impl Cores {
+    /// Processor seconds by the kind of work. The engine fills, submits and unpacks batches, and
+    /// on the CPU backend it computes.
+    pub(super) fn seconds(&self) -> [(&'static str, f64); 3] {
+        let engine = self.all.saturating_sub(self.read + self.tables);
+        let parts = [
+            ("reading", self.read),
+            ("tables", self.tables),
+            ("engine", engine),
+        ];
+        parts.map(|(name, time)| (name, time.as_secs_f64()))
+    }
+
+    /// The average number of cores that `seconds` of processor time keep busy.
+    fn cores(&self, seconds: f64) -> f64 {
+        seconds / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// How many cores were busy, and with what.
+    pub(super) fn sentence(&self) -> String {
+        let parts = self.seconds();
+        let parts = parts.map(|(name, seconds)| format!("{name} {:.1}", self.cores(seconds)));
+        let busy = self.cores(self.all.as_secs_f64());
+        format!("cores busy: {busy:.1} on average ({})", parts.join(", "))
+    }
+
+    /// What bounds the run and what would help, in a sentence.
+    pub(super) fn bound(&self, statistics: &Statistics) -> String {
+        if 2 * self.compiling > self.elapsed {
+            return self.compiling_bound();
+        }
+        let on_cpu = statistics.on_cpu;
+        let busy_share = self.cores(self.all.as_secs_f64()) / self.threads.max(1) as f64;
+        if statistics.bound.is_some() && busy_share >= BUSY_SHARE_MIN {
+            return self.processors_bound(on_cpu);
+        }
+        let sentence = statistics.sentence();
+        let help = match statistics.bound {
+            None => return sentence,
+            Some(Stage::Input) if self.waits_for_files() => "faster storage for the input",
+            Some(Stage::Input) => "more cores, or a larger setting `threads`",
+            Some(Stage::Fill | Stage::Unpack) => "faster cores and memory",
+            Some(Stage::Device) if on_cpu => "a GPU, more cores, or fewer features",
+            Some(Stage::Device) => "a faster GPU, or fewer features",
+            Some(Stage::Output) => "a faster disk, or fewer features",
+        };
+        format!("{sentence}. What would help: {help}")
+    }
+
+    fn compiling_bound(&self) -> String {
+        let share = self.compiling.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9);
+        format!(
+            "compile-bound: compiling kernels took {:.0}% of the time. Later runs on this kind of \
+             GPU take them from the cache, which `tapeloop doctor --warm` fills ahead",
+            100.0 * share.min(1.0)
+        )
+    }
+
+    fn waits_for_files(&self) -> bool {
+        let read = self.read.as_secs_f64();
+        read > 0.0 && self.read_wall.as_secs_f64() > WAITING_FACTOR_MIN * read
+    }
+
+    fn processors_bound(&self, on_cpu: bool) -> String {
+        let parts = self.seconds();
+        let most = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let (most, seconds) = *most.expect("there are three");
+        // The threads' clocks may have counted slightly more than the process's.
+        let of_all = (100.0 * seconds / self.all.as_secs_f64().max(1e-9)).min(100.0);
+        let machine = available_parallelism().map_or(0, usize::from);
+        let more = match machine > self.threads {
+            true => format!("threads = {machine}, as many as this machine has cores"),
+            false => "more cores".to_owned(),
+        };
+        let also = match most {
+            "tables" => ", fewer features, or tables.compression = \"lz4\"",
+            "engine" if on_cpu => ", a GPU, or fewer features",
+            _ => "",
+        };
+        let busy = self.cores(self.all.as_secs_f64());
+        let threads = match self.threads {
+            1 => "1 thread".to_owned(),
+            threads => format!("{threads} threads"),
+        };
+        format!(
+            "processor-bound: {busy:.1} cores were busy with {threads} set, and {most} took \
+             {of_all:.0}% of that. What would help: {more}{also}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cores(read: u64, tables: u64, all: u64) -> Cores {
+        Cores {
+            threads: 1,
+            elapsed: Duration::from_secs(10),
+            read_wall: Duration::from_secs(read),
+            read: Duration::from_secs(read),
+            tables: Duration::from_secs(tables),
+            all: Duration::from_secs(all),
+            compiling: Duration::ZERO,
+        }
+    }
+
+    fn bound(stage: Stage) -> Statistics {
+        Statistics {
+            bound: Some(stage),
+            ..Statistics::default()
+        }
+    }
+
+    fn bound_on_cpu(stage: Stage) -> Statistics {
+        Statistics {
+            on_cpu: true,
+            ..bound(stage)
+        }
+    }
+
+    #[test]
+    fn busy_threads_bound_and_the_largest_work_is_named() {
+        let (stage, on_cpu) = (bound(Stage::Input), bound_on_cpu(Stage::Input));
+        let said = cores(2, 6, 9).bound(&stage);
+        for part in [
+            "processor-bound: 0.9 cores were busy with 1 thread set",
+            "tables took 67%",
+            "lz4",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        let said = cores(2, 1, 10).bound(&on_cpu);
+        for part in ["engine took 70%", "a GPU"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert!(!cores(2, 1, 10).bound(&stage).contains("a GPU"));
+        let said = cores(8, 1, 10).bound(&on_cpu);
+        assert!(said.contains("reading took 80%"), "{said}");
+        let said = cores(99, 1, 10).bound(&on_cpu);
+        assert!(said.contains("reading took 100%"), "{said}");
+        assert_eq!(
+            cores(2, 6, 9).sentence(),
+            "cores busy: 0.9 on average (reading 0.2, tables 0.6, engine 0.1)"
+        );
+    }
+
+    #[test]
+    fn with_idle_threads_the_stage_bounds_and_reading_may_wait_for_files() {
+        let idle = cores(2, 1, 4);
+        let waiting = Cores {
+            read_wall: Duration::from_secs(9),
+            ..idle
+        };
+        for (cores, stage, help) in [
+            (idle, Stage::Input, "threads"),
+            (waiting, Stage::Input, "storage"),
+            (idle, Stage::Device, "a faster GPU"),
+            (idle, Stage::Output, "disk"),
+        ] {
+            let said = cores.bound(&bound(stage));
+            assert!(said.contains(&format!("{}-bound", stage.name())), "{said}");
+            assert!(said.contains(help), "{said}");
+        }
+        let said = idle.bound(&bound_on_cpu(Stage::Device));
+        assert!(said.starts_with("compute-bound: batches were"), "{said}");
+        assert!(said.contains("a GPU") && !said.contains("device"), "{said}");
+        let none = Statistics::default();
+        assert_eq!(idle.bound(&none), none.sentence());
+    }
+
+    #[test]
+    fn a_run_that_compiled_most_of_the_time_names_that() {
+        let statistics = bound(Stage::Output);
+        let with = |seconds| Cores {
+            compiling: Duration::from_secs(seconds),
+            ..cores(2, 1, 4)
+        };
+        let said = with(8).bound(&statistics);
+        assert!(
+            said.starts_with("compile-bound: compiling kernels took 80%"),
+            "{said}"
+        );
+        assert!(said.contains("doctor --warm"), "{said}");
+        assert!(with(4).bound(&statistics).starts_with("output-bound"));
+    }
+
+    #[test]
+    fn without_a_clock_of_the_process_the_stage_is_named() {
+        let said = cores(0, 0, 0).bound(&bound_on_cpu(Stage::Fill));
+        assert!(said.starts_with("fill-bound"), "{said}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Commands that are nearly right: what to type instead.
+
+use super::args::Cli;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+use tapeloop::error::{Error, Result};
+use tapeloop_error::internal::printable;
+use tapeloop_files::did_you_mean;
+use tapeloop_files::path_of;
+
+/// Options that other programs have, and what to type here.
+const OTHER_OPTIONS: [(&str, &str); 17] = [
+    ("--gpu", "--backend cuda"),
+    ("--cuda", "--backend cuda"),
+    ("--cpu", "--backend cpu"),
+    ("--jobs", "--threads N"),
+    ("-j", "--threads N"),
+    ("-t", "--threads N"),
+    ("--csv", "--format csv"),
+    ("--json", "--format json"),
+    ("--parquet", "--format parquet"),
+    (
+        "--recursive",
+        "nothing: folders are read with their subfolders",
+    ),
+    ("-r", "nothing: folders are read with their subfolders"),
+    ("--force", "--overwrite"),
+    ("-f", "--overwrite, or --format FORMAT"),
+    ("-c", "--config FILE, or the name of the file"),
+    // Of the commands that print.
+    ("-o", "> FILE: this command prints to standard output"),
+    ("--output", "> FILE: this command prints to standard output"),
+    ("--features", "--set features=[\"NAME\"]"),
+];
+
+/// Parses the command line.
+///
+/// # Errors
+/// The text of `--help`, or a mistake with what to type instead.
+pub(super) fn parse() -> std::result::Result<Cli, clap::Error> {
+    Cli::try_parse().map_err(|mut error| {
+        if error.kind() == ErrorKind::UnknownArgument
+            && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        {
+            let other = OTHER_OPTIONS.iter().find(|(other, _)| other == option);
+            let instead = match other {
+                Some((_, instead)) => Some((*instead).to_owned()),
+                None if is_second_path_of_paint(option) => Some(format!("-o {option}")),
+                None => None,
+            };
+            let tips = match (instead, error.get(ContextKind::Suggested)) {
+                (Some(instead), _) => vec![StyledStr::from(format!("type {instead}"))],
+                (None, Some(ContextValue::StyledStrs(tips))) => {
+                    let tips = tips.iter().cloned();
+                    tips.filter(|tip| !is_about_values(tip)).collect()
+                }
+                _ => return error,
+            };
+            match tips.is_empty() {
+                true => error.remove(ContextKind::Suggested),
+                false => error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips)),
+            };
+        }
+        error
+    })
+}
+
+/// Whether a tip of clap says to type `-- --json`, which would be the name of a file.
+fn is_about_values(tip: &StyledStr) -> bool {
+    tip.to_string().contains("as a value")
+}
+
+/// Whether the command is `paint`, whose output other programs would take without an option.
+fn is_second_path_of_paint(argument: &str) -> bool {
+    let is_paint = std::env::args()
+        .nth(1)
+        .is_some_and(|command| command == "paint");
+    is_paint && !argument.starts_with('-')
+}
+
+/// Checks that the first of the files to print is not a misspelt command.
+///
+/// # Errors
+/// It is a word that names neither a command nor a file.
+pub(super) fn check_command(files: &[String]) -> Result<()> {
+    let Some(first) = files.first() else {
+        return Ok(());
+    };
+    let is_word = first
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    if !is_word || path_of(first).exists() {
+        return Ok(());
+    }
+    let cli = Cli::command();
+    let commands: Vec<&str> = cli
+        .get_subcommands()
+        .map(|command| command.get_name())
+        .collect();
+    let hint = match first.as_str() {
+        "version" => " (type --version)".to_owned(),
+        word => did_you_mean(word, &commands),
+    };
+    let error = Error::usage(format!(
+        "`{}` is neither a command nor a file{hint}",
+        printable(first)
+    ));
+    Err(error.fix("`tapeloop --help` lists the commands"))
+}

@@ -1,0 +1,482 @@
+//! A structure's features along its sequence, as a drawing.
+//!
+//! The sequence is cut into blocks of equal length, of up to [`PER_BLOCK`] residues. Below the
+//! residues of a block is a track for each column, under the heading of its group. Columns that are
+//! null or equal at all residues are named in the header instead. Colours are classes of a style
+//! sheet ([`style`]), so that one file is readable on light and on dark ground.
+
+mod style;
+
+use super::values::{numbers_of, range, words};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::ops::Range;
+use style::{STEPS, WORDS};
+use tapeloop::features::{Column, ColumnDecl, ColumnKind, FeatureName};
+use tapeloop::structure::Structure;
+use tapeloop_svg::{Ink, Svg};
+
+const PER_BLOCK: usize = 100;
+/// The header takes as much room as this many.
+const CELLS_MIN: usize = 45;
+
+// In pixels.
+const CELL: f64 = 9.0;
+const TRACK: f64 = 13.0;
+const TRACK_STEP: f64 = 16.0;
+const MARGIN: f64 = 16.0;
+const HEADER: f64 = 66.0;
+/// The height of a line of notes, and of the heading of a group of tracks.
+const NOTE: f64 = 16.0;
+const HEADING: f64 = 19.0;
+/// Above the tracks of a block: its chains and its sequence.
+const ABOVE: f64 = 32.0;
+/// Below them: residue numbers, and room.
+const BELOW: f64 = 44.0;
+/// Right of them: what the colours mean.
+const LEGEND: f64 = 230.0;
+/// Width of a letter.
+const LETTER: f64 = 6.7;
+
+/// In degrees.
+const HALF_TURN: f64 = 180.0;
+
+/// A column along the sequence.
+pub(super) struct Track {
+    name: String,
+    group: &'static str,
+    unit: String,
+    values: Vec<Option<f64>>,
+    range: Option<(f64, f64)>,
+    /// What the numbers stand for, none where they are numbers.
+    words: Vec<String>,
+    /// Whether the words are chains.
+    is_chains: bool,
+}
+
+impl Track {
+    pub(super) fn new(
+        feature: FeatureName,
+        decl: &ColumnDecl,
+        column: Column<'_>,
+        structure: &Structure,
+    ) -> Self {
+        let words = match decl.kind {
+            ColumnKind::Chain => {
+                let chains = structure.distinct_chain_names().into_iter();
+                chains.map(str::to_owned).collect()
+            }
+            ColumnKind::LigandComponent => {
+                let ligands = structure.ligands.iter();
+                ligands
+                    .map(|ligand| ligand.component().to_owned())
+                    .collect()
+            }
+            kind => words(kind).iter().map(|word| (*word).to_owned()).collect(),
+        };
+        let values = numbers_of(decl, column, structure);
+        Track {
+            name: decl.name.clone(),
+            group: group(feature, &decl.name),
+            unit: unit(decl.unit),
+            range: range(values.iter().copied()),
+            values,
+            words,
+            is_chains: decl.kind == ColumnKind::Chain,
+        }
+    }
+
+    /// The style of a residue's cell, `None` without a value.
+    fn class(&self, residue: usize) -> Option<String> {
+        let (value, (min, max)) = (self.values[residue]?, self.range?);
+        if !self.words.is_empty() {
+            return Some(self.word_class(value as usize));
+        }
+        if self.is_angle() {
+            let turn = (value + HALF_TURN).rem_euclid(2.0 * HALF_TURN) / (2.0 * HALF_TURN);
+            return Some(format!("a{}", (turn * STEPS as f64) as usize % STEPS));
+        }
+        let share = if max > min {
+            (value - min) / (max - min)
+        } else {
+            0.5
+        };
+        let step = (share * STEPS as f64) as usize;
+        Some(format!("v{}", step.min(STEPS - 1)))
+    }
+
+    /// The value that all residues have, if a structure of several has the same at each.
+    fn constant(&self) -> Option<f64> {
+        let (min, max) = self.range?;
+        let same = min == max && self.values.len() > 1 && !self.values.contains(&None);
+        same.then_some(min)
+    }
+
+    /// A value with its unit, or its word.
+    fn text(&self, value: f64) -> String {
+        match self.words.get(value as usize) {
+            Some(word) => word.clone(),
+            None => with_unit(&short(value), &self.unit),
+        }
+    }
+
+    /// Whether values are on a circle, where -180 is 180.
+    fn is_angle(&self) -> bool {
+        self.unit == "degrees" && self.range.is_some_and(|(min, _)| min < 0.0)
+    }
+
+    /// `no`, and no structure in `ss8` and `ss3`, are hardly more than the ground; other words have
+    /// a colour each.
+    fn word_class(&self, word: usize) -> String {
+        match self.words[word].as_str() {
+            "-" | "C" | "no" if !self.is_chains => "plain".to_owned(),
+            _ => colour_class(word),
+        }
+    }
+
+    /// The words that there are, by their index.
+    fn words_there(&self) -> Vec<usize> {
+        let is_there = |word: &usize| self.values.contains(&Some(*word as f64));
+        (0..self.words.len()).filter(is_there).collect()
+    }
+}
+
+/// The heading under which the columns of a feature are drawn.
+fn group(feature: FeatureName, column: &str) -> &'static str {
+    match feature {
+        FeatureName::ContactNumber | FeatureName::Wcn | FeatureName::HseA | FeatureName::HseB => {
+            "Packing"
+        }
+        FeatureName::Torsions | FeatureName::CaGeometry => "Backbone",
+        FeatureName::SideChains => "Side chains",
+        FeatureName::Dssp if column.starts_with("hb_") => "Hydrogen bonds",
+        FeatureName::Dssp => "Secondary structure",
+        FeatureName::Sasa | FeatureName::Rsa => "Solvent accessibility",
+        FeatureName::Iface => "Interface",
+        FeatureName::Protrusion => "Protrusion",
+        FeatureName::ContactOrder | FeatureName::Centrality => "Contact graph",
+        FeatureName::Cluster => "Clusters",
+        FeatureName::Smooth => "Smoothed",
+        FeatureName::BFactor | FeatureName::Plddt => "B factors",
+        FeatureName::Ligands => "Ligands",
+        _ => "Other features",
+    }
+}
+
+/// A unit with its signs: `A^2` as `Å²`.
+fn unit(unit: &str) -> String {
+    unit.replace("A^2", "Å²")
+        .replace("A^3", "Å³")
+        .replace('A', "Å")
+}
+
+fn with_unit(value: &str, unit: &str) -> String {
+    match unit {
+        "" => value.to_owned(),
+        unit => format!("{value} {unit}"),
+    }
+}
+
+/// What the header says about columns that are not drawn.
+fn notes(tracks: &[Track]) -> Vec<(&'static str, String)> {
+    let empty = tracks.iter().filter(|track| track.range.is_none());
+    let empty: Vec<&str> = empty.map(|track| track.name.as_str()).collect();
+    let constant = tracks.iter().filter_map(|track| {
+        let value = track.constant()?;
+        Some(format!("{} {}", track.name, track.text(value)))
+    });
+    let constant: Vec<String> = constant.collect();
+    let notes = [
+        ("No values:", empty.join(", ")),
+        ("The same at each residue:", constant.join(", ")),
+    ];
+    notes
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .collect()
+}
+
+/// The class of a word or a chain, by its index.
+fn colour_class(index: usize) -> String {
+    WORDS[index % WORDS.len()].to_string()
+}
+
+/// Draws a structure's tracks.
+pub(super) fn draw(name: &str, structure: &Structure, tracks: &[Track]) -> String {
+    let residues = structure.residues.len();
+    let blocks = residues.div_ceil(PER_BLOCK);
+    let cells = residues.div_ceil(blocks.max(1));
+    let notes = notes(tracks);
+    let is_drawn = |track: &&Track| track.range.is_some() && track.constant().is_none();
+    let drawn: Vec<&Track> = tracks.iter().filter(is_drawn).collect();
+    let mut groups: Vec<(&str, Vec<&Track>)> = Vec::new();
+    for track in drawn {
+        match groups.iter_mut().find(|(name, _)| *name == track.group) {
+            Some((_, group)) => group.push(track),
+            None => groups.push((track.group, vec![track])),
+        }
+    }
+    let longest = tracks.iter().map(|track| track.name.len()).max();
+    let left = MARGIN + (longest.unwrap_or(0) as f64 * LETTER).floor() + 10.0;
+    let tracks_height: f64 = groups
+        .iter()
+        .map(|(_, group)| HEADING + group.len() as f64 * TRACK_STEP)
+        .sum();
+    let block_height = ABOVE + tracks_height + BELOW;
+    let width = left + cells.max(CELLS_MIN) as f64 * CELL + LEGEND;
+    let mut drawing = Drawing {
+        structure,
+        left,
+        names_chains: tracks
+            .iter()
+            .any(|track| track.is_chains && track.range.is_some()),
+        svg: Svg::default(),
+    };
+    drawing.header(name);
+    let header = HEADER + drawing.notes(&notes, width);
+    for block in 0..blocks {
+        let first = block * cells;
+        let rows = first..residues.min(first + cells);
+        let top = header + block as f64 * block_height;
+        drawing.chains(&rows, top);
+        drawing.sequence(&rows, top + 26.0);
+        let mut y = top + ABOVE;
+        for (heading, group) in &groups {
+            drawing.svg.text("text strong", (MARGIN, y + 13.0), heading);
+            y += HEADING;
+            for track in group {
+                drawing.track(track, &rows, y);
+                drawing.legend(track, left + rows.len() as f64 * CELL + 12.0, y);
+                y += TRACK_STEP;
+            }
+        }
+        let bottom = top + ABOVE + tracks_height;
+        drawing.boundaries(&rows, top, bottom);
+        drawing.numbers(&rows, bottom);
+    }
+    let size = (width, header + blocks as f64 * block_height);
+    drawing
+        .svg
+        .file(size, name, &style::rules(), style::PATTERNS)
+}
+
+struct Drawing<'a> {
+    structure: &'a Structure,
+    /// The x of the first residue of a block.
+    left: f64,
+    /// Whether a track colours residues by chain.
+    names_chains: bool,
+    svg: Svg,
+}
+
+impl Drawing<'_> {
+    fn quiet(&mut self, x: f64, y: f64, text: &str) {
+        self.svg.text(Ink::Quiet, (x, y), text);
+    }
+
+    fn vertical(&mut self, class: &str, x: f64, top: f64, bottom: f64) {
+        self.svg.line(class, &[(x, top), (x, bottom)]);
+    }
+
+    fn x_of(&self, rows: &Range<usize>, residue: usize) -> f64 {
+        self.left + (residue - rows.start) as f64 * CELL
+    }
+
+    /// Writes the name, what is drawn, and what the signs mean.
+    fn header(&mut self, name: &str) {
+        self.svg.text("text name", (MARGIN, 28.0), name);
+        let residues = self.structure.residues.len();
+        let noun = if residues == 1 { "residue" } else { "residues" };
+        let about = format!("model {}, {residues} {noun}", self.structure.model);
+        self.quiet(MARGIN, 46.0, &about);
+        let x = self.left + 130.0;
+        self.quiet(x, 46.0, "low");
+        for step in 0..STEPS {
+            let at = (x + 26.0 + step as f64 * 6.0, 36.0);
+            self.svg
+                .rect(format_args!("v{step}"), at, (6.0, TRACK - 1.0));
+        }
+        let x = x + 26.0 + STEPS as f64 * 6.0;
+        self.quiet(x + 6.0, 46.0, "high");
+        self.svg
+            .rect("null", (x + 52.0, 36.0), (2.0 * CELL, TRACK - 1.0));
+        self.quiet(x + 76.0, 46.0, "no value");
+        self.vertical("text chain", x + 144.0, 35.0, 50.0);
+        self.quiet(x + 152.0, 46.0, "chain");
+        self.vertical("text break", x + 204.0, 35.0, 50.0);
+        self.quiet(x + 212.0, 46.0, "break");
+    }
+
+    /// Writes what is not drawn, in lines that fit `width`, and returns their height.
+    fn notes(&mut self, notes: &[(&str, String)], width: f64) -> f64 {
+        let letters = ((width - 2.0 * MARGIN) / LETTER) as usize;
+        let mut height = 0.0;
+        for (about, names) in notes {
+            let mut line = (*about).to_owned();
+            for name in names.split_inclusive(", ") {
+                if line.chars().count() + name.chars().count() > letters {
+                    self.quiet(MARGIN, HEADER + height, line.trim_end());
+                    height += NOTE;
+                    line = "   ".to_owned();
+                }
+                line.push(' ');
+                line.push_str(name.trim_end());
+            }
+            self.quiet(MARGIN, HEADER + height, &line);
+            height += NOTE;
+        }
+        if height > 0.0 { height + NOTE } else { height }
+    }
+
+    /// Draws the chains above the residues, each with its name, and with its colour if a track
+    /// shows chains.
+    fn chains(&mut self, rows: &Range<usize>, top: f64) {
+        let structure = self.structure;
+        let names = structure.distinct_chain_names();
+        let mut first = rows.start;
+        let residues = &structure.residues[rows.clone()];
+        for (at, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
+            let number = stretch[0].chain as usize;
+            let chain = names[number];
+            let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
+            let class = if at % 2 == 0 { "bar" } else { "bar other" };
+            self.svg.rect(class, (x, top), (width, 14.0));
+            let letters = ((width - 2.0) / LETTER) as usize;
+            let shown: String = chain.chars().take(letters).collect();
+            self.svg.text("text small", (x + 2.0, top + 11.0), &shown);
+            if self.names_chains {
+                self.svg
+                    .rect(colour_class(number), (x, top - 3.0), (width, 3.0));
+            }
+            first += stretch.len();
+        }
+    }
+
+    /// Writes the sequence, a letter above each cell.
+    fn sequence(&mut self, rows: &Range<usize>, y: f64) {
+        let letters = self.structure.residues[rows.clone()].iter();
+        let letters: String = letters.map(|residue| char::from(residue.aa)).collect();
+        let middle = |row| self.x_of(rows, row) + (CELL / 2.0).floor();
+        let xs: Vec<f64> = rows.clone().map(middle).collect();
+        self.svg.letters("text small middle", &xs, y, &letters);
+    }
+
+    /// Draws a track: its name, and its residues as one path for each colour.
+    fn track(&mut self, track: &Track, rows: &Range<usize>, y: f64) {
+        let name = (self.left - 8.0, y + 10.0);
+        self.svg.text("text end", name, &track.name);
+        let classes: Vec<Option<String>> = rows.clone().map(|row| track.class(row)).collect();
+        let mut paths: BTreeMap<&str, String> = BTreeMap::new();
+        let mut first = rows.start;
+        for stretch in classes.chunk_by(|a, b| a == b) {
+            let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
+            let (class, y, height) = match &stretch[0] {
+                Some(class) => (class.as_str(), y, TRACK),
+                None => ("null", y, TRACK),
+            };
+            let path = paths.entry(class).or_default();
+            // Writing to a string cannot fail.
+            let _ = write!(path, "M{x} {y}h{width}v{height}H{x}z");
+            first += stretch.len();
+        }
+        for (class, path) in paths {
+            self.svg.path(class, &path);
+        }
+    }
+
+    /// Writes what the colours of a track mean.
+    fn legend(&mut self, track: &Track, x: f64, y: f64) {
+        let Some((min, max)) = track.range else {
+            return;
+        };
+        if track.is_angle() {
+            for step in 0..STEPS {
+                let at = (x + step as f64 * 5.0, y + 2.0);
+                self.svg.rect(format_args!("a{step}"), at, (5.0, 9.0));
+            }
+            let text = format!("-{HALF_TURN} to {HALF_TURN} {}", track.unit);
+            self.quiet(x + STEPS as f64 * 5.0 + 5.0, y + 10.0, &text);
+            return;
+        }
+        if track.words.is_empty() {
+            let range = if min == max {
+                format!("{} throughout", with_unit(&short(min), &track.unit))
+            } else {
+                let range = format!("{} to {}", short(min), short(max));
+                with_unit(&range, &track.unit)
+            };
+            self.quiet(x, y + 10.0, &range);
+            return;
+        }
+        let (mut at, end) = (x, x + LEGEND - MARGIN - 12.0);
+        for word in track.words_there() {
+            let text = &track.words[word];
+            let width = 12.0 + (text.len() as f64 * LETTER).floor() + 7.0;
+            if at + width > end {
+                self.quiet(at, y + 10.0, "...");
+                return;
+            }
+            self.svg
+                .rect(track.word_class(word), (at, y + 2.0), (9.0, 9.0));
+            self.quiet(at + 12.0, y + 10.0, text);
+            at += width;
+        }
+    }
+
+    /// Draws where chains begin, and where a chain is broken.
+    fn boundaries(&mut self, rows: &Range<usize>, top: f64, bottom: f64) {
+        let structure = self.structure;
+        for row in rows.clone().filter(|&row| row > 0) {
+            let residue = &structure.residues[row];
+            let x = self.x_of(rows, row);
+            if structure.residues[row - 1].chain != residue.chain {
+                self.vertical("text chain", x, top, bottom);
+            } else if residue.break_before {
+                self.vertical("text break", x, top + ABOVE - 3.0, bottom);
+            }
+        }
+    }
+
+    /// Writes residue numbers: the first of a block and of a chain, and every tenth.
+    fn numbers(&mut self, rows: &Range<usize>, bottom: f64) {
+        let structure = self.structure;
+        let mut free = 0.0;
+        for row in rows.clone() {
+            let residue = &structure.residues[row];
+            let is_first = row == rows.start || structure.residues[row - 1].chain != residue.chain;
+            let is_tenth = residue.auth_seq_id % 10 == 0 && residue.ins_code == 0;
+            let x = self.x_of(rows, row) + (CELL / 2.0).floor();
+            if !(is_first || is_tenth) {
+                continue;
+            }
+            self.vertical("quiet", x, bottom, bottom + 4.0);
+            let mut number = residue.auth_seq_id.to_string();
+            if residue.ins_code != 0 {
+                number.push(char::from(residue.ins_code));
+            }
+            let half = (number.len() as f64 * LETTER / 2.0).floor();
+            if x >= free + half {
+                let at = (x, bottom + 15.0);
+                self.svg.text("quiet small middle", at, &number);
+                free = x + half + 4.0;
+            }
+        }
+    }
+}
+
+/// A number in about four digits.
+pub(super) fn short(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
+    if text == "-0" { "0" } else { text }.to_owned()
+}

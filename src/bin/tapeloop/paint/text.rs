@@ -1,0 +1,185 @@
+//! Replaces the B factors in the text of a file, and nothing else.
+
+use super::values::{Writing, range};
+use std::collections::{HashMap, VecDeque};
+use tapeloop::structure::{BFactorField, BFactorFields, Chain, Format, ResidueBFactors, Structure};
+
+/// A painted text, and how many atoms have a value.
+#[derive(Debug)]
+pub(super) struct Painted {
+    pub(super) text: Vec<u8>,
+    /// Atoms with the value of their residue.
+    pub(super) atoms: usize,
+    /// All other atoms, which have the value for null.
+    pub(super) null_atoms: usize,
+    /// Whether values did not fit, and the nearest that do were written.
+    pub(super) is_clamped: bool,
+    /// What is unusual about the number format.
+    pub(super) note: Option<String>,
+}
+
+/// A model of a file, with a value for each residue.
+pub(super) struct Model {
+    pub(super) structure: Structure,
+    pub(super) values: Vec<Option<f64>>,
+}
+
+/// Replaces the B factors of `text` by the values of `models`, which are the first models of the
+/// file. All atoms of a residue get its value, and all other atoms get `null`, those too that the
+/// reader does not read. `is_given` is whether the user chose `null`.
+pub(super) fn paint(
+    text: &[u8],
+    format: Format,
+    fields: &BFactorFields,
+    models: &[Model],
+    null: f64,
+    is_given: bool,
+) -> Painted {
+    let values = models.iter().flat_map(|model| model.values.iter().copied());
+    // The column's number for null has a format of its own, so that it takes no decimals from the
+    // values. A given number has the same format as the values.
+    let (value_range, null_range) = if is_given {
+        let all = range(values.chain([Some(null)])).unwrap_or((null, null));
+        (all, all)
+    } else {
+        (range(values).unwrap_or((null, null)), (null, null))
+    };
+    let writing = Writing::of(format, value_range);
+    let null_writing = Writing::of(format, null_range);
+    // The label ids of a PDB file's structure name the parts of chains, which its text does not.
+    let has_labels = format != Format::Pdb;
+    let rows = models.iter().map(|model| rows_by_name(model, has_labels));
+    let mut rows: Vec<RowsByName<'_>> = rows.collect();
+    let mut edits: Vec<(&BFactorField, Option<f64>)> = Vec::new();
+    for residue in &fields.residues {
+        let value = rows.get_mut(residue.model).and_then(|rows| {
+            let row = rows.get_mut(&Name::of_text(residue)?)?.pop_front()?;
+            models[residue.model].values[row]
+        });
+        edits.extend(residue.atoms.iter().map(|field| (field, value)));
+    }
+    edits.extend(fields.unread.iter().map(|field| (field, None)));
+    edits.sort_by_key(|(field, _)| field.bytes.start);
+    let atoms = edits.iter().filter(|(_, value)| value.is_some()).count();
+    let mut out = Output::new(text, edits.len());
+    let mut items = fields.items_missing_at.iter().peekable();
+    for &(field, value) in &edits {
+        while let Some(&&at) = items.peek().filter(|&&&at| at <= field.bytes.start) {
+            out.insert(at, b"\n_atom_site.B_iso_or_equiv");
+            items.next();
+        }
+        let text = match value {
+            Some(value) => writing.text(value),
+            None => null_writing.text(null),
+        };
+        out.replace(field, &text);
+    }
+    let clamps_null = null_writing.clamps(null_range);
+    Painted {
+        text: out.finish(),
+        atoms,
+        null_atoms: edits.len() - atoms,
+        is_clamped: clamps_null || writing.clamps(value_range),
+        note: if clamps_null {
+            null_writing.note(null_range)
+        } else {
+            writing.note(value_range)
+        },
+    }
+}
+
+/// What identifies a residue both in a row and in the text.
+#[derive(PartialEq, Eq, Hash)]
+struct Name<'a> {
+    chain: (&'a str, Option<&'a str>, Option<&'a str>),
+    auth_seq_id: i32,
+    ins_code: u8,
+    comp_id: [u8; 8],
+}
+
+impl<'a> Name<'a> {
+    fn of_text(residue: &'a ResidueBFactors) -> Option<Self> {
+        Some(Name {
+            chain: names(&residue.chain, true),
+            auth_seq_id: residue.auth_seq_id?,
+            ins_code: residue.ins_code,
+            comp_id: residue.comp_id,
+        })
+    }
+}
+
+fn names(chain: &Chain, has_label: bool) -> (&str, Option<&str>, Option<&str>) {
+    let (label, entity) = (&chain.label_asym_id, &chain.entity_id);
+    let label = label.as_deref().filter(|_| has_label);
+    (&chain.auth_asym_id, label, entity.as_deref())
+}
+
+/// Rows by name, in order, since a file may use a residue number twice.
+type RowsByName<'a> = HashMap<Name<'a>, VecDeque<usize>>;
+
+fn rows_by_name(model: &Model, has_labels: bool) -> RowsByName<'_> {
+    let mut rows = RowsByName::new();
+    for (row, residue) in model.structure.residues.iter().enumerate() {
+        let name = Name {
+            chain: names(&model.structure.chains[residue.chain as usize], has_labels),
+            auth_seq_id: residue.auth_seq_id,
+            ins_code: residue.ins_code,
+            comp_id: residue.comp_id,
+        };
+        rows.entry(name).or_default().push_back(row);
+    }
+    rows
+}
+
+/// The new text so far, and the position in the old text.
+struct Output<'a> {
+    old: &'a [u8],
+    at: usize,
+    new: Vec<u8>,
+}
+
+impl<'a> Output<'a> {
+    fn new(old: &'a [u8], edits: usize) -> Self {
+        Output {
+            old,
+            at: 0,
+            new: Vec::with_capacity(old.len() + 8 * edits),
+        }
+    }
+
+    fn insert(&mut self, at: usize, text: &[u8]) {
+        self.new.extend_from_slice(&self.old[self.at..at]);
+        self.new.extend_from_slice(text);
+        self.at = at;
+    }
+
+    fn replace(&mut self, field: &BFactorField, value: &str) {
+        self.insert(field.bytes.start, b"");
+        self.at = field.bytes.end;
+        self.new.resize(self.new.len() + field.blanks_before, b' ');
+        self.new.extend_from_slice(value.as_bytes());
+        if !field.bytes.is_empty() {
+            self.align(field.bytes.len(), value.len());
+        }
+    }
+
+    /// Keeps the columns of a table aligned, as far as the blanks after a value allow.
+    fn align(&mut self, old_len: usize, new_len: usize) {
+        let rest = &self.old[self.at..];
+        let blanks = rest.iter().take_while(|&&byte| byte == b' ').count();
+        let ends_line = rest
+            .get(blanks)
+            .is_none_or(|byte| matches!(byte, b'\n' | b'\r'));
+        if blanks == 0 || ends_line {
+            return;
+        }
+        let wanted = (blanks + old_len).saturating_sub(new_len).max(1);
+        self.new.resize(self.new.len() + wanted, b' ');
+        self.at += blanks;
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.new.extend_from_slice(&self.old[self.at..]);
+        self.new
+    }
+}

@@ -1,0 +1,76 @@
+//! Threads beside a run that end with it, and the one that counts the inputs.
+
+use super::run_counters::RunCounters;
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tapeloop_inputs::{Archives, Shard, Sources, Trajectories};
+
+/// A thread that counts all inputs, until it is dropped.
+pub struct InputCount {
+    _thread: Stoppable,
+}
+
+impl InputCount {
+    /// Lists `items` to set the total of `counters`. `None` if they can be listed only once.
+    pub fn start(
+        counters: &Arc<RunCounters>,
+        items: &[String],
+        trajectories: &Trajectories,
+        shard: Shard,
+    ) -> Option<Self> {
+        if !Sources::can_walk_twice(items) {
+            return None;
+        }
+        let counters = Arc::clone(counters);
+        let sources = Sources::new(items.to_vec(), Archives::Whole, shard)
+            .with_trajectories(trajectories.whole());
+        let work = move |stopped: Receiver<()>| count(sources, &counters, &stopped);
+        let thread = Stoppable::start("tapeloop-count", work)?;
+        Some(InputCount { _thread: thread })
+    }
+}
+
+/// Counts all inputs, unless the run ends before, or there are archives: their members are not
+/// known until they have been read.
+fn count(mut sources: Sources, counters: &RunCounters, stopped: &Receiver<()>) {
+    let mut total = 0;
+    while sources.next().is_some() {
+        let has_ended = stopped.try_recv() == Err(TryRecvError::Disconnected);
+        if has_ended || sources.has_members() {
+            return;
+        }
+        total += 1;
+    }
+    counters.set_total(total);
+}
+
+/// A thread that dropping ends.
+pub struct Stoppable {
+    /// Dropped to end the thread.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stoppable {
+    /// Starts the thread. `None` if the thread cannot be started: without it the run shows no progress.
+    pub fn start(name: &str, work: impl FnOnce(Receiver<()>) + Send + 'static) -> Option<Self> {
+        let (stop, stopped) = bounded(0);
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        let thread = builder.spawn(move || work(stopped)).ok()?;
+        Some(Stoppable {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Stoppable {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic while showing progress does not concern the run.
+            let _ = thread.join();
+        }
+    }
+}
