@@ -14,8 +14,7 @@
 //! cargo bench --bench overhead -- device
 //! ```
 
-#[path = "../tests/support/empty.rs"]
-mod empty;
+use tapeloop_test_support::empty;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};

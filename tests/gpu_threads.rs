@@ -5,12 +5,10 @@
 
 #[path = "support/gpu.rs"]
 mod gpu;
-#[path = "support/mix.rs"]
-mod mix;
+use tapeloop_test_support::mix;
 #[path = "support/primary_context.rs"]
 mod primary_context;
 
-use cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};
 use gpu::*;
 use mix::{Mix, UNIFORMS, items};
 use primary_context::{check, with_primary};
@@ -25,6 +23,7 @@ use tapeloop::memory::{Pool, PoolConfig};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
 use tapeloop::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop::workload::Extent;
+use tapeloop_engine::internal::cudarc::driver::sys::{self, CUresult, CUstreamCaptureMode};
 
 const BATCHES: usize = 1_000;
 

@@ -32,30 +32,34 @@ impl Launches {
     }
 }
 
-impl BackendHooks for Arc<Launches> {
-    type Slot = Arc<Launches>;
+/// Times every launch of a backend.
+#[derive(Clone)]
+pub(crate) struct Timing(pub(crate) Arc<Launches>);
 
-    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> Arc<Launches> {
-        Arc::clone(self)
+impl BackendHooks for Timing {
+    type Slot = Timing;
+
+    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> Timing {
+        self.clone()
     }
 
     fn load(&self, inner: &dyn Backend, kernel: &Kernel) -> Result<FunctionId> {
         let function = inner.load(kernel)?;
-        let mut launches = self.0.lock().unwrap();
+        let mut launches = self.0.0.lock().unwrap();
         let new = || (kernel.name().to_owned(), Duration::ZERO);
         launches.entry(function.0).or_insert_with(new);
         Ok(function)
     }
 }
 
-impl SlotHooks for Arc<Launches> {
+impl SlotHooks for Timing {
     unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         let start = Instant::now();
         // SAFETY: the caller keeps the same contract.
         unsafe { inner.enqueue(op) }?;
         inner.wait()?;
         if let Op::Launch { function, .. } = op {
-            let mut launches = self.0.lock().unwrap();
+            let mut launches = self.0.0.lock().unwrap();
             let (_, time) = launches.get_mut(&function.0).expect("loaded before");
             *time += start.elapsed();
         }

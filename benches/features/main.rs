@@ -16,8 +16,7 @@
 //!
 //! Before anything is timed on a GPU, every result is compared with the CPU's.
 
-#[path = "../../tests/support/forward.rs"]
-mod forward;
+use tapeloop_test_support::forward;
 mod launches;
 mod run;
 mod sample;
@@ -25,7 +24,7 @@ mod sample;
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
 use criterion::{criterion_group, criterion_main};
 use forward::BackendHooks;
-use launches::Launches;
+use launches::{Launches, Timing};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use run::{Run, assert_agree};
 use sample::{again, atoms, batches, peptide, structures, tiled};
@@ -202,7 +201,7 @@ fn twin(c: &mut Criterion, bench: &Bench) {
     let mut timed = BTreeSet::new();
     for config in &of_all_kernels() {
         let launches = Arc::new(Launches::default());
-        let timed_cpu = Arc::clone(&launches).around(Arc::clone(&bench.cpu));
+        let timed_cpu = Timing(Arc::clone(&launches)).around(Arc::clone(&bench.cpu));
         let policy = Policy::of(Mode::Stream);
         let batch = vec![again(&filled)];
         let mut run = Run::open(&timed_cpu, &bench.pool, config, &policy, SMALL.1, batch);

@@ -102,6 +102,12 @@ impl FeatureTable {
         FeatureTable { columns, rows }
     }
 
+    /// Tables without columns.
+    #[doc(hidden)]
+    pub fn empty() -> Self {
+        FeatureTable::alone(SharedColumns::default())
+    }
+
     /// The number of rows of a table.
     pub fn rows(&self, table: TableName) -> usize {
         self.rows[table as usize].len()

@@ -2,12 +2,10 @@
 #![cfg(feature = "cli")]
 
 #[cfg(target_os = "linux")]
-#[path = "../support/disk_calls.rs"]
 mod disk_calls;
 #[path = "../support/every_feature.rs"]
 mod every_feature;
-#[path = "../support/archives.rs"]
-mod makers;
+use tapeloop_test_support::archives as makers;
 use tapeloop_test_support::random;
 
 mod annotations;

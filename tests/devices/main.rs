@@ -8,8 +8,7 @@ mod every_feature;
 #[path = "../support/gpu.rs"]
 mod gpu;
 #[cfg(feature = "cuda")]
-#[path = "../support/samples.rs"]
-mod samples;
+use tapeloop_test_support::samples;
 #[cfg(feature = "cuda")]
 #[path = "../support/tables.rs"]
 mod tables;

@@ -1,6 +1,5 @@
 //! The programs in `examples/` do what they say.
 
-#[cfg(feature = "features")]
 #[path = "../../examples/features.rs"]
 #[allow(dead_code, reason = "its main takes arguments")]
 mod features;
@@ -65,7 +64,6 @@ fn urgent_items_next_to_others_are_right() {
     priorities::run(Duration::from_millis(20), 2).unwrap();
 }
 
-#[cfg(feature = "features")]
 #[test]
 fn features_are_printed_for_each_residue_and_a_bad_file_harms_no_other() {
     use std::path::{Path, PathBuf};

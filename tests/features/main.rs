@@ -1,13 +1,9 @@
 //! The features of structures against their definitions and other programs.
-#![cfg(feature = "features")]
 
 #[path = "../support/every_feature.rs"]
 mod every_feature;
-#[path = "../support/made_up.rs"]
-mod made_up;
-use tapeloop_test_support::random;
-#[path = "../support/samples.rs"]
-mod samples;
+use tapeloop_test_support::made_up;
+use tapeloop_test_support::samples;
 #[path = "../support/tables.rs"]
 mod tables;
 
@@ -18,6 +14,7 @@ mod definitions;
 mod dssp;
 mod golden;
 mod interfaces;
+mod kernel_code;
 mod ligands;
 mod properties;
 mod reals;

@@ -168,7 +168,6 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
 /// The kernels in the binary, compiled by nvcc where the build had it, and by
 /// NVRTC, load and fit their declarations.
 #[test]
-#[cfg(feature = "features")]
 fn the_built_in_kernels_load_from_both_of_their_sources() {
     let Some(backend) = device() else { return };
     let built_in = tapeloop::features::image("atom_residue").unwrap();

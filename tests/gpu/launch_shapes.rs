@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tapeloop::backend::Backend;
 use tapeloop::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop::backend::cpu::CpuBackend;
-use tapeloop::backend::sim::{SimBackend, SimOptions};
 use tapeloop::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop::replay::{Bindings, Buckets, Executor, Mode, Policy, lower};
 use tapeloop::{ErrorKind, Result};
+use tapeloop_sim::{SimBackend, SimOptions};
 
 const TEXT: &str = r#"
 typedef unsigned long long Index;

@@ -2,19 +2,16 @@
 //! Without a device those that need one say "skipped: no device".
 
 #[cfg(feature = "cuda")]
-#[path = "../support/gather.rs"]
-mod gather;
+use tapeloop_test_support::gather;
 #[cfg(feature = "cuda")]
-#[path = "../support/give.rs"]
-mod give;
+use tapeloop_test_support::give;
 #[cfg(feature = "cuda")]
 #[path = "../support/gpu.rs"]
 mod gpu;
-#[cfg(all(feature = "cuda", feature = "features"))]
-#[path = "../support/made_up.rs"]
-mod made_up;
+#[cfg(feature = "cuda")]
+use tapeloop_test_support::made_up;
 use tapeloop_test_support::random;
-#[cfg(all(feature = "cuda", feature = "features"))]
+#[cfg(feature = "cuda")]
 #[path = "../support/tables.rs"]
 mod tables;
 
@@ -26,7 +23,7 @@ mod audit;
 mod copies;
 #[cfg(feature = "cuda")]
 mod error_codes;
-#[cfg(all(feature = "cuda", feature = "features"))]
+#[cfg(feature = "cuda")]
 mod features;
 #[cfg(feature = "cuda")]
 mod graphs;

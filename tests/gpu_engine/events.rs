@@ -4,7 +4,6 @@
 use super::primary_context::{check, with_primary};
 use super::seeds::program::policies;
 use super::target::card;
-use cudarc::driver::sys;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use tapeloop::backend::ExternalEvent;
@@ -13,6 +12,7 @@ use tapeloop::pipeline::{Ring, Wait};
 use tapeloop::record::{Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Mode};
 use tapeloop::workload::Extent;
+use tapeloop_engine::internal::cudarc::driver::sys;
 
 const LEN: u32 = 1 << 12;
 

@@ -5,31 +5,23 @@
 //! Most tests run on the CPU backend and on the simulated device as well, so that a mistake in
 //! them shows without a card. Without a device those on it say "skipped: no device".
 
-#[path = "../support/forward.rs"]
-mod forward;
 #[cfg(feature = "cuda")]
-#[path = "../support/give.rs"]
-mod give;
+use tapeloop_test_support::give;
 #[cfg(feature = "cuda")]
 #[path = "../support/gpu.rs"]
 mod gpu;
-#[path = "../support/mix.rs"]
-mod mix;
+use tapeloop_test_support::mix;
 #[cfg(feature = "cuda")]
 #[path = "../support/primary_context.rs"]
 mod primary_context;
-use tapeloop_test_support::random;
-#[path = "../support/seeds/mod.rs"]
-mod seeds;
+use tapeloop_test_support::seeds;
 #[cfg(feature = "cuda")]
-#[path = "../support/sevenfold.rs"]
-mod sevenfold;
+use tapeloop_test_support::sevenfold;
 
 mod attributes;
 #[cfg(feature = "cuda")]
-#[cfg(feature = "cuda")]
 mod batch;
-#[cfg(all(feature = "cuda", feature = "bench"))]
+#[cfg(all(feature = "cuda", feature = "cli"))]
 mod bench;
 mod bytes;
 #[cfg(feature = "cuda")]

@@ -6,7 +6,6 @@ use super::primary_context::{check, with_primary};
 use super::sevenfold::sevenfold;
 use super::steady::Rounds;
 use super::target::{Target, card, say};
-use cudarc::driver::sys;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use tapeloop::backend::{AllocationView, Residency, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ring, Wait};
 use tapeloop::replay::{Bindings, Executor, Mode, Policy, Rung};
 use tapeloop::workload::Extent;
+use tapeloop_engine::internal::cudarc::driver::sys;
 
 fn config() -> EngineConfig {
     let mut config = EngineConfig::new([64, 8]);

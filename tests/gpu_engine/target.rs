@@ -3,8 +3,8 @@
 use super::seeds::program::{assert_clean, device};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tapeloop::backend::sim::SimBackend;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
+use tapeloop_sim::SimBackend;
 
 pub(crate) struct Target {
     pub(crate) backend: Arc<dyn Backend>,

@@ -1,7 +1,7 @@
 //! Calls of the driver on the primary context, as other code of the process makes them.
 
-use cudarc::driver::sys::{self, CUresult};
 use std::ptr::null_mut;
+use tapeloop_engine::internal::cudarc::driver::sys::{self, CUresult};
 
 pub(crate) fn check(call: &str, result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS, "{call}");

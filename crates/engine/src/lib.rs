@@ -136,6 +136,10 @@ pub use workload::{Completion, Extent, Leased, ReadViews, Sink, Workload, WriteV
 /// What the other crates of tapeloop use. It may change with every version.
 #[doc(hidden)]
 pub mod internal {
+    /// The bindings, for tests.
+    #[cfg(feature = "cuda")]
+    pub use cudarc;
+
     #[cfg(feature = "cuda")]
     pub use crate::backend::cuda::compiled;
     pub use crate::backend::devices::device_names;

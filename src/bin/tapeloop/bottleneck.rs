@@ -137,17 +137,15 @@ mod tests {
     }
 
     fn bound(stage: Stage) -> Statistics {
-        Statistics {
-            bound: Some(stage),
-            ..Statistics::default()
-        }
+        let mut statistics = Statistics::default();
+        statistics.bound = Some(stage);
+        statistics
     }
 
     fn bound_on_cpu(stage: Stage) -> Statistics {
-        Statistics {
-            on_cpu: true,
-            ..bound(stage)
-        }
+        let mut statistics = bound(stage);
+        statistics.on_cpu = true;
+        statistics
     }
 
     #[test]

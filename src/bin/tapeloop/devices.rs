@@ -130,29 +130,6 @@ mod tests {
     use super::*;
     use tapeloop::error::ErrorKind;
 
-    fn entry(memory_free_bytes: Result<u64>) -> DeviceEntry {
-        DeviceEntry {
-            ordinal: 1,
-            name: "NVIDIA H200".to_owned(),
-            uuid: "GPU-5cf1a000-0000-0000-0000-000000000001".to_owned(),
-            pci_bus_id: "0000:1A:00.0".to_owned(),
-            compute_capability: (9, 0),
-            memory_free_bytes,
-            memory_bytes: 140 << 30,
-            multiprocessors: 132,
-            block_shared_bytes: 48 << 10,
-            block_shared_bytes_max: 227 << 10,
-            multiprocessor_shared_bytes: 228 << 10,
-            copy_engines: 3,
-            link: Some(PcieLink {
-                gigatransfers_per_s: 2.5,
-                lanes: 16,
-            }),
-            link_max: None,
-            driver_version: 13_000,
-        }
-    }
-
     #[test]
     fn a_device_is_printed_as_a_table() {
         let expected = "\
@@ -167,12 +144,12 @@ mod tests {
    UUID               GPU-5cf1a000-0000-0000-0000-000000000001
    driver             CUDA 13.0
 ";
-        assert_eq!(entry_text(&entry(Ok(279 << 29))), expected);
+        assert_eq!(entry_text(&DeviceEntry::made_up(Ok(279 << 29))), expected);
     }
 
     #[test]
     fn a_device_that_cannot_be_used_is_listed_with_the_reason() {
-        let held = entry(Err(Error::new(ErrorKind::Unavailable, "it is held")));
+        let held = DeviceEntry::made_up(Err(Error::new(ErrorKind::Unavailable, "it is held")));
         assert!(entry_text(&held).contains("cannot be used (it is held), 140.0 GiB"));
         let json = entry_json(&held);
         assert_eq!(json["memory_free_bytes"], Json::Null);

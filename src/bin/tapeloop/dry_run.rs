@@ -74,3 +74,23 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         plan.config.to_toml(),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::sync::Arc;
+    use tapeloop::backend::cpu::CpuBackend;
+    use tapeloop::cli::config::RawConfig;
+
+    #[test]
+    fn the_batches_are_those_of_all_devices() {
+        let text = "backend = \"cpu\"\nthreads = 2\nslots = 2\nbatch.residues = 256";
+        let raw = RawConfig::parse(text, Path::new("run.toml")).unwrap();
+        let mut plan = Plan::of_any_input(Config::resolve(raw).unwrap()).unwrap();
+        let another = CpuBackend::new(Arc::clone(&plan.pool));
+        plan.backends.push(Arc::new(another));
+        let text = describe(&plan, "print", false).unwrap();
+        assert!(text.contains("for 4 batches in flight"), "{text}");
+    }
+}

@@ -200,10 +200,8 @@ mod tests {
     #[test]
     fn several_devices_have_their_statistics() {
         let of = |devices: usize| {
-            let mut statistics = Statistics {
-                devices: vec![DeviceStatistics::default(); devices],
-                ..Statistics::default()
-            };
+            let mut statistics = Statistics::default();
+            statistics.devices = vec![DeviceStatistics::default(); devices];
             statistics.devices[devices - 1].is_lost = true;
             statistics_json(&statistics)
         };

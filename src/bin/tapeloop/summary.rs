@@ -384,25 +384,19 @@ fn bytes_in(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tapeloop::backend::{Backend, cpu::CpuBackend};
-    use tapeloop::pipeline::StageTime;
 
     #[test]
     fn several_devices_have_a_line_each_and_one_has_none() {
-        let own = |batches, share| DeviceStatistics {
-            time: StageTime {
-                batches,
-                share,
-                ..StageTime::default()
-            },
-            slots: 3,
-            slots_in_flight: 2.54,
-            is_lost: false,
+        let own = |batches, share| {
+            let mut own = DeviceStatistics::default();
+            (own.time.batches, own.time.share) = (batches, share);
+            (own.slots, own.slots_in_flight) = (3, 2.54);
+            own
         };
-        let card = |pci: &str| DeviceInfo {
-            name: "NVIDIA H200".to_owned(),
-            pci_bus_id: Some(pci.to_owned()),
-            ..CpuBackend::inline().device().clone()
+        let card = |pci: &str| {
+            let mut card = DeviceInfo::new("cuda", "NVIDIA H200");
+            card.pci_bus_id = Some(pci.to_owned());
+            card
         };
         let (a, b) = (card("0000:1a:00.0"), card("0000:3b:00.0"));
         assert_eq!(by_device(&[own(7, 0.5)], &[&a]), "");

@@ -84,7 +84,7 @@ impl Literal {
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValueType {
+pub enum ValueType {
     Text,
     Integer,
     Real,
@@ -94,7 +94,7 @@ pub(crate) enum ValueType {
 }
 
 /// The columns that identify a residue. Those of features follow them in the table.
-pub(crate) const RESIDUE_KEYS: [(&str, ValueType); 18] = [
+pub const RESIDUE_KEYS: [(&str, ValueType); 18] = [
     ("source", ValueType::Text),
     ("structure", ValueType::Text),
     ("model", ValueType::Integer),
@@ -116,7 +116,7 @@ pub(crate) const RESIDUE_KEYS: [(&str, ValueType); 18] = [
 ];
 
 /// The columns of frames, which the table has in runs with a topology.
-pub(crate) const FRAME_KEYS: [(&str, ValueType); 2] =
+pub const FRAME_KEYS: [(&str, ValueType); 2] =
     [("frame", ValueType::Integer), ("time_ps", ValueType::Real)];
 
 /// Names that tables of annotations have too, each with its column.

@@ -48,7 +48,6 @@ use toml_text::to_toml;
 pub use bench::BenchConfig;
 pub use column_hint::column_hint;
 pub use condition::{Condition, Node, Test, Value as ConditionValue};
-#[cfg(test)]
 pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
 pub use coordinates::CoordinateAtoms;
 pub use features::{feature_of_column, setting_json};

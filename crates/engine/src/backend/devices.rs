@@ -42,6 +42,33 @@ pub struct DeviceEntry {
     pub driver_version: u32,
 }
 
+impl DeviceEntry {
+    /// A made-up H200, for tests of what shows entries.
+    #[doc(hidden)]
+    pub fn made_up(memory_free_bytes: Result<u64>) -> Self {
+        DeviceEntry {
+            ordinal: 1,
+            name: "NVIDIA H200".to_owned(),
+            uuid: "GPU-5cf1a000-0000-0000-0000-000000000001".to_owned(),
+            pci_bus_id: "0000:1A:00.0".to_owned(),
+            compute_capability: (9, 0),
+            memory_free_bytes,
+            memory_bytes: 140 << 30,
+            multiprocessors: 132,
+            block_shared_bytes: 48 << 10,
+            block_shared_bytes_max: 227 << 10,
+            multiprocessor_shared_bytes: 228 << 10,
+            copy_engines: 3,
+            link: Some(PcieLink {
+                gigatransfers_per_s: 2.5,
+                lanes: 16,
+            }),
+            link_max: None,
+            driver_version: 13_000,
+        }
+    }
+}
+
 /// A PCIe connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PcieLink {

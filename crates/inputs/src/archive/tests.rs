@@ -10,8 +10,7 @@ use tapeloop_structure::ReadOptions;
 use tar_core::EntryType;
 use tar_core::builder::EntryBuilder;
 
-#[path = "../../../../tests/support/archives.rs"]
-mod makers;
+use tapeloop_test_support::archives as makers;
 
 const ATOM: &[u8] =
     b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  9.00           C\nEND\n";

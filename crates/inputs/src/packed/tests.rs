@@ -5,7 +5,6 @@ use super::*;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, RecordBatch, StructArray};
 use arrow_schema::{Field, Schema};
-use std::path::Path;
 use std::sync::Arc;
 use tapeloop_error::{Error, ErrorKind, Result};
 use tapeloop_structure::{
@@ -13,7 +12,7 @@ use tapeloop_structure::{
 };
 
 fn sample(name: &str) -> Structure {
-    let samples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/samples"));
+    let samples = tapeloop_test_support::repository("samples");
     let mut reader = Reader::new(ReadOptions::default());
     reader.read_path(&samples.join(name)).unwrap().remove(0)
 }

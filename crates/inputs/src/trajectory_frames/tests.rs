@@ -1,14 +1,12 @@
 //! Trajectories of all kinds, and damaged ones.
 
-use super::super::{Archives, Shard, Source, Sources};
-use super::*;
+use crate::{Archives, FrameRange, Shard, Source, Sources, Trajectories};
 use std::fs;
+use std::sync::Arc;
+use tapeloop_error::Result;
 use tapeloop_files::text_of;
-use tapeloop_structure::ReadOptions;
-
-use tapeloop_test_support::random;
-
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/trajectories/1ubi.");
+use tapeloop_structure::{ReadOptions, Reader, Structure, Topology};
+use tapeloop_test_support::{random, repository};
 
 /// A topology of `residues` alanines without CB, 3.8 A apart.
 fn topology(residues: usize) -> Arc<Topology> {
@@ -298,11 +296,15 @@ fn an_xtc_frame_of_an_independent_writer_is_read() {
 
 #[test]
 fn damaged_trajectories_are_errors_and_never_panics() {
-    let structure = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/1ubi.pdb");
+    let structure = repository("samples/1ubi.pdb");
     let topology = topology_of(&fs::read_to_string(structure).unwrap());
     let mut random = random::Random::new(7);
     for name in ["a.xtc", "a.dcd"] {
-        let bytes = fs::read(format!("{FIXTURES}{}", &name[2..])).unwrap();
+        let bytes = fs::read(repository(&format!(
+            "tests/data/trajectories/1ubi.{}",
+            &name[2..]
+        )))
+        .unwrap();
         let (mut good, mut bad) = (0, 0);
         for round in 0..400 {
             let mut bytes = bytes.clone();

@@ -397,7 +397,6 @@ fn about(painted: &Painted, column: &ColumnDecl, range: Option<(f64, f64)>, null
 mod tests {
     use super::*;
     use std::collections::HashSet;
-    use tapeloop::features::SharedColumns;
     use tapeloop::structure::{Format, ReadOptions, Reader};
 
     #[test]
@@ -434,7 +433,7 @@ mod tests {
                     ordinal,
                     structure: Ok(structure),
                 },
-                result: Ok(FeatureTable::alone(SharedColumns::default())),
+                result: Ok(FeatureTable::empty()),
             });
         }
         painter.close();

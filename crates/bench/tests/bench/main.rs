@@ -1,0 +1,15 @@
+//! `tapeloop bench`: what it measures, refuses and draws.
+
+use tapeloop_test_support::forward;
+#[path = "../support/made_up_run.rs"]
+mod made_up_run;
+#[path = "../support/measured.rs"]
+mod measured;
+use tapeloop_test_support::random;
+use tapeloop_test_support::tamper;
+
+mod points;
+mod references;
+mod report;
+mod screenshot;
+mod verdict;

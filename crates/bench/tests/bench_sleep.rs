@@ -1,0 +1,28 @@
+//! An engine that sleeps is flagged. A process of its own, since processor time is measured of the
+//! whole process.
+
+use tapeloop_test_support::forward;
+#[path = "support/measured.rs"]
+mod measured;
+use tapeloop_test_support::tamper;
+
+use measured::{figures, measure, session, small};
+use std::sync::Arc;
+use std::time::Duration;
+use tamper::Tamper;
+use tapeloop_bench::point::{Front, Point};
+
+#[test]
+fn an_engine_that_sleeps_is_flagged() {
+    let tamper = Arc::new(Tamper::default());
+    let mut session = session(&tamper);
+    let awake = figures(&measure(&mut session, &[small()])[0]).busy;
+    tamper.sleep(Duration::from_millis(2));
+    for front in [Front::Ring, Front::Pipeline] {
+        let records = measure(&mut session, &[Point { front, ..small() }]);
+        let asleep = figures(&records[0]);
+        assert!(asleep.busy < 0.5 * awake, "{} of {awake}", asleep.busy);
+        let said = asleep.flags.iter().any(|flag| flag.contains("it slept"));
+        assert!(said, "{:?}", asleep.flags);
+    }
+}

@@ -1,0 +1,221 @@
+//! Resident buffers of a device in a worker, which every worker gets again.
+
+use super::lookup::{self, Lookup, TABLE, expected};
+use super::*;
+use tapeloop_engine::backend::contract::{GraphSource, Op, Priority};
+use tapeloop_engine::backend::{AllocationView, Contents};
+use tapeloop_engine::pipeline::{Ring, Wait};
+use tapeloop_engine::replay::Buckets;
+
+/// Runs numbers through an engine, and kills `killed` once in between.
+fn run(backends: &[Arc<dyn Backend>], killed: &WorkerBackend) -> Counters {
+    let config = EngineConfig::new([16]);
+    let mut engine = Engine::new(Lookup::new(), backends, pool(), &config).unwrap();
+    let mut back = 0;
+    let mut sink = |done: Completion<Lookup>| -> Result<()> {
+        assert_eq!(done.item, back, "in order");
+        assert_eq!(done.result?, expected(back));
+        back += 1;
+        if back == 700 {
+            kill(killed.process_id().unwrap());
+        }
+        Ok(())
+    };
+    engine.run(0..4_000, &mut sink).unwrap();
+    assert_eq!(back, 4_000);
+    engine.counters()
+}
+
+#[test]
+fn every_policy_reads_a_resident_table_before_and_after_a_restart() {
+    let (worker, backend) = open();
+    for policy in policies() {
+        let mut config = EngineConfig::new([16]);
+        config.buckets = [[4], [16]].map(Extent::from).to_vec();
+        config.policy = policy;
+        let backends = [Arc::clone(&backend)];
+        let mut pipeline = Pipeline::new(Lookup::new(), &backends, pool(), &config).unwrap();
+        let check = |done: tapeloop_engine::pipeline::Delivery<Lookup>| {
+            assert_eq!(done.result.unwrap(), expected(done.item), "{policy:?}");
+        };
+        for mut item in 0..60 {
+            if item == 30 {
+                kill(worker.process_id().unwrap());
+            }
+            while let Err(refused) = pipeline.submit(item) {
+                item = refused.0;
+                check(pipeline.wait().unwrap());
+            }
+        }
+        while let Some(done) = pipeline.wait() {
+            check(done);
+        }
+        assert_eq!(pipeline.counters().restarts, 1, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_in_a_run_has_its_table_again() {
+    let (worker, backend) = open();
+    let counters = run(&[backend], &worker);
+    assert_eq!(counters.restarts, 1);
+    assert_eq!((counters.batches_failed, counters.items_rejected), (0, 0));
+}
+
+#[test]
+fn each_of_two_workers_has_the_table() {
+    let [(first, first_backend), (second, second_backend)] = [open(), open()];
+    let kept = first.process_id();
+    let counters = run(&[first_backend, second_backend], &second);
+    assert_eq!(counters.restarts, 1);
+    assert_eq!((counters.batches_failed, counters.items_rejected), (0, 0));
+    assert_eq!(first.process_id(), kept);
+}
+
+#[test]
+fn a_resident_buffer_that_batches_update_is_refused_by_name() {
+    let (_worker, backend) = open();
+    let config = EngineConfig {
+        slots: 1,
+        ..EngineConfig::new([16])
+    };
+    let backends = [Arc::clone(&backend)];
+    let error = Engine::new(Lookup::counting(), &backends, pool(), &config)
+        .err()
+        .unwrap();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    let text = error.to_string();
+    assert!(text.contains("buffer table: batches update it"), "{text}");
+    assert!(text.contains("a device without supervision"), "{text}");
+    // A ring as well, which gets the memory from its program.
+    let (buckets, _) = buckets(&Lookup::counting(), &backend, &contents());
+    let policy = Policy::default();
+    let error = Ring::<u32>::new(&backend, &buckets, 1, &policy, Wait::Block)
+        .err()
+        .unwrap();
+    let text = error.to_string();
+    assert!(text.contains("buffer table: work writes memory"), "{text}");
+}
+
+fn contents() -> Arc<Contents> {
+    let table: Vec<u32> = (0..TABLE).map(lookup::entry).collect();
+    Arc::new(bytemuck::cast_slice::<u32, u8>(&table).to_vec())
+}
+
+fn buckets(
+    workload: &Lookup,
+    backend: &Arc<dyn Backend>,
+    contents: &Arc<Contents>,
+) -> (Arc<Buckets>, lookup::Buffers) {
+    let mut recorder = Recorder::new(&[16]);
+    let buffers = workload.record_with(&mut recorder);
+    let buckets = Buckets::single(recorder.finish().unwrap());
+    let memory = backend.allocate_filled(contents).unwrap();
+    let view = AllocationView::new(&memory, 0, memory.bytes()).unwrap();
+    let buckets = buckets.with_resident(buffers.table, view).unwrap();
+    (Arc::new(buckets), buffers)
+}
+
+#[test]
+fn a_ring_reads_its_table_again_from_a_revived_worker_and_frees_it() {
+    let (worker, backend) = open();
+    let contents = contents();
+    let kept = Arc::downgrade(&contents);
+    let (buckets, buffers) = buckets(&Lookup::new(), &backend, &contents);
+    drop(contents);
+    let policy = Policy::default();
+    let mut ring = Ring::<u32>::new(&backend, &buckets, 2, &policy, Wait::Block).unwrap();
+    drop(buckets);
+    let (mut done, mut lost) = (0, 0);
+    for number in 0..40 {
+        if number == 20 {
+            kill(worker.process_id().unwrap());
+        }
+        let live = Extent::from([1]);
+        let mut slot = ring.acquire().unwrap();
+        slot.write_header(live, 1);
+        slot.write(buffers.x)[0] = number;
+        let finished = match ring.submit(slot, live, number) {
+            Ok(_) => ring.wait().unwrap(),
+            Err(failed) => Err(failed),
+        };
+        match &finished {
+            Ok(slot) => {
+                assert_eq!(slot.read(buffers.y)[0], expected(number));
+                done += 1;
+            }
+            Err(_) => {
+                assert!(backend.revive().unwrap());
+                lost += 1;
+            }
+        }
+        ring.release(finished);
+    }
+    assert_eq!((done, lost), (39, 1));
+    assert!(kept.upgrade().is_some());
+    drop(ring);
+    assert!(kept.upgrade().is_none(), "no handle and no graph is left");
+}
+
+/// The number of bytes of an allocation that is sent in two parts.
+const LARGE: usize = (64 << 20) + 4096;
+
+#[test]
+fn a_graph_keeps_a_large_allocation_after_its_handles_and_through_a_restart() {
+    let (worker, backend) = open();
+    let mut bytes = vec![0_u8; LARGE];
+    bytes[LARGE - 64..].fill(7);
+    let contents: Arc<Contents> = Arc::new(bytes);
+    let kept = Arc::downgrade(&contents);
+    let memory = backend.allocate_filled(&contents).unwrap();
+    drop(contents);
+    let mut recorder = Recorder::new(&[16]);
+    let y = Lookup::new().record_with(&mut recorder).y.id();
+    let recording = recorder.finish().unwrap();
+    let open = backend.open_slots(recording.buffers(), 1, Priority::Normal);
+    let mut device_slot = open.unwrap().remove(0);
+    device_slot.adopt(&memory).unwrap();
+    let own = device_slot.addresses(y);
+    let device = memory.address() + (LARGE - 64) as u64;
+    let op = Op::Download {
+        device,
+        host: own.host.unwrap(),
+        bytes: 64,
+    };
+    // SAFETY: both ranges are inside the slot's buffer and the allocation that it adopted.
+    let made = unsafe { device_slot.make_graph(GraphSource::Captured(&[&op]), None) };
+    let (graph, _) = made.unwrap();
+    let memset = Op::Memset {
+        device,
+        byte: 1,
+        bytes: 64,
+    };
+    // SAFETY: as above.
+    let refused = unsafe { device_slot.make_graph(GraphSource::Captured(&[&memset]), None) };
+    let text = refused.err().unwrap().to_string();
+    assert!(text.contains("work writes memory whose contents"), "{text}");
+    // SAFETY: as above.
+    unsafe { device_slot.enqueue(&memset) }.unwrap();
+    device_slot.fence().unwrap();
+    let text = device_slot.wait().unwrap_err().to_string();
+    assert!(text.contains("work writes memory whose contents"), "{text}");
+
+    device_slot.disown(&memory);
+    drop(memory);
+    for is_killed in [false, true] {
+        if is_killed {
+            kill(worker.process_id().unwrap());
+            // The loss is noticed by a call.
+            assert!(device_slot.graph_ops(graph).is_err());
+            assert!(backend.revive().unwrap());
+        }
+        device_slot.host_mut(&[y]).remove(0).fill(0);
+        device_slot.launch_graph(graph).unwrap();
+        device_slot.fence().unwrap();
+        device_slot.wait().unwrap();
+        assert_eq!(device_slot.host(y), [7; 64]);
+    }
+    assert!(kept.upgrade().is_some(), "the graph uses it");
+    device_slot.drop_graph(graph);
+    assert!(kept.upgrade().is_none());
+}

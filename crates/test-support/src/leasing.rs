@@ -1,0 +1,51 @@
+//! [`Scale`] with results that borrow their slot.
+
+use crate::scale::{Buffers, READ_FAILS, Scale};
+
+use tapeloop_engine::record::Recorder;
+use tapeloop_engine::workload::{Extent, Leased, ReadViews, Workload, WriteViews};
+use tapeloop_engine::{DeviceInfo, Error, Result};
+
+pub struct Leasing(pub Scale);
+
+impl Workload for Leasing {
+    type Item = Vec<f32>;
+    type Output = Leased<f32>;
+    type Buffers = Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        self.0.axes()
+    }
+
+    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
+        self.0.extent(item)
+    }
+
+    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Buffers> {
+        self.0.record(recorder, device)
+    }
+
+    fn write(
+        &self,
+        buffers: &Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        self.0.write(buffers, item, at, views)
+    }
+
+    fn read(
+        &self,
+        buffers: &Buffers,
+        item: &Vec<f32>,
+        _: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<Leased<f32>> {
+        let leased = views.lease(buffers.y);
+        match item[0] {
+            READ_FAILS => Err(Error::input("planted")),
+            _ => Ok(leased),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A workload that looks numbers up in a resident table: `y = table[x % n] * x`. One that counts
+//! updates the table.
+
+use tapeloop_engine::Result;
+use tapeloop_engine::backend::DeviceInfo;
+use tapeloop_engine::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
+use tapeloop_engine::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
+
+/// Elements of the table.
+pub const TABLE: usize = 1_000;
+
+pub const TWINS: [(&str, Twin); 2] = [("lookup", lookup), ("count", count)];
+
+fn lookup(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let x: &[u32] = launch.read();
+    let table: &[u32] = launch.read();
+    let y: &mut [u32] = launch.write();
+    for (y, x) in y.iter_mut().zip(x).take(header[0] as usize) {
+        *y = table[*x as usize % table.len()].wrapping_mul(*x);
+    }
+}
+
+fn count(launch: &mut TwinLaunch<'_>) {
+    let header: &[u32] = launch.read();
+    let x: &[u32] = launch.read();
+    let table: &mut [u32] = launch.write();
+    let y: &mut [u32] = launch.write();
+    for (y, x) in y.iter_mut().zip(x).take(header[0] as usize) {
+        let counter = &mut table[*x as usize % TABLE];
+        *counter += 1;
+        *y = *counter;
+    }
+}
+
+pub fn entry(index: usize) -> u32 {
+    (index as u32 + 1).wrapping_mul(2_654_435_761)
+}
+
+pub fn expected(x: u32) -> u32 {
+    entry(x as usize % TABLE).wrapping_mul(x)
+}
+
+#[derive(Clone, Copy)]
+pub struct Buffers {
+    pub x: Buffer<u32>,
+    pub y: Buffer<u32>,
+    pub table: Buffer<u32>,
+}
+
+pub struct Lookup {
+    kernel: Kernel,
+}
+
+impl Lookup {
+    pub fn new() -> Self {
+        let kernel = Kernel::new("lookup")
+            .reads::<u32>("header")
+            .reads::<u32>("x")
+            .reads::<u32>("table")
+            .writes::<u32>("y")
+            .twin(lookup);
+        Lookup { kernel }
+    }
+
+    /// With a kernel that counts in the table how often it looks there.
+    pub fn counting() -> Self {
+        let kernel = Kernel::new("count")
+            .reads::<u32>("header")
+            .reads::<u32>("x")
+            .updates::<u32>("table")
+            .writes::<u32>("y")
+            .twin(count);
+        Lookup { kernel }
+    }
+
+    pub fn record_with(&self, recorder: &mut Recorder) -> Buffers {
+        let header = recorder.header();
+        let x = recorder.upload_buffer("x", 0, 1);
+        let y = recorder.download_buffer("y", 0, 1);
+        let table = recorder.resident_buffer("table", TABLE);
+        recorder.upload(header);
+        recorder.upload(x);
+        let args = [header.into(), x.into(), table.into(), y.into()];
+        recorder.launch(&self.kernel, 1, &args);
+        recorder.download(y);
+        Buffers { x, y, table }
+    }
+}
+
+impl Workload for Lookup {
+    type Item = u32;
+    type Output = u32;
+    type Buffers = Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["numbers"]
+    }
+    fn extent(&self, _: &u32) -> Result<Extent> {
+        Ok(Extent::from([1]))
+    }
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
+        Ok(self.record_with(recorder))
+    }
+    fn fill_resident(&self, to: &Buffers, views: &mut ResidentViews<'_>) -> Result<()> {
+        let table = views.take(to.table).iter_mut().enumerate();
+        table.for_each(|(index, of)| *of = entry(index));
+        Ok(())
+    }
+    fn write(&self, to: &Buffers, item: &u32, _: Extent, views: &mut WriteViews<'_>) -> Result<()> {
+        views.take(to.x)[0] = *item;
+        Ok(())
+    }
+    fn read(&self, from: &Buffers, _: &u32, _: Extent, views: &ReadViews<'_>) -> Result<u32> {
+        Ok(views.get(from.y)[0])
+    }
+}

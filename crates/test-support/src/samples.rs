@@ -1,0 +1,32 @@
+//! The sample structures, for tests.
+
+use std::path::{Path, PathBuf};
+use tapeloop_structure::{ReadOptions, Reader, Structure};
+
+/// The first model of a sample.
+pub fn sample(name: &str) -> Structure {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("samples")
+        .join(name);
+    first_model(&path)
+}
+
+/// The first model of every sample, by name.
+pub fn samples() -> Vec<(String, Structure)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension != "md"));
+    files.sort();
+    let named = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        (name.to_owned(), first_model(file))
+    };
+    files.iter().map(named).collect()
+}
+
+fn first_model(path: &Path) -> Structure {
+    let models = Reader::new(ReadOptions::default()).read_path(path);
+    let mut models = models.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    models.swap_remove(0)
+}

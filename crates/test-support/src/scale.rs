@@ -1,0 +1,144 @@
+//! A small workload for engine tests.
+
+use tapeloop_engine::backend::DeviceInfo;
+use tapeloop_engine::record::{Buffer, Kernel, Recorder, TwinLaunch};
+use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
+use tapeloop_engine::{Error, Result};
+
+/// Scales ragged vectors; one axis of elements, one of vectors.
+pub struct Scale {
+    kernel: Kernel,
+    factor: f32,
+    /// The least elements of a batch that it records.
+    capacity_min: u32,
+}
+
+pub struct Buffers {
+    x: Buffer<f32>,
+    pub y: Buffer<f32>,
+    starts: Buffer<u32>,
+}
+
+/// The vectors that the tests make fail, by their first element.
+pub const WRITE_FAILS: f32 = -1.0;
+pub const WRITE_PANICS: f32 = -2.0;
+pub const READ_FAILS: f32 = -3.0;
+pub const TWIN_PANICS: f32 = -4.0;
+
+fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
+    let header: &[u32] = launch.read();
+    let x: &[f32] = launch.read();
+    let y: &mut [f32] = launch.write();
+    let factor: f32 = launch.scalar();
+    before(&x[..header[0] as usize]);
+    for i in 0..header[0] as usize {
+        assert!(x[i] != TWIN_PANICS, "planted");
+        y[i] = x[i] * factor;
+    }
+}
+
+impl Scale {
+    pub fn new(factor: f32) -> Self {
+        Scale::of(factor, |kernel| kernel.twin(|launch| scale(launch, |_| ())))
+    }
+
+    /// A workload whose twin calls `before` with the elements of each batch first.
+    pub fn with(factor: f32, before: impl Fn(&[f32]) + Send + Sync + 'static) -> Self {
+        let twin = move |launch: &mut TwinLaunch<'_>| scale(launch, &before);
+        Scale::of(factor, |kernel| kernel.twin_closure(twin))
+    }
+
+    fn of(factor: f32, with_twin: impl FnOnce(Kernel) -> Kernel) -> Self {
+        let kernel = Kernel::new("scale_vectors")
+            .reads::<u32>("header")
+            .reads::<f32>("x")
+            .writes::<f32>("y")
+            .scalar::<f32>("factor")
+            .changeable("factor");
+        Scale {
+            kernel: with_twin(kernel),
+            factor,
+            capacity_min: 0,
+        }
+    }
+
+    /// Refuses to record batches of fewer elements than this.
+    pub fn for_capacities_from(self, capacity_min: u32) -> Self {
+        Scale {
+            capacity_min,
+            ..self
+        }
+    }
+}
+
+impl Workload for Scale {
+    type Item = Vec<f32>;
+    type Output = (Vec<f32>, u32);
+    type Buffers = Buffers;
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["elements", "vectors"]
+    }
+
+    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
+        if item.is_empty() {
+            return Err(Error::input("an empty vector"));
+        }
+        Ok(Extent::from([item.len() as u32, 1]))
+    }
+
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
+        if recorder.capacity(0) < self.capacity_min {
+            return Err(Error::usage("planted"));
+        }
+        let header = recorder.header();
+        let x = recorder.upload_buffer("x", 0, 1);
+        let starts = recorder.upload_buffer("starts", 1, 1);
+        let y = recorder.download_buffer("y", 0, 1);
+        recorder.upload(header);
+        recorder.upload(x);
+        recorder.upload(starts);
+        let args = [header.into(), x.into(), y.into(), self.factor.into()];
+        recorder.launch(&self.kernel, recorder.capacity(0).div_ceil(128), &args);
+        recorder.download(y);
+        Ok(Buffers { x, y, starts })
+    }
+
+    fn write(
+        &self,
+        buffers: &Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &mut WriteViews<'_>,
+    ) -> Result<()> {
+        views.take(buffers.x).copy_from_slice(item);
+        views.take(buffers.starts)[0] = at[0];
+        match item[0] {
+            WRITE_FAILS => Err(Error::input("planted")),
+            WRITE_PANICS => panic!("planted"),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(
+        &self,
+        buffers: &Buffers,
+        item: &Vec<f32>,
+        at: Extent,
+        views: &ReadViews<'_>,
+    ) -> Result<(Vec<f32>, u32)> {
+        if item[0] == READ_FAILS {
+            return Err(Error::input("planted"));
+        }
+        Ok((views.get(buffers.y).to_vec(), at[0]))
+    }
+}
+
+pub fn vectors(count: usize) -> Vec<Vec<f32>> {
+    let vector = |n: usize| (0..1 + n * 7 % 50).map(|i| (n * 100 + i) as f32).collect();
+    (0..count).map(vector).collect()
+}
+
+pub fn doubled(vector: &[f32]) -> Vec<f32> {
+    vector.iter().map(|x| x * 2.0).collect()
+}

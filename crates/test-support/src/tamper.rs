@@ -1,0 +1,174 @@
+//! A device that holds, or does, something else than it was given, or takes its time.
+
+use crate::forward::{BackendHooks, SlotHooks};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tapeloop_engine::Result;
+use tapeloop_engine::backend::Backend;
+use tapeloop_engine::backend::contract::{Built, DeviceSlot, FunctionId, GraphId, GraphSource, Op};
+use tapeloop_engine::record::Kernel;
+
+/// A change of a graph's operations.
+pub type Change = fn(&mut Vec<Op>);
+
+/// What is wrong with the device, and what it was asked. [`BackendHooks::around`] puts it around
+/// a backend.
+#[derive(Default)]
+pub struct Tamper {
+    /// What graphs hold in place of what they were given.
+    held: Mutex<Option<Change>>,
+    /// What they do in place of what they hold. Operations stay of their kind.
+    done: Mutex<Option<Change>>,
+    /// Whether kernels do nothing.
+    skips: AtomicBool,
+    /// How long a launch of a graph and a look each keep their thread asleep.
+    sleep: Mutex<Duration>,
+    /// So many launches of graphs run yet, where that ever ends; then they do nothing.
+    launches_left: Mutex<Option<usize>>,
+    /// Launches of graphs.
+    launches: AtomicUsize,
+}
+
+impl Tamper {
+    pub fn hold(&self, change: Change) {
+        *self.held.lock() = Some(change);
+    }
+
+    pub fn run(&self, change: Change) {
+        *self.done.lock() = Some(change);
+    }
+
+    pub fn skip_kernels(&self) {
+        self.skips.store(true, Relaxed);
+    }
+
+    pub fn sleep(&self, time: Duration) {
+        *self.sleep.lock() = time;
+    }
+
+    /// Launches of graphs do nothing after so many more.
+    pub fn skip_launches_after(&self, launches: usize) {
+        *self.launches_left.lock() = Some(launches);
+    }
+
+    /// Whether a launch of a graph does what it should.
+    fn runs(&self) -> bool {
+        match &mut *self.launches_left.lock() {
+            None => true,
+            Some(0) => false,
+            Some(launches) => {
+                *launches -= 1;
+                true
+            }
+        }
+    }
+
+    fn doze(&self) {
+        let time = *self.sleep.lock();
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+    }
+
+    pub fn launches(&self) -> usize {
+        self.launches.load(Relaxed)
+    }
+
+    pub fn clear(&self) {
+        (*self.held.lock(), *self.done.lock()) = (None, None);
+    }
+}
+
+impl BackendHooks for Arc<Tamper> {
+    type Slot = TamperSlot;
+
+    fn slot(&self, _: &[Box<dyn DeviceSlot>]) -> TamperSlot {
+        TamperSlot {
+            tamper: Arc::clone(self),
+            held: Vec::new(),
+        }
+    }
+
+    fn load(&self, inner: &dyn Backend, kernel: &Kernel) -> Result<FunctionId> {
+        match self.skips.load(Relaxed) {
+            false => inner.load(kernel),
+            true => inner.load(&kernel.clone().twin(|_| {})),
+        }
+    }
+}
+
+pub struct TamperSlot {
+    tamper: Arc<Tamper>,
+    /// The operations that each graph was given, the latest first.
+    held: Vec<(GraphId, Vec<Op>)>,
+}
+
+impl TamperSlot {
+    /// Makes a graph do something else than it was given.
+    fn made(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        (graph, built): (GraphId, Built),
+    ) -> Result<(GraphId, Built)> {
+        let given = inner.graph_ops(graph)?;
+        let mut done = given.clone();
+        if let Some(change) = *self.tamper.done.lock() {
+            change(&mut done);
+        }
+        for (node, (done, given)) in done.iter().zip(&given).enumerate() {
+            if done != given {
+                // SAFETY: the changed operation runs as a twin, which is safe code.
+                unsafe { inner.set_params(graph, node, done) }?;
+            }
+        }
+        self.held.insert(0, (graph, given));
+        Ok((graph, built))
+    }
+
+    fn held(&self, graph: GraphId) -> &Vec<Op> {
+        let held = self.held.iter().find(|(known, _)| *known == graph);
+        &held.expect("made before").1
+    }
+}
+
+impl SlotHooks for TamperSlot {
+    unsafe fn make_graph(
+        &mut self,
+        inner: &mut dyn DeviceSlot,
+        source: GraphSource<'_>,
+        into: Option<GraphId>,
+    ) -> Result<(GraphId, Built)> {
+        // SAFETY: the caller keeps the same contract.
+        let made = unsafe { inner.make_graph(source, into) }?;
+        self.made(inner, made)
+    }
+
+    fn graph_ops(&self, _: &dyn DeviceSlot, graph: GraphId) -> Result<Vec<Op>> {
+        let mut ops = self.held(graph).clone();
+        if let Some(change) = *self.tamper.held.lock() {
+            change(&mut ops);
+        }
+        Ok(ops)
+    }
+
+    fn drop_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) {
+        self.held.retain(|(known, _)| *known != graph);
+        inner.drop_graph(graph);
+    }
+
+    fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
+        self.tamper.launches.fetch_add(1, Relaxed);
+        self.tamper.doze();
+        match self.tamper.runs() {
+            true => inner.launch_graph(graph),
+            false => Ok(()),
+        }
+    }
+
+    fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
+        self.tamper.doze();
+        inner.is_done()
+    }
+}
