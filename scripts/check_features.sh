@@ -1,40 +1,43 @@
 #!/usr/bin/env bash
-# Lints every feature set that the crate promises, warnings denied: the library of each set, and
-# all targets of the default set. The CUDA versions exclude each other, so `--all-features` is not
-# among them.
+# Lints the feature sets that the crates promise, warnings denied. The CUDA versions exclude each
+# other, so `--all-features` is not among them. Each crate is built alone, as a set that works only
+# because another crate of the build selects more is wrong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Lints need no kernels, which take minutes to compile; the tests do.
 export NVCC=none
 
-sets=(
-    ""                          # the engine alone
-    "cuda-12040"                # the engine with CUDA
-    "supervise,cuda-12040"      # with the device in a worker process
-    "nvtx,cuda-12040"           # with ranges for Nsight Systems
-    "structure"                 # the readers
-    "features"                  # the built-in workload, without Arrow
-    "features,cuda-13000"
-    "bench,cuda-12040"          # benchmarks, without the program
-    "cli"                       # the program, without CUDA
-    "cli,nvtx,cuda-12040"
+lint() {
+    echo "== $*"
+    cargo clippy --quiet --locked "$@" -- -D warnings
+}
+
+for crate in error signature svg structure files trajectory inputs annotations bench sim; do
+    lint --package "tapeloop-$crate" --lib
+done
+
+engine_sets=(
+    ""
+    "cuda-12040"
+    "supervise"                 # a device in a worker process
+    "supervise,nvtx,cuda-13000" # and ranges for Nsight Systems
     "cuda,cudarc/cuda-13010"    # as a library selects it, next to a crate that selects a version
 )
-for set in "${sets[@]}"; do
-    echo "== features: ${set:-none}"
-    cargo clippy --quiet --locked --lib --no-default-features --features "$set" -- -D warnings
+for set in "${engine_sets[@]}"; do
+    lint --package tapeloop-engine --lib --features "$set"
 done
-
-echo "== all targets of the default set"
-cargo clippy --quiet --locked --all-targets -- -D warnings
-cargo clippy --quiet --locked --package tapeloop-python --all-targets -- -D warnings
-# The one test that no default feature compiles.
-cargo clippy --quiet --locked --test nvtx --features nvtx -- -D warnings
-
-# The first and the last version are in the sets.
-versions=(12050 12060 12080 12090)
-for version in "${versions[@]}"; do
+for version in 12050 12060 12080 12090; do
     echo "== cuda-$version"
-    cargo check --quiet --locked --no-default-features --features "cuda-$version"
+    cargo check --quiet --locked --package tapeloop-engine --features "cuda-$version"
 done
+
+lint --package tapeloop --lib --no-default-features
+lint --package tapeloop --lib --bins --no-default-features --features cli # without CUDA
+lint --package tapeloop --lib --bins --features nvtx
+
+echo "== all targets of all crates"
+lint --workspace --exclude tapeloop-python --all-targets
+lint --package tapeloop-python --all-targets
+# The one test that no default feature compiles.
+lint --package tapeloop-engine --test nvtx --features nvtx,cuda-12040

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the structure readers with gemmi: the same atoms, and how fast.
 
-Agreement: the selection rules of src/structure/polymer.rs are written here a
+Agreement: the selection rules of crates/structure/src/polymer.rs are written here a
 second time, in Python, over the atoms that gemmi parses. For every file and
 model, every residue must have the same atoms: the same coordinates (exactly up
 to three decimals in the file, within 0.0005 A beyond), elements and B factors.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make src/structure/components.tsv, the table of polymer components, and saccharides.txt.
+"""Make crates/structure/src/components.tsv, the table of polymer components, and saccharides.txt.
 
 saccharides.txt lists the components of a saccharide type of the dictionary, one a line.
 components.tsv lists the components of the wwPDB chemical component dictionary (CC0), as
@@ -134,7 +134,7 @@ def main():
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path(__file__).parent.parent / "src/structure/components.tsv",
+        default=Path(__file__).parent.parent / "crates/structure/src/components.tsv",
         help="file to write (default: %(default)s)",
     )
     args = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make src/structure/protor.tsv, the atom radii of Tsai et al. 1999 (ProtOr).
+"""Make crates/structure/src/protor.tsv, the atom radii of Tsai et al. 1999 (ProtOr).
 
 The radii are those of FreeSASA's built-in ProtOr classifier, which extends the
 paper's twenty amino acids to further components. FreeSASA has no list of its
@@ -27,7 +27,7 @@ import biotite.structure.info
 import freesasa
 from biotite.structure.io.pdbx import BinaryCIFFile
 
-SOURCE = Path(__file__).parent.parent / "src/structure"
+SOURCE = Path(__file__).parent.parent / "crates/structure/src"
 
 
 def looked_up(components):

@@ -6,7 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The program, the Python package and their crates.
-const NAMES: &[&str] = &["tapeloop", "pytapeloop", "tapeloop-python"];
+const NAMES: &[&str] = &[
+    "tapeloop",
+    "pytapeloop",
+    "tapeloop-engine",
+    "tapeloop-python",
+    "tapeloop-structure",
+];
 
 /// What installs or fetches the packages that are named after it.
 const INSTALLERS: &[&str] = &[
@@ -97,7 +103,8 @@ fn depends_by_name(line: &str) -> bool {
     let value = value.trim();
     let is_version = |c: char| c.is_ascii_digit() || c == '*';
     let is_version = value.starts_with(['"', '{']) && value.contains(is_version);
-    let is_named = ["tapeloop", "pytapeloop"].contains(&name.trim());
+    let name = name.trim();
+    let is_named = name == "pytapeloop" || name == "tapeloop" || name.starts_with("tapeloop-");
     is_named && is_version && !value.contains("path =") && !value.contains("git =")
 }
 

@@ -1,5 +1,6 @@
-//! The public names and signatures of the crate, as `public_api.txt` lists them. A change of the API shows
-//! as a change of that file.
+//! The public names and signatures of the crates, as `public_api.txt` lists them. A change of the API shows
+//! as a change of that file. What the documentation hides is for the other crates of tapeloop, and is not
+//! listed; nor are the crates that are parts of the program.
 //!
 //! The lint `unreachable_pub` makes sure that what is `pub` can be reached from outside, so the list
 //! follows from the text: every `pub` item, field and method by its file, the bodies of enums and traits,
@@ -10,6 +11,9 @@ use crate::sources;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+
+/// Crates whose names are for the program and for tests alone.
+const OF_THE_PROGRAM: &[&str] = &["annotations", "files", "inputs", "svg", "test-support"];
 
 /// Attributes that belong to the API.
 const ATTRIBUTES: &[&str] = &["derive", "non_exhaustive", "deprecated"];
@@ -164,10 +168,49 @@ fn text(tokens: &[String]) -> String {
     text
 }
 
+/// `backend::op` for `src/backend/op.rs`, behind the crate's name for a file of another crate than the root.
+fn module_name(path: &str) -> String {
+    let (of_crate, file) = match path.strip_prefix("crates/") {
+        Some(rest) => {
+            let (name, file) = rest.split_once("/src/").unwrap();
+            (format!("tapeloop_{}::", name.replace('-', "_")), file)
+        }
+        None => (String::new(), path.trim_start_matches("src/")),
+    };
+    let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
+    of_crate + &module.replace('/', "::")
+}
+
+/// Where the item or field at `at`, which its documentation hides, ends.
+fn hidden_end(tokens: &[String], at: usize) -> usize {
+    let mut at = at;
+    while tokens.get(at).is_some_and(|token| token == "#") {
+        at = end(tokens, at + 1);
+    }
+    let is_use = tokens[at..].iter().take(2).any(|token| token == "use");
+    let close = signature_end(tokens, at);
+    match tokens.get(close).map(String::as_str) {
+        Some("{") if !is_use => end(tokens, close),
+        // A constant or static.
+        Some("=") => close + tokens[close..].iter().position(|it| it == ";").unwrap_or(0) + 1,
+        _ => close + 1,
+    }
+}
+
+/// Modules of other files that the documentation hides, as their paths start: `src/cli/config`.
+fn hidden_modules(path: &str, tokens: &[String]) -> Vec<String> {
+    let folder = path.trim_end_matches("/mod.rs").trim_end_matches("/lib.rs");
+    let hides = "# [ doc ( hidden ) ] pub mod".split(' ');
+    let starts = (0..tokens.len()).filter(|&at| tokens[at..].iter().zip(hides.clone()).all(|(a, b)| a == b));
+    starts
+        .filter_map(|at| tokens.get(at + 9))
+        .map(|name| format!("{folder}/{name}"))
+        .collect()
+}
+
 /// Adds the lines of a file.
 fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
-    let module = path.trim_start_matches("src/").trim_end_matches(".rs");
-    let module = module.trim_end_matches("/mod").replace('/', "::");
+    let module = module_name(path);
     // What each open brace belongs to, and what the next one does.
     let (mut owners, mut next): (Vec<String>, String) = (Vec::new(), String::new());
     let (mut attributes, mut at) = (Vec::new(), 0);
@@ -177,6 +220,11 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
             |offset: usize, what: &str| tokens.get(at + offset).is_some_and(|it| it == what);
         if token == "#" && follows(1, "[") {
             let close = end(tokens, at + 1);
+            if tokens[at + 2..close].concat() == "doc(hidden)]" {
+                attributes.clear();
+                at = hidden_end(tokens, close);
+                continue;
+            }
             if ATTRIBUTES.contains(&&*tokens[at + 2]) {
                 attributes.push(text(&tokens[at..close]));
             }
@@ -268,8 +316,16 @@ fn public_api<'a>(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Stri
     let sources: Vec<_> = sources.map(|(path, text)| (path, tokens(text))).collect();
     let mut names = Names::default();
     sources.iter().for_each(|(_, tokens)| names.add(tokens));
+    let modules = sources.iter();
+    let hidden: Vec<String> = modules
+        .flat_map(|(path, tokens)| hidden_modules(path, tokens))
+        .collect();
+    let is_hidden = |path: &str| {
+        let rest = hidden.iter().find_map(|module| path.strip_prefix(&**module));
+        rest.is_some_and(|rest| rest.starts_with(['.', '/']))
+    };
     let mut lines = Vec::new();
-    for (path, tokens) in &sources {
+    for (path, tokens) in sources.iter().filter(|(path, _)| !is_hidden(path)) {
         list(path, tokens, &names, &mut lines);
     }
     lines
@@ -279,7 +335,12 @@ fn public_api<'a>(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Stri
 fn the_public_api_is_the_listed_one() {
     let sources = sources();
     let sources = sources.iter().map(|(path, text)| (&**path, &**text));
-    let api = public_api(sources.filter(|(path, _)| !path.starts_with("src/bin/")));
+    let of_program = |path: &str| {
+        let mut crates = OF_THE_PROGRAM.iter();
+        path.starts_with("src/bin/")
+            || crates.any(|name| path.starts_with(&format!("crates/{name}/")))
+    };
+    let api = public_api(sources.filter(|(path, _)| !of_program(path)));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/architecture/public_api.txt");
     if std::env::var_os("TAPELOOP_BLESS").is_some() {
         fs::write(&file, api.join("\n") + "\n").unwrap();
@@ -321,8 +382,19 @@ fn the_list_has_what_a_program_can_name() {
         check!(inner);
         pub type Alias = Vec<u8>;
         mod m { pub(super) fn f() {} pub static ONE: u8 = 1; }
+        #[doc(hidden)] pub mod sisters { pub use a::D; pub fn f() {} }
+        #[doc(hidden)] pub mod inner;
+        impl Pair { #[doc(hidden)] pub fn hidden(&self) -> u8 { 1 } #[doc(hidden)] #[inline] pub fn other() {} pub fn seen(&self) {} }
+        pub struct Options { #[doc(hidden)] pub later: u8, pub first: u8 }
     "#;
-    let lines = public_api([("src/a/mod.rs", source)].into_iter());
+    let sources = [
+        ("src/a/mod.rs", source),
+        ("src/a/inner.rs", "pub fn f() {}"),
+        ("src/a/inner/deep.rs", "pub fn f() {}"),
+        ("crates/b-c/src/lib.rs", "pub use d::E;"),
+        ("crates/b-c/src/d/mod.rs", "pub struct E;"),
+    ];
+    let lines = public_api(sources.into_iter());
     let expected = [
         "a: pub use a::{ B, C }",
         "a: #[derive(Clone, Debug)] #[non_exhaustive] pub struct S<T: Into<u8>>",
@@ -336,6 +408,11 @@ fn the_list_has_what_a_program_can_name() {
         "a: make! { Made }",
         "a: pub type Alias = Vec<u8>",
         "a: pub static ONE: u8",
+        "a: Pair: pub fn seen(&self)",
+        "a: pub struct Options",
+        "a: Options: pub first: u8",
+        "tapeloop_b_c::lib: pub use d::E",
+        "tapeloop_b_c::d: pub struct E",
     ];
     assert_eq!(lines, expected);
 }

@@ -1,19 +1,9 @@
 //! Unsafe code is where `docs/UNSAFE.md` says, and nowhere else.
 
+use crate::sources;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            rust_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-}
+use std::path::Path;
 
 /// Whether a line of code, its comment aside, has the word.
 fn is_unsafe(line: &str) -> bool {
@@ -25,12 +15,10 @@ fn is_unsafe(line: &str) -> bool {
 #[test]
 fn unsafe_code_is_where_the_document_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    rust_files(&root.join("src"), &mut files);
-    let found: BTreeSet<String> = files
-        .iter()
-        .filter(|path| fs::read_to_string(path).unwrap().lines().any(is_unsafe))
-        .map(|path| path.strip_prefix(root).unwrap().display().to_string())
+    let found: BTreeSet<String> = sources()
+        .into_iter()
+        .filter(|(_, text)| text.lines().any(is_unsafe))
+        .map(|(path, _)| path)
         .collect();
     let document = fs::read_to_string(root.join("docs/UNSAFE.md")).unwrap();
     let listed: BTreeSet<String> = document

@@ -313,7 +313,11 @@ fn tables_of_binary_cif_files_are_those_of_their_mmcif_files() {
             continue;
         };
         let entry = name.split('.').next().unwrap();
-        let places = ["tests/data/small", "tests/readers/fixtures", "samples"];
+        let places = [
+            "tests/data/small",
+            "crates/structure/tests/readers/fixtures",
+            "samples",
+        ];
         let of_text = places.iter().find_map(|place| {
             let found = root.join(place).join(format!("{entry}.cif"));
             let packed = root.join(place).join(format!("{entry}.cif.gz"));

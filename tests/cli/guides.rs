@@ -200,23 +200,24 @@ fn the_guide_to_a_benchmark_report_runs_as_it_stands() {
 /// The program of this guide is a documentation test.
 #[test]
 fn the_dependency_of_the_guide_to_embedding_has_features_that_exist() {
-    let manifest = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
-    let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+    let read = |file: &str| fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
+    let engine: toml::Table = toml::from_str(&read("crates/engine/Cargo.toml")).unwrap();
     let text = guide("embed.md");
     let blocks = blocks(&text);
     let infos: Vec<&str> = blocks.iter().map(|block| block.info.as_str()).collect();
     assert_eq!(infos, ["toml", "rust"]);
     let shown: toml::Table = toml::from_str(&blocks[0].body).unwrap();
-    let dependency = &shown["dependencies"]["tapeloop"];
+    let dependency = &shown["dependencies"]["tapeloop-engine"];
     for feature in dependency["features"].as_array().unwrap() {
         let feature = feature.as_str().unwrap();
-        assert!(manifest["features"].get(feature).is_some(), "{feature}");
+        assert!(engine["features"].get(feature).is_some(), "{feature}");
     }
     // The front page of the API documentation shows the same line.
     let line = blocks[0].body.lines().last().unwrap();
-    let front = fs::read_to_string(Path::new(ROOT).join("src/lib.rs")).unwrap();
+    let front = read("crates/engine/src/lib.rs");
     assert!(front.contains(&format!("//! {line}")));
-    let version = &manifest["package"]["rust-version"];
+    let workspace: toml::Table = toml::from_str(&read("Cargo.toml")).unwrap();
+    let version = &workspace["workspace"]["package"]["rust-version"];
     let words = format!("It needs Rust {}", version.as_str().unwrap());
     assert!(text.replace('\n', " ").contains(&words), "{words}");
 }

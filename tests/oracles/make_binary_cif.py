@@ -20,9 +20,9 @@ Usage:
   pip install biotite==1.6.0
   python tests/oracles/make_binary_cif.py tests/data/binary_cif tests/data/small/*.cif
   python tests/oracles/make_binary_cif.py tests/data/binary_cif \
-      tests/readers/fixtures/two_models.cif --styles all
-  python tests/oracles/make_binary_cif.py tests/readers/fixtures \
-      tests/readers/fixtures/two_models.cif --styles fixed --plain
+      crates/structure/tests/readers/fixtures/two_models.cif --styles all
+  python tests/oracles/make_binary_cif.py crates/structure/tests/readers/fixtures \
+      crates/structure/tests/readers/fixtures/two_models.cif --styles fixed --plain
 """
 
 import argparse

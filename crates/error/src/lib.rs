@@ -63,8 +63,7 @@ pub enum ErrorKind {
     /// The item's batch was given no slot before the time at which the item expires; it was not
     /// computed.
     Expired,
-    /// A graph or a result on the device differs from the recording; see docs/ARCHITECTURE.md on
-    /// trust.
+    /// A graph or a result on the device differs from the recording.
     Mismatch,
     /// The engine has stopped and takes no more work.
     Closed,

@@ -140,7 +140,7 @@ pub struct Policy {
 
 /// The largest buffer in bytes that is worth mapping. Up to this size mapping is at least a third
 /// faster than copying, in both directions; at twice the size an upload gains nothing
-/// (docs/ARCHITECTURE.md has the measurement).
+/// (the crate's DECISIONS.md has the measurement).
 pub const MAPPED_BYTES_MAX: usize = 128 << 10;
 
 impl Default for Policy {

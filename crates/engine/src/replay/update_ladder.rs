@@ -2,7 +2,7 @@
 //!
 //! There are three ways, cheapest first: change the parameters of single nodes, update all
 //! parameters at once, or make a new graph. Setting the parameters of a node takes half as long
-//! as its share of a recapture and update, whatever the number of nodes (docs/ARCHITECTURE.md),
+//! as its share of a recapture and update, whatever the number of nodes (DECISIONS.md),
 //! so a graph that keeps its commands is changed node by node. Any other change captures or
 //! builds the graph again, and makes a new one only if the driver reports another topology.
 

@@ -109,9 +109,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for NvtxLayer {
     }
 }
 
-/// Whether it is a span of this crate.
+/// Whether it is a span of one of the crates of tapeloop.
 fn is_own(metadata: &Metadata<'_>) -> bool {
-    metadata.target().split("::").next() == Some("tapeloop")
+    metadata.target().starts_with("tapeloop")
 }
 
 fn label(attributes: &Attributes<'_>) -> Label {
