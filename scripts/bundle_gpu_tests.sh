@@ -26,7 +26,7 @@ messages=$(cargo test --release --no-run --message-format=json-render-diagnostic
 executables() {
     echo "$messages" | sed -n "s/.*$1.*\"executable\":\"\([^\"]*\)\".*/\1/p"
 }
-for binary in $(executables '"profile":{[^}]*"test":true}'); do
+for binary in $(executables '"kind":\["\(lib\|test\)"\].*"profile":{[^}]*"test":true}'); do
     name=$(basename "$binary")
     strip -o "$folder/bin/${name%-*}" "$binary"
 done

@@ -32,6 +32,12 @@ for version in 12050 12060 12080 12090; do
     cargo check --quiet --locked --package tapeloop-engine --features "cuda-$version"
 done
 
+# The tests of a crate find what they need without the features that others select.
+for crate in structure inputs bench sim; do
+    lint --package "tapeloop-$crate" --tests
+done
+lint --package tapeloop-engine --tests --features supervise
+
 lint --package tapeloop --lib --no-default-features
 lint --package tapeloop --lib --bins --no-default-features --features cli # without CUDA
 lint --package tapeloop --lib --bins --features nvtx

@@ -77,7 +77,7 @@ pub use reals::Reals;
 pub use recorder::FeatureBuffers;
 pub use residue_depth::DepthChains;
 pub use table::{Column, FeatureTable};
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 pub(crate) use table::{SharedColumns, Values};
 
 /// The workload that computes features of structures.

@@ -14,9 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the folders of a crate may name of each other, where a crate has floors of its own. Cargo keeps
+/// For each folder of a crate the others that it may name.
+type Arrows = &'static [(&'static str, &'static [&'static str])];
+
+/// What the folders of a crate may name of each other, where a crate has an order of its own. Cargo keeps
 /// crates apart.
-const ARROWS: &[(&str, &[(&str, &[&str])])] = &[
+const ARROWS: &[(&str, Arrows)] = &[
     (
         "crates/engine/src",
         &[
@@ -108,7 +111,7 @@ fn module(path: &str) -> &str {
 }
 
 /// What the files of a crate name against its table.
-fn wrong_arrows(imports: &Imports, arrows: &[(&str, &[&str])]) -> Vec<String> {
+fn wrong_arrows(imports: &Imports, arrows: Arrows) -> Vec<String> {
     let arrows: BTreeMap<_, _> = arrows.iter().copied().collect();
     let mut wrong = BTreeSet::new();
     for import in imports.all() {

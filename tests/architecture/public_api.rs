@@ -18,9 +18,11 @@ const OF_THE_PROGRAM: &[&str] = &["annotations", "files", "inputs", "svg", "test
 /// Attributes that belong to the API.
 const ATTRIBUTES: &[&str] = &["derive", "non_exhaustive", "deprecated"];
 
-/// What the whole crate defines.
+/// What the crates define.
 #[derive(Default)]
 struct Names {
+    /// Items by module and name that a hidden module re-exports, and no other.
+    of_sisters: BTreeSet<(String, String)>,
     /// Structs, enums, unions and traits that are `pub`.
     public: BTreeSet<String>,
     /// Traits that are not.
@@ -30,7 +32,7 @@ struct Names {
 }
 
 impl Names {
-    fn add(&mut self, tokens: &[String]) {
+    fn add(&mut self, module: &str, tokens: &[String]) {
         for (at, token) in tokens.iter().enumerate() {
             let name = tokens.get(at + 1).cloned().unwrap_or_default();
             match &**token {
@@ -38,6 +40,10 @@ impl Names {
                     let start = &tokens[at.saturating_sub(2)..at];
                     let is_public =
                         start.last().is_some_and(|it| it == "pub") || start == ["pub", "unsafe"];
+                    let item = (module.to_owned(), name.clone());
+                    if is_public && self.of_sisters.contains(&item) {
+                        continue;
+                    }
                     if is_public {
                         self.public.insert(name);
                     } else if token == "trait" {
@@ -201,11 +207,45 @@ fn hidden_end(tokens: &[String], at: usize) -> usize {
 fn hidden_modules(path: &str, tokens: &[String]) -> Vec<String> {
     let folder = path.trim_end_matches("/mod.rs").trim_end_matches("/lib.rs");
     let hides = "# [ doc ( hidden ) ] pub mod".split(' ');
-    let starts = (0..tokens.len()).filter(|&at| tokens[at..].iter().zip(hides.clone()).all(|(a, b)| a == b));
+    let starts =
+        (0..tokens.len()).filter(|&at| tokens[at..].iter().zip(hides.clone()).all(|(a, b)| a == b));
     starts
         .filter_map(|at| tokens.get(at + 9))
         .map(|name| format!("{folder}/{name}"))
         .collect()
+}
+
+/// The items that the hidden module `internal` of a `lib.rs` re-exports, by module and name.
+fn of_sisters(path: &str, tokens: &[String]) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    let is_start =
+        |at: &usize| tokens[*at..].starts_with(&["mod", "internal", "{"].map(String::from));
+    let Some(start) = (0..tokens.len()).find(is_start) else {
+        return found;
+    };
+    let name = module_name(path);
+    let of_crate = name.trim_end_matches("lib");
+    for one in tokens[start..end(tokens, start + 2)].split(|token| token == ";") {
+        let uses_crate = |at: &usize| one[*at..].starts_with(&["use", "crate"].map(String::from));
+        let Some(at) = (0..one.len()).find(uses_crate) else {
+            continue;
+        };
+        let words = one[at + 2..]
+            .iter()
+            .filter(|token| *token != "::" && *token != ",");
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        let (modules, names) = match words.iter().position(|word| *word == "{") {
+            Some(open) => (&words[..open], &words[open + 1..words.len() - 1]),
+            None => words.split_at(words.len() - 1),
+        };
+        let module = of_crate.to_owned() + &modules.join("::");
+        found.extend(
+            names
+                .iter()
+                .map(|name| (module.clone(), (*name).to_owned())),
+        );
+    }
+    found
 }
 
 /// Adds the lines of a file.
@@ -220,7 +260,8 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
             |offset: usize, what: &str| tokens.get(at + offset).is_some_and(|it| it == what);
         if token == "#" && follows(1, "[") {
             let close = end(tokens, at + 1);
-            if tokens[at + 2..close].concat() == "doc(hidden)]" {
+            let is_field = tokens.get(close + 2).is_some_and(|it| it == ":");
+            if tokens[at + 2..close].concat() == "doc(hidden)]" && !is_field {
                 attributes.clear();
                 at = hidden_end(tokens, close);
                 continue;
@@ -236,6 +277,16 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
             continue;
         }
         let owner = owners.iter().rev().find(|owner| !owner.is_empty());
+        let is_of_sister = |name: &str| {
+            let is = |name: &str| (module.clone(), name.to_owned());
+            [name, "*"]
+                .iter()
+                .any(|name| names.of_sisters.contains(&is(name)))
+        };
+        if owner.is_some_and(|owner| is_of_sister(owner)) && is_pub(tokens, at) {
+            at += 1;
+            continue;
+        }
         let owner = owner.map(|owner| format!("{owner}: ")).unwrap_or_default();
         let mut line = |what: String| {
             let attributes: String = attributes.drain(..).map(|it: String| it + " ").collect();
@@ -256,6 +307,12 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
                 signature.get(kind + 1).cloned()
             });
             let has_body = tokens.get(close).is_some_and(|it| it == "{");
+            let of_sister = name.as_deref().is_some_and(is_of_sister);
+            let mut line = |what| {
+                if !of_sister {
+                    line(what)
+                }
+            };
             match kind.map(String::as_str) {
                 Some("enum" | "trait") if has_body => {
                     let body_end = end(tokens, close);
@@ -292,6 +349,7 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
             if let Some(of_trait) = of_trait
                 && names.public.contains(own)
                 && !names.private_traits.contains(of_trait)
+                && !is_of_sister(own)
             {
                 line(text(header));
                 at = end(tokens, close);
@@ -315,13 +373,21 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
 fn public_api<'a>(sources: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let sources: Vec<_> = sources.map(|(path, text)| (path, tokens(text))).collect();
     let mut names = Names::default();
-    sources.iter().for_each(|(_, tokens)| names.add(tokens));
+    let sisters = sources.iter().filter(|(path, _)| path.ends_with("lib.rs"));
+    names.of_sisters = sisters
+        .flat_map(|(path, tokens)| of_sisters(path, tokens))
+        .collect();
+    for (path, tokens) in &sources {
+        names.add(&module_name(path), tokens);
+    }
     let modules = sources.iter();
     let hidden: Vec<String> = modules
         .flat_map(|(path, tokens)| hidden_modules(path, tokens))
         .collect();
     let is_hidden = |path: &str| {
-        let rest = hidden.iter().find_map(|module| path.strip_prefix(&**module));
+        let rest = hidden
+            .iter()
+            .find_map(|module| path.strip_prefix(&**module));
         rest.is_some_and(|rest| rest.starts_with(['.', '/']))
     };
     let mut lines = Vec::new();
@@ -391,8 +457,15 @@ fn the_list_has_what_a_program_can_name() {
         ("src/a/mod.rs", source),
         ("src/a/inner.rs", "pub fn f() {}"),
         ("src/a/inner/deep.rs", "pub fn f() {}"),
-        ("crates/b-c/src/lib.rs", "pub use d::E;"),
-        ("crates/b-c/src/d/mod.rs", "pub struct E;"),
+        (
+            "crates/b-c/src/lib.rs",
+            "pub use d::E; #[doc(hidden)] pub mod internal { pub use crate::d::{F, g}; #[cfg(x)] pub use crate::h; }",
+        ),
+        (
+            "crates/b-c/src/d/mod.rs",
+            "pub struct E; pub struct F; impl F { pub fn f(&self) {} } impl Drop for F {} pub fn g() {}",
+        ),
+        ("crates/b-c/src/i.rs", "pub struct F;"),
     ];
     let lines = public_api(sources.into_iter());
     let expected = [
@@ -410,9 +483,11 @@ fn the_list_has_what_a_program_can_name() {
         "a: pub static ONE: u8",
         "a: Pair: pub fn seen(&self)",
         "a: pub struct Options",
+        "a: Options: pub later: u8",
         "a: Options: pub first: u8",
         "tapeloop_b_c::lib: pub use d::E",
         "tapeloop_b_c::d: pub struct E",
+        "tapeloop_b_c::i: pub struct F",
     ];
     assert_eq!(lines, expected);
 }

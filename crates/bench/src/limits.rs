@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop_engine::backend::contract::{DeviceSlot, GraphId, GraphSource, Op, Priority};
 use tapeloop_engine::backend::{Backend, Space as Memory};
-use tapeloop_engine::error::Result;
+use tapeloop_engine::error::{Context, Result};
 use tapeloop_engine::record::{Recorder, Recording};
 use tapeloop_engine::replay::{Bindings, Lowered, Policy, lower};
 use tapeloop_engine::workload::Workload;
@@ -187,7 +187,8 @@ impl Launches {
         let ops: Vec<&Op> = kernels.iter().map(Lowered::op).collect();
         // SAFETY: the commands were lowered for this slot from a checked recording, and name its
         // buffers alone, which start zeroed: the kernels stay within them.
-        let (graph, _) = unsafe { device_slot.make_graph(GraphSource::Captured(&ops), None) }?;
+        let made = unsafe { device_slot.make_graph(GraphSource::Captured(&ops), None) };
+        let (graph, _) = made.within(|| "capture the graph")?;
         Ok(Launches {
             device_slot,
             kernels,

@@ -99,7 +99,7 @@ struct Inner {
     context: Vec<String>,
 }
 
-/// A result with the crate's error.
+/// A result with an [`Error`].
 ///
 /// ```
 /// use tapeloop_error::{Error, Result};

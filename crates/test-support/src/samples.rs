@@ -1,20 +1,17 @@
 //! The sample structures, for tests.
 
+use crate::repository;
 use std::path::{Path, PathBuf};
 use tapeloop_structure::{ReadOptions, Reader, Structure};
 
 /// The first model of a sample.
 pub fn sample(name: &str) -> Structure {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("samples")
-        .join(name);
-    first_model(&path)
+    first_model(&repository("samples").join(name))
 }
 
 /// The first model of every sample, by name.
 pub fn samples() -> Vec<(String, Structure)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
-    let entries = std::fs::read_dir(folder).unwrap();
+    let entries = std::fs::read_dir(repository("samples")).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension != "md"));
     files.sort();

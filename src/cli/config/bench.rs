@@ -7,8 +7,6 @@ use super::resolver::Resolver;
 use super::toml_text::to_toml;
 use super::{BACKENDS, named, resolve_code_path, resolve_input, resolve_threads};
 use crate::backend::{Choice, CudaOptions, DeviceSet};
-use tapeloop_bench::measure::Settings;
-use tapeloop_bench::point::{Axis, Front, Point, Space, Work};
 use crate::cli::trusted_code;
 use crate::error::Result;
 use crate::features::{FeatureConfig, FeatureName};
@@ -19,6 +17,8 @@ use serde_json::{Value as Json, json};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+use tapeloop_bench::measure::Settings;
+use tapeloop_bench::point::{Axis, Front, Point, Space, Work};
 
 /// The resolved config of a benchmark.
 #[derive(Clone, Debug)]

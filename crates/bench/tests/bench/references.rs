@@ -2,7 +2,6 @@
 //! `benches/reference/README.md`. Skipped where there is no `python3`.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 struct Reference {
@@ -14,7 +13,7 @@ struct Reference {
 impl Reference {
     /// `None` without Python.
     fn start(file: &str) -> Option<Reference> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/reference");
+        let folder = tapeloop_test_support::repository("benches/reference");
         let child = Command::new("python3")
             .args([folder.join(file).as_os_str(), "--serve".as_ref()])
             // Not built for this.

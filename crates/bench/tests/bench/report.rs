@@ -354,7 +354,7 @@ fn tables_have_every_record() {
 
 #[test]
 fn the_documented_report_is_of_this_version() {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/bench"));
+    let folder = tapeloop_test_support::repository("docs/bench");
     let records = tapeloop_bench::record::read(&folder.join("h200.jsonl")).unwrap();
     assert_eq!(records.len(), 80);
     assert!(

@@ -48,6 +48,10 @@ impl<G> Graphs<G> {
     }
 
     /// How many there are.
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "nothing asks whether there are none"
+    )]
     pub fn len(&self) -> usize {
         self.graphs.len()
     }

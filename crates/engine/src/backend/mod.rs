@@ -55,8 +55,8 @@ pub use devices::{DeviceChoice, DeviceEntry, DeviceSet, PcieLink, visible_variab
 pub use external_event::ExternalEvent;
 pub(crate) use external_event::{no_events, no_stream};
 pub use loops::Residency;
-pub use rayon::{ThreadPool, ThreadPoolBuilder};
 /// The pool of threads of the crate `rayon`, in which batches are copied, and computed on the CPU.
+pub use rayon::{ThreadPool, ThreadPoolBuilder};
 pub(crate) use refusals::no_timestamp;
 pub use select::{Choice, Selected, device_options, devices, select, select_all, select_with};
 use std::any::Any;

@@ -171,7 +171,12 @@ pub(super) fn check_slots(slots: usize) -> Result<()> {
 }
 
 /// How one item is submitted. Later versions may add fields: end a literal with
-/// `..SubmitOptions::default()`.
+/// `..SubmitOptions::default()`. Without it a literal does not compile:
+///
+/// ```compile_fail,E0063
+/// # use tapeloop_engine::pipeline::SubmitOptions;
+/// SubmitOptions { urgent: true, deadline: None, expires_at: None };
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
     /// Closes the item's batch at once, with the items that are in it. The batch overtakes those

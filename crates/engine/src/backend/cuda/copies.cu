@@ -1,5 +1,5 @@
 // Several copies and memsets of a graph as one kernel. `copies.ptx` is what nvcc makes of this.
-// After a change run scripts/make_copies_ptx.sh; a test compares this text's digest.
+// After a change run scripts/make_ptx.sh; a test compares this text's digest.
 
 // The most pieces of a launch: `PIECES_MAX` in copies.rs.
 constexpr unsigned PIECES = 96;

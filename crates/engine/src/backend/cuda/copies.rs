@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(
             ptx.lines().next(),
             Some(&*expected),
-            "run scripts/make_copies_ptx.sh"
+            "run scripts/make_ptx.sh"
         );
     }
 }

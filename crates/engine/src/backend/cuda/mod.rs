@@ -138,10 +138,12 @@ impl CudaBackend {
     }
 }
 
-/// The code of a source for a device of this compute capability, through the user's cache.
+/// The code of a source for a device of this compute capability, through the user's cache; for tests of
+/// sources. Nothing is loaded.
 ///
 /// # Errors
 /// [`ErrorKind::Unavailable`] without NVRTC.
+#[doc(hidden)]
 pub fn compiled(source: &CudaSource, capability: (u32, u32)) -> Result<Vec<u8>> {
     compile::Compiler::new(&CudaOptions::default(), 0).compile(source, capability)
 }

@@ -21,7 +21,7 @@ const LIBRARIES: [&str; 4] = [
     "libnvToolsExt.so",
 ];
 
-/// A layer of a [`tracing`] subscriber that emits this crate's spans as NVTX ranges, with their
+/// A layer of a [`tracing`] subscriber that emits the spans of tapeloop's crates as NVTX ranges, with their
 /// names and fields, in the threads that enter them.
 ///
 /// ```no_run
@@ -111,7 +111,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for NvtxLayer {
 
 /// Whether it is a span of one of the crates of tapeloop.
 fn is_own(metadata: &Metadata<'_>) -> bool {
-    metadata.target().starts_with("tapeloop")
+    let of_crate = metadata.target().split("::").next().unwrap_or_default();
+    of_crate == "tapeloop" || of_crate.starts_with("tapeloop_")
 }
 
 fn label(attributes: &Attributes<'_>) -> Label {
