@@ -4,13 +4,13 @@ use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, 
 use super::own_kernels;
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
+use crate::backend::DeviceInfo;
 use crate::backend::{Backend, Compilation, Selected};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::features::{
     B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
 };
 use crate::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
-use crate::record::DeviceInfo;
 use crate::replay::Mode;
 use crate::structure::{ReadBudget, Reader};
 use rayon::{ThreadPool, ThreadPoolBuilder};

@@ -3,7 +3,7 @@
 use super::output::{Committed, RESUME};
 use super::plan::Plan;
 use super::run_counters::WrittenParts;
-use crate::record::DeviceInfo;
+use crate::backend::DeviceInfo;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

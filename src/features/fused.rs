@@ -4,8 +4,8 @@
 use super::image::fused_image;
 use super::kernels::{self, WithCode};
 use super::layout::{STRUCTURES, StructureSpan};
+use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
-use crate::record::DeviceInfo;
 use crate::record::{
     Access, Arg, DType, Image, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch,
 };

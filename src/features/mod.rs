@@ -50,8 +50,9 @@ mod table;
 mod torsions;
 mod weighted_contact_number;
 
+use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
-use crate::record::{DeviceInfo, Image, Kernel, Recorder, Twin};
+use crate::record::{Image, Kernel, Recorder, Twin};
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
     ATOMS, AXES, CELLS, CHAINS, CHAINS_MAX, LIGANDS, PAIR_ROOM, RESIDUES, STRUCTURES, TILE, TILES,

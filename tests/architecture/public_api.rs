@@ -234,6 +234,9 @@ fn of_sisters(path: &str, tokens: &[String]) -> BTreeSet<(String, String)> {
             .iter()
             .filter(|token| *token != "::" && *token != ",");
         let words: Vec<&str> = words.map(String::as_str).collect();
+        // The item is listed under its own name.
+        let renamed = words.iter().position(|word| *word == "as");
+        let words = &words[..renamed.unwrap_or(words.len())];
         let (modules, names) = match words.iter().position(|word| *word == "{") {
             Some(open) => (&words[..open], &words[open + 1..words.len() - 1]),
             None => words.split_at(words.len() - 1),
@@ -459,11 +462,11 @@ fn the_list_has_what_a_program_can_name() {
         ("src/a/inner/deep.rs", "pub fn f() {}"),
         (
             "crates/b-c/src/lib.rs",
-            "pub use d::E; #[doc(hidden)] pub mod internal { pub use crate::d::{F, g}; #[cfg(x)] pub use crate::h; }",
+            "pub use d::E; #[doc(hidden)] pub mod internal { pub use crate::d::{F, g}; #[cfg(x)] pub use crate::d::h as other; }",
         ),
         (
             "crates/b-c/src/d/mod.rs",
-            "pub struct E; pub struct F; impl F { pub fn f(&self) {} } impl Drop for F {} pub fn g() {}",
+            "pub struct E; pub struct F; impl F { pub fn f(&self) {} } impl Drop for F {} pub fn g() {} pub fn h() {}",
         ),
         ("crates/b-c/src/i.rs", "pub struct F;"),
     ];

@@ -5,10 +5,9 @@ use super::benchmark::{Benchmark, halves};
 use super::point::{Point, Work};
 use super::record::Amounts;
 use std::sync::{Arc, OnceLock};
+use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::error::{Error, ErrorKind, Result};
-use tapeloop_engine::record::{
-    Arg, Buffer, DeviceInfo, Image, Kernel, Recorder, Twin, TwinLaunch, Unit,
-};
+use tapeloop_engine::record::{Arg, Buffer, Image, Kernel, Recorder, Twin, TwinLaunch, Unit};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 
 /// Threads per block, as in the reference programs.

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tapeloop::backend::Compilation;
+use tapeloop::backend::DeviceInfo;
 use tapeloop::cli::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use tapeloop::cli::output::FINISHED;
 use tapeloop::cli::plan::{Plan, memory_text};
@@ -15,7 +16,6 @@ use tapeloop::cli::tables::{ColumnStatistics, folders, notes, warnings, written_
 use tapeloop::cli::terminal::short;
 use tapeloop::error::{Error, Result};
 use tapeloop::pipeline::{Counters, DeviceStatistics, MemoryPlan, Shrunk, Statistics};
-use tapeloop::record::DeviceInfo;
 use tapeloop::structure::Check;
 use tapeloop_annotations::{Matches, TableMatches};
 use tapeloop_bench::internal::format;

@@ -29,7 +29,7 @@ pub use buffer::{
 pub(crate) use buffer::{RecordingId, check_element};
 pub(crate) use check::check_grid;
 pub use command::{Arg, Command, Launch};
-pub use device_info::DeviceInfo;
+pub(crate) use device_info::DeviceInfo;
 #[cfg(any(feature = "cuda", all(feature = "supervise", target_os = "linux")))]
 pub(crate) use kernel::DeviceCode;
 pub use kernel::{Access, CudaSource, Image, Kernel, Param, ParamKind};
