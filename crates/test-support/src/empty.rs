@@ -122,10 +122,12 @@ impl EmptySlot {
 
 // SAFETY: each buffer has bytes of its own, and no operation touches them.
 unsafe impl DeviceSlot for EmptySlot {
+    #[inline]
     fn id(&self) -> &DeviceSlotId {
         &self.id
     }
 
+    #[inline]
     fn is_quiet(&self) -> bool {
         true
     }
@@ -134,6 +136,7 @@ unsafe impl DeviceSlot for EmptySlot {
         self.bytes.len()
     }
 
+    #[inline]
     fn addresses(&self, buffer: BufferId) -> Addresses {
         let device = (buffer.index() as u64 + 1) << 32;
         Addresses {
@@ -143,11 +146,13 @@ unsafe impl DeviceSlot for EmptySlot {
         }
     }
 
+    #[inline]
     fn host(&self, buffer: BufferId) -> &[u8] {
         let index = buffer.index();
         &bytemuck::cast_slice(&self.host[index])[..self.bytes[index]]
     }
 
+    #[inline]
     fn host_mut(&mut self, buffers: &[BufferId]) -> HostViews<'_> {
         let all = self.host.iter_mut().zip(&self.bytes).enumerate();
         let mut wanted = buffers.iter().map(|buffer| buffer.index()).peekable();
@@ -162,6 +167,7 @@ unsafe impl DeviceSlot for EmptySlot {
 
     fn disown(&mut self, _: &Allocation) {}
 
+    #[inline]
     unsafe fn enqueue(&mut self, _: &Op) -> Result<()> {
         Ok(())
     }
@@ -193,18 +199,22 @@ unsafe impl DeviceSlot for EmptySlot {
         self.graphs.retain(|(id, _)| *id != graph);
     }
 
+    #[inline]
     fn launch_graph(&mut self, _: GraphId) -> Result<()> {
         Ok(())
     }
 
+    #[inline]
     fn fence(&mut self) -> Result<()> {
         Ok(())
     }
 
+    #[inline]
     fn is_done(&mut self) -> Result<bool> {
         Ok(true)
     }
 
+    #[inline]
     fn wait(&mut self) -> Result<()> {
         Ok(())
     }
@@ -226,6 +236,7 @@ pub struct Nothing {
 }
 
 /// The kernels' CPU twin.
+#[inline]
 pub fn nothing(_: &mut TwinLaunch<'_>) {}
 
 const SOURCE: &str = "extern \"C\" __global__ void nothing(const unsigned*, unsigned*) {}";
@@ -258,6 +269,7 @@ impl Workload for Nothing {
         &["numbers"]
     }
 
+    #[inline]
     fn extent(&self, _: &u32) -> Result<Extent> {
         Ok(Extent::from([1]))
     }
@@ -274,6 +286,7 @@ impl Workload for Nothing {
         Ok((x, y))
     }
 
+    #[inline]
     fn write(
         &self,
         (x, _): &Self::Buffers,
@@ -285,6 +298,7 @@ impl Workload for Nothing {
         Ok(())
     }
 
+    #[inline]
     fn read(
         &self,
         (_, y): &Self::Buffers,
