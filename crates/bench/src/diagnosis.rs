@@ -263,7 +263,7 @@ fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
     warnings
 }
 
-/// Warns when the interquartile range of the repetitions exceeds [`SPREAD_MAX`].
+/// Warns when the interquartile range of the repetitions exceeds `SPREAD_MAX`.
 pub fn spread_warning(period_ns: &[f64]) -> Option<String> {
     let mut sorted = period_ns.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 //! The config: the keys of a file and of the command line ([`RawConfig`]), resolved into a
 //! value of its type for every key ([`Config`], [`BenchConfig`]).
 //!
-//! A [`Resolver`] reads the values. `Config::resolve` and `BenchConfig::resolve` ask for every
+//! A `Resolver` reads the values. `Config::resolve` and `BenchConfig::resolve` ask for every
 //! key by name, which makes those names the known keys. `docs/CONFIG.md` explains them.
 
 mod annotations;

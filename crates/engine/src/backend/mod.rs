@@ -1,8 +1,8 @@
 //! *Where*: the devices, and how to choose one.
 //!
-//! A [`Backend`] is one open device: a GPU ([`cuda`]), the CPU ([`cpu`]), one in another process
-//! ([`worker`]), or a simulated one for tests ([`sim`]). [`select()`] opens one. Who writes a backend
-//! keeps the [`contract`].
+//! A [`Backend`] is one open device: a GPU (`cuda`), the CPU ([`cpu`]), one in another process
+//! (`worker`), or a simulated one for tests (the crate `tapeloop-sim`). [`select()`] opens one. Who
+//! writes a backend keeps the [`contract`].
 
 pub(crate) mod allocation;
 mod backoff;
