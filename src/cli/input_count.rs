@@ -1,4 +1,4 @@
-//! Threads beside a run that end with it, and the one that counts the inputs.
+//! Counts the inputs of a run on a thread that ends with the run.
 
 use super::run_counters::RunCounters;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};

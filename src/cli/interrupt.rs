@@ -1,6 +1,6 @@
 //! A request to end a run in order.
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,20 +14,14 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt without a request yet; dropping the sender disconnects the channel.
-    fn new() -> (Self, Sender<()>) {
+    /// An interrupt, and the function that asks the run to end.
+    pub fn by_call() -> (Self, impl FnOnce() + Send + use<>) {
         let (sender, signal) = bounded(0);
         let interrupt = Interrupt {
             asked: Arc::default(),
             obeyed: Arc::default(),
             signal,
         };
-        (interrupt, sender)
-    }
-
-    /// An interrupt, and the function that asks the run to end.
-    pub fn by_call() -> (Self, impl FnOnce() + Send + use<>) {
-        let (interrupt, sender) = Interrupt::new();
         let asked = Arc::clone(&interrupt.asked);
         let ask = move || {
             asked.store(true, Relaxed);

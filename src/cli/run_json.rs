@@ -49,6 +49,11 @@ impl RunHeader {
         Json::Object(record)
     }
 
+    /// The keys and their values.
+    pub fn into_keys(self) -> Map<String, Json> {
+        self.0
+    }
+
     /// The keys that are known at the start.
     pub fn json(&self) -> Json {
         Json::Object(self.0.clone())

@@ -105,7 +105,7 @@
 //! - [`workload`]: *why*: the trait that an embedder implements
 //! - [`backend`]: *where*: the CPU, GPUs and the choice among them; [`backend::contract`] is for
 //!   authors of others, and unstable
-//! - [`memory`]: an embedder's own buffers beside the engine's, from a pool
+//! - [`memory`]: buffers for an embedder's own use, from a pool
 //! - [`replay`]: *how*: a recording against a slot's addresses, captured and launched
 //! - [`pipeline`]: *when*: batches, slots and stages; [`Engine`]
 //!

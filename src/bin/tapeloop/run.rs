@@ -360,7 +360,7 @@ pub(super) fn compute(
         let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
         outcome.error = outcome.error.or(written.err());
     }
-    outcome.record = ended(&header, plan, &outcome);
+    outcome.record = ended(header, plan, &outcome);
     if outcome.state() != FINISHED {
         outcome.record[RESUME] = json!(finished.committed);
     }

@@ -11,7 +11,7 @@ use tapeloop::pipeline::{DeviceStatistics, Latencies, Shrunk, Statistics};
 use tapeloop::structure::Check;
 
 /// `run.json` of a run that has ended.
-pub(super) fn ended(header: &RunHeader, plan: &Plan, outcome: &Outcome) -> Json {
+pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &Outcome) -> Json {
     let stages = outcome
         .stages()
         .map(|(name, seconds)| (name, json!(seconds)));
@@ -91,9 +91,7 @@ pub(super) fn ended(header: &RunHeader, plan: &Plan, outcome: &Outcome) -> Json 
     let Json::Object(mut record) = ended else {
         unreachable!("`json!` made an object");
     };
-    if let Json::Object(header) = header.json() {
-        record.extend(header);
-    }
+    record.extend(header.into_keys());
     Json::Object(record)
 }
 
