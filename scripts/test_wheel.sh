@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests a Python wheel in a fresh environment without a Rust compiler on the path.
+# Tests a Python wheel without a Rust compiler on the path, also on a local cluster of Ray, with actors
+# that are killed. Prints which tests are skipped, and why.
 #
 #   scripts/test_wheel.sh [WHEEL]
 #
@@ -17,13 +18,13 @@ else
     scripts/build_wheel.sh "$target/wheels" dev
     wheel=$(echo "$target"/wheels/*.whl)
 fi
-environment=$target/wheel-test
-rm -rf "$environment"
-python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet "$wheel[test]"
+scripts/python_for_tests.sh
+environment=$target/python-for-tests
+"$environment/bin/pip" install --quiet --force-reinstall --no-deps "$wheel"
 PATH=$environment/bin:/usr/bin:/bin
 TAPELOOP_WHEEL=$wheel
 export PATH TAPELOOP_WHEEL
 ! command -v cargo || { echo "cargo is on the path" >&2; exit 1; }
-cd python
-pytest -q -p no:cacheprovider tests
+# Actors of Ray import what lies in the working directory, which must not be the package's sources.
+cd python/tests
+pytest -q -rs -p no:cacheprovider -W ignore::DeprecationWarning .

@@ -1,5 +1,4 @@
-"""Ray Data. The tests of the class need no Ray; ``scripts/test_ray.sh`` installs it for the others,
-which start a cluster on this machine."""
+"""Ray Data. The tests of the class need no Ray; the others start a cluster on this machine."""
 
 import os
 import re
@@ -21,7 +20,7 @@ SMALL = ("1a8o.cif.gz", "1as5.cif.gz", "1ejg.pdb.gz", "1ubi.pdb", "1yjp.cif", "5
 
 @pytest.fixture(scope="module")
 def cluster():
-    ray = pytest.importorskip("ray", reason="Ray is not installed: scripts/test_ray.sh")
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
     # The GPU exists for Ray's scheduler alone.
     ray.init(
         num_cpus=3, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level="warning"

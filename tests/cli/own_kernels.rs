@@ -118,12 +118,9 @@ fn tables_of_kernels_with_mistakes_are_refused() {
 
 /// nvcc compiles what `tapeloop kernel new` writes. NVCC names it, as for the build.
 #[test]
+#[ignore = "needs nvcc, which NVCC names"]
 fn what_kernel_new_writes_compiles() {
-    let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "none".to_owned());
-    if nvcc == "none" {
-        eprintln!("skipped: NVCC names no compiler");
-        return;
-    }
+    let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "nvcc".to_owned());
     let folder = tempfile::tempdir().unwrap();
     let (kernel, _) = new_in(folder.path());
     let header = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/layout.cuh");

@@ -13,6 +13,7 @@ mod contacts;
 mod definitions;
 mod dssp;
 mod golden;
+mod instructions;
 mod interfaces;
 mod kernel_code;
 mod ligands;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "archives")]
 pub mod archives;
+pub mod counted;
 #[cfg(feature = "engine")]
 pub mod empty;
 mod files;

@@ -1,40 +1,35 @@
-//! Reading takes time in proportion to the file.
+//! Reading takes instructions in proportion to the file.
 
-use crate::thread_time::thread_time;
 use std::fmt::Write as _;
-use std::time::Duration;
-
 use tapeloop_structure::Reader;
+use tapeloop_test_support::counted::{counted, instructions};
 
 use super::limits::{everything, mmcif, operators};
 
-/// Checks that 16 times the input takes at most 64 times as long. Linear work takes 16 times as long,
-/// quadratic work 256 times. Noise of the machine only adds time, so one of three comparisons has to
-/// hold.
-fn is_linear(name: &str, text: impl Fn(usize) -> String) {
-    let time = |size: usize| {
-        let text = text(size);
-        let mut reader = Reader::new(everything());
-        let rounds = (0..3).map(|_| {
-            let start = thread_time();
-            let _ = reader.read_auto("a", text.as_bytes());
-            thread_time() - start
-        });
-        rounds.min().unwrap()
-    };
-    let mut size = 500;
-    while time(size) < Duration::from_millis(5) && size < 32_000 {
-        size *= 2;
-    }
-    let mut seen = Vec::new();
-    while seen.len() < 3 {
-        let (once, more) = (time(size), time(16 * size));
-        if more < 64 * once {
-            return;
+/// A name, and a text of so many parts.
+type Case = (&'static str, fn(usize) -> String);
+
+/// How often the part of a text occurs in the short text of a case.
+const PARTS: usize = 200;
+
+/// Checks that 8 times the text takes at most 12 times the instructions. Linear work takes 8 times as
+/// many, sorting 11 times, and quadratic work 64 times.
+fn are_linear(test: &str, cases: &[Case]) {
+    let Some(counts) = instructions(test) else {
+        for (_, text) in cases {
+            for parts in [PARTS, 8 * PARTS] {
+                let text = text(parts);
+                let mut reader = Reader::new(everything());
+                counted(|| drop(reader.read_auto("a", text.as_bytes())));
+            }
         }
-        seen.push((once, more));
+        return;
+    };
+    assert_eq!(counts.len(), 2 * cases.len());
+    for ((name, _), pair) in cases.iter().zip(counts.chunks(2)) {
+        assert!(pair[0] > 100 * PARTS as u64, "{name}: the text is not read");
+        assert!(pair[1] < 12 * pair[0], "{name}: {pair:?} instructions");
     }
-    panic!("{name}: times for {size} and {} are {seen:?}", 16 * size);
 }
 
 /// Operators 1 to `count`, and generators.
@@ -50,110 +45,121 @@ fn alpha_carbon(comp: &str, number: usize, place: usize) -> String {
     format!("ATOM      1  CA  {comp} A{number:4}    {x:8.3}{y:8.3}{z:8.3}  1.00  9.00\n")
 }
 
-#[test]
-fn splitting_chains_is_linear_in_the_file() {
-    is_linear("molecules of a chain whose numbers start anew", |n| {
-        let atoms = (0..n).map(|at| alpha_carbon("GLY", at % 2 + 1, 2 * at));
-        atoms.collect()
-    });
-    is_linear("residues of one number, in one place", |n| {
-        let atoms = (0..n).map(|at| alpha_carbon(["GLY", "ALA"][at % 2], 1, 0));
-        alpha_carbon("GLY", 2, 5) + &atoms.collect::<String>()
-    });
-    is_linear("residues of one number, and each between others", |n| {
-        let atoms = (0..n).map(|at| {
-            let number = if at % 2 == 0 { 1 } else { at % 9999 };
-            alpha_carbon(["GLY", "ALA"][at / 2 % 2], number, 2 * at)
-        });
-        atoms.collect()
-    });
-    is_linear("models that are split", |n| {
-        let models = (0..n).map(|_| {
-            let two = alpha_carbon("GLY", 1, 0) + "TER\n" + &alpha_carbon("GLY", 1, 9);
-            format!("MODEL        1\n{two}ENDMDL\n")
-        });
-        models.collect()
-    });
+/// An alpha carbon of an mmCIF file.
+fn row(chain: &str, number: usize, model: usize) -> String {
+    format!("CA ALA {chain} {number} {model} {number} 2 3\n")
 }
 
 #[test]
+#[ignore = "needs valgrind"]
+fn splitting_chains_is_linear_in_the_file() {
+    let cases: &[Case] = &[
+        ("molecules of a chain whose numbers start anew", |n| {
+            let atoms = (0..n).map(|at| alpha_carbon("GLY", at % 2 + 1, 2 * at));
+            atoms.collect()
+        }),
+        ("residues of one number, in one place", |n| {
+            let atoms = (0..n).map(|at| alpha_carbon(["GLY", "ALA"][at % 2], 1, 0));
+            alpha_carbon("GLY", 2, 5) + &atoms.collect::<String>()
+        }),
+        ("residues of one number, and each between others", |n| {
+            let atoms = (0..n).map(|at| {
+                let number = if at % 2 == 0 { 1 } else { at % 9999 };
+                alpha_carbon(["GLY", "ALA"][at / 2 % 2], number, 2 * at)
+            });
+            atoms.collect()
+        }),
+        ("models that are split", |n| {
+            let models = (0..n).map(|_| {
+                let two = alpha_carbon("GLY", 1, 0) + "TER\n" + &alpha_carbon("GLY", 1, 9);
+                format!("MODEL        1\n{two}ENDMDL\n")
+            });
+            models.collect()
+        }),
+    ];
+    are_linear("linear_time::splitting_chains_is_linear_in_the_file", cases);
+}
+
+#[test]
+#[ignore = "needs valgrind"]
 fn reading_is_linear_in_the_file() {
-    let row = |chain: &str, number: usize, model: usize| {
-        format!("CA ALA {chain} {number} {model} {number} 2 3\n")
-    };
-    is_linear("residue numbers that alternate", |n| {
-        mmcif("", &[row("A", 2, 1), row("A", 1, 1)].concat().repeat(n))
-    });
-    is_linear(
-        "models of one residue, and chains of the first model",
-        |n| {
-            let chains: String = (0..n)
-                .map(|chain| row(&format!("A{chain}"), 1, 1))
-                .collect();
-            let models: String = (2..n).map(|model| row("A0", 1, model)).collect();
-            mmcif("", &format!("{chains}{models}"))
-        },
-    );
-    is_linear(
-        "names of atoms of a residue, and one name again and again",
-        |n| {
-            let atom =
-                |name: &str, comp: &str, at: usize| format!("{name} {comp} A 1 1 {at} 2 3\n");
-            let names =
-                |comp: &'static str| (0..n).map(move |at| atom(&format!("X{at}"), comp, at));
-            let again = (0..n).map(|at| atom("O1P", "G", at));
-            let all = names("ALA").chain(names("G")).chain(again);
-            mmcif("", &all.collect::<String>())
-        },
-    );
-    is_linear("models that occur twice", |n| {
-        let models = || (0..n).map(|model| row("A", 1, model));
-        mmcif("", &models().chain(models().rev()).collect::<String>())
-    });
-    is_linear("struct_ref by struct_ref_seq", |n| {
-        let mut references = "loop_\n_struct_ref.id\n_struct_ref.entity_id\n_struct_ref.db_name\n\
+    let cases: &[Case] = &[
+        ("residue numbers that alternate", |n| {
+            mmcif("", &[row("A", 2, 1), row("A", 1, 1)].concat().repeat(n))
+        }),
+        (
+            "models of one residue, and chains of the first model",
+            |n| {
+                let chains: String = (0..n)
+                    .map(|chain| row(&format!("A{chain}"), 1, 1))
+                    .collect();
+                let models: String = (2..n).map(|model| row("A0", 1, model)).collect();
+                mmcif("", &format!("{chains}{models}"))
+            },
+        ),
+        (
+            "names of atoms of a residue, and one name again and again",
+            |n| {
+                let atom =
+                    |name: &str, comp: &str, at: usize| format!("{name} {comp} A 1 1 {at} 2 3\n");
+                let names =
+                    |comp: &'static str| (0..n).map(move |at| atom(&format!("X{at}"), comp, at));
+                let again = (0..n).map(|at| atom("O1P", "G", at));
+                let all = names("ALA").chain(names("G")).chain(again);
+                mmcif("", &all.collect::<String>())
+            },
+        ),
+        ("models that occur twice", |n| {
+            let models = || (0..n).map(|model| row("A", 1, model));
+            mmcif("", &models().chain(models().rev()).collect::<String>())
+        }),
+        ("struct_ref by struct_ref_seq", |n| {
+            let mut references =
+                "loop_\n_struct_ref.id\n_struct_ref.entity_id\n_struct_ref.db_name\n\
             _struct_ref.pdbx_db_accession\n"
-            .to_owned();
-        let mut aligned = "loop_\n_struct_ref_seq.ref_id\n_struct_ref_seq.pdbx_strand_id\n\
+                    .to_owned();
+            let mut aligned = "loop_\n_struct_ref_seq.ref_id\n_struct_ref_seq.pdbx_strand_id\n\
             _struct_ref_seq.seq_align_beg\n_struct_ref_seq.seq_align_end\n\
             _struct_ref_seq.db_align_beg\n_struct_ref_seq.db_align_end\n"
-            .to_owned();
-        for id in 0..n {
-            let _ = writeln!(references, "{id} . UNP P{id}");
-            // All cover the first residue of the chain, and no other.
-            let _ = writeln!(aligned, "{} A -{id} 0 1 {}", n - 1 - id, id + 1);
-        }
-        let rows: String = (1..n).map(|number| row("A", number, 1)).collect();
-        mmcif(&format!("{references}{aligned}"), &rows)
-    });
-    is_linear("components that the file defines", |n| {
-        let components: String = (0..n).map(|id| format!("Q{id} other\n")).collect();
-        let rows: String = (0..n)
-            .map(|id| format!("CA Q{id} A {id} 1 0 0 0\n"))
-            .collect();
-        let polymer = "_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n\
+                .to_owned();
+            for id in 0..n {
+                let _ = writeln!(references, "{id} . UNP P{id}");
+                // All cover the first residue of the chain, and no other.
+                let _ = writeln!(aligned, "{} A -{id} 0 1 {}", n - 1 - id, id + 1);
+            }
+            let rows: String = (1..n).map(|number| row("A", number, 1)).collect();
+            mmcif(&format!("{references}{aligned}"), &rows)
+        }),
+        ("components that the file defines", |n| {
+            let components: String = (0..n).map(|id| format!("Q{id} other\n")).collect();
+            let rows: String = (0..n)
+                .map(|id| format!("CA Q{id} A {id} 1 0 0 0\n"))
+                .collect();
+            let polymer = "_entity.id 1\n_entity.type polymer\n_struct_asym.id A\n\
             _struct_asym.entity_id 1\nloop_\n_chem_comp.id\n_chem_comp.type\n";
-        mmcif(&format!("{polymer}{components}"), &rows)
-    });
-    is_linear("generators of one operator each", |n| {
-        let generators: String = (1..=n).map(|id| format!("1 {id} A{id}\n")).collect();
-        let rows: String = (1..=n)
-            .map(|chain| row(&format!("A{chain}"), 1, 1))
-            .collect();
-        mmcif(&assembly(n, &generators), &rows)
-    });
-    is_linear("generators that copy nothing, and models", |n| {
-        let generators = "1 1 B\n".repeat(n);
-        let models: String = (0..n).map(|model| row("A", 1, model)).collect();
-        mmcif(&assembly(1, &format!("1 1 A\n{generators}")), &models)
-    });
-    is_linear("generators of a name that many chains have", |n| {
-        let generators = "1 1 A\n".repeat(n);
-        let rows: String = (0..n)
-            .map(|chain| row("A", 1, 1).replace('\n', &format!(" A{chain}\n")))
-            .collect();
-        let text = mmcif(&assembly(1, &generators), &rows);
-        let z = "_atom_site.Cartn_z\n";
-        text.replace(z, &format!("{z}_atom_site.auth_asym_id\n"))
-    });
+            mmcif(&format!("{polymer}{components}"), &rows)
+        }),
+        ("generators of one operator each", |n| {
+            let generators: String = (1..=n).map(|id| format!("1 {id} A{id}\n")).collect();
+            let rows: String = (1..=n)
+                .map(|chain| row(&format!("A{chain}"), 1, 1))
+                .collect();
+            mmcif(&assembly(n, &generators), &rows)
+        }),
+        ("generators that copy nothing, and models", |n| {
+            let generators = "1 1 B\n".repeat(n);
+            let models: String = (0..n).map(|model| row("A", 1, model)).collect();
+            mmcif(&assembly(1, &format!("1 1 A\n{generators}")), &models)
+        }),
+        ("generators of a name that many chains have", |n| {
+            let generators = "1 1 A\n".repeat(n);
+            let rows: String = (0..n)
+                .map(|chain| row("A", 1, 1).replace('\n', &format!(" A{chain}\n")))
+                .collect();
+            let text = mmcif(&assembly(1, &generators), &rows);
+            let z = "_atom_site.Cartn_z\n";
+            text.replace(z, &format!("{z}_atom_site.auth_asym_id\n"))
+        }),
+    ];
+    are_linear("linear_time::reading_is_linear_in_the_file", cases);
 }

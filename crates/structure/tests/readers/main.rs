@@ -3,8 +3,6 @@
 mod message_pack;
 use tapeloop_test_support::random;
 #[cfg(unix)]
-use tapeloop_test_support::thread_time;
-
 mod assemblies;
 mod binary_cif;
 mod binary_cif_errors;
