@@ -117,7 +117,7 @@ fn interfaces_by_name_without_the_setting_say_what_to_set() {
         (r#"features=["interfaces"]"#, "set interfaces"),
         (
             r#"tables.written=["interfaces"]"#,
-            "interfaces if `interfaces` is true",
+            "`interfaces` is true",
         ),
     ] {
         let (output, code) = run(&[&start[..], &[more]].concat());
@@ -138,8 +138,8 @@ fn the_former_name_of_the_bonds_of_interfaces_is_an_error_with_the_new_one() {
     let fails = |args: &[&str], start: &str| {
         let output = tapeloop(args).output().unwrap();
         let said = text(&output.stderr);
-        let hint = "(the table `interfaces` names it `backbone_hydrogen_bonds` now)";
-        let is_named = said.contains(&format!("{start} {hint}"));
+        let hint = "`interfaces` .. `backbone_hydrogen_bonds`";
+        let is_named = has_parts(&said, &format!("{start} .. {hint}"));
         assert!(output.status.code() == Some(2) && is_named, "{said}");
     };
     let out = ["-o", str_of(&out)];

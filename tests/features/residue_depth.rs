@@ -436,7 +436,7 @@ fn no_depth_is_computed_unless_chains_are_chosen() {
     assert_eq!(error.kind(), ErrorKind::Config);
     let text = error.to_string();
     assert!(
-        text.contains("residue_depth has nothing to compute"),
+        text.contains("residue_depth has nothing"),
         "{text}"
     );
     assert!(

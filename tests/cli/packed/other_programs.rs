@@ -83,7 +83,7 @@ fn other_programs_read_a_set_and_write_one() {
     assert_eq!(inspect(&written, &[])["files_without_checksums"], 1);
     for (ending, said) in [
         ("lz4", "are compressed"),
-        ("short", "has no column `loose`"),
+        ("short", "no column `loose`"),
     ] {
         let file = format!("{}.{ending}.arrow", written.display());
         let (output, code) = run(&[&file, "-o", "-"]);

@@ -134,7 +134,7 @@ fn without_the_table_there_is_nothing_to_compute() {
     };
     let error = Features::new(only).err().unwrap().to_string();
     assert!(
-        error.contains("hydrogen_bonds has nothing to compute"),
+        error.contains("hydrogen_bonds has nothing"),
         "{error}"
     );
     assert!(error.contains("set hydrogen_bonds"), "{error}");
