@@ -183,7 +183,7 @@ mod tests {
         };
         assert_eq!(read_as(SOURCE_BYTES_MAX).unwrap().len(), 1);
         let error = read_as(SOURCE_BYTES_MAX + 1).unwrap_err();
-        assert_eq!(error.message(), "the path has 8193 bytes, over 8192");
+        assert!(error.message().contains("8193 bytes"), "{error}");
     }
 
     #[test]
@@ -191,7 +191,10 @@ mod tests {
         assert_eq!(rejecting_panics("reading", || Ok(1)).unwrap(), 1);
         let gone = || -> Result<()> { panic!("an atom\tis gone") };
         let error = rejecting_panics("reading", gone).unwrap_err();
-        assert_eq!(error.message(), "reading it panicked: an atom\\tis gone");
+        assert!(
+            error.message().ends_with("panicked: an atom\\tis gone"),
+            "{error}"
+        );
         assert_eq!(error.scope(), crate::ErrorScope::Item);
     }
 }

@@ -132,10 +132,7 @@ fn members_are_chosen_counted_and_rejected_one_by_one() {
     let (output, code) = run(&[str_of(&tar), "-o", str_of(&out), "-v"]);
     assert_eq!(code, 3);
     let said = text(&output.stderr);
-    assert!(
-        said.contains("skipped files"),
-        "{said}"
-    );
+    assert!(said.contains("skipped files"), "{said}");
     assert!(said.contains("earlier member"), "{said}");
     let counts = &record(&out)["counts"];
     assert_eq!(counts["structures"], 2, "{counts}");

@@ -199,8 +199,5 @@ fn a_condition_that_cannot_be_met_is_refused_before_anything_is_written() {
     let output = tapeloop(args).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    assert!(
-        said.contains("`tables.where`"),
-        "{said}"
-    );
+    assert!(said.contains("`tables.where`"), "{said}");
 }

@@ -260,10 +260,7 @@ fn a_table_of_residues_in_csv_is_one_of_annotations_and_one_in_arrow_is_refused(
     let (output, code) = run_as("parquet", &[&sample], &at("named"), &args);
     let said = text(&output.stderr);
     assert_eq!(code, 2, "{said}");
-    assert!(
-        said.contains("Arrow"),
-        "{said}"
-    );
+    assert!(said.contains("Arrow"), "{said}");
 }
 
 #[test]

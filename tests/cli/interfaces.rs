@@ -115,10 +115,7 @@ fn interfaces_by_name_without_the_setting_say_what_to_set() {
     let start = [&input, "-o", str_of(&out), "--set"];
     for (more, expected) in [
         (r#"features=["interfaces"]"#, "set interfaces"),
-        (
-            r#"tables.written=["interfaces"]"#,
-            "`interfaces` is true",
-        ),
+        (r#"tables.written=["interfaces"]"#, "`interfaces` is true"),
     ] {
         let (output, code) = run(&[&start[..], &[more]].concat());
         assert_eq!(code, 2);

@@ -94,10 +94,7 @@ fn pdb_files_that_may_be_cut_short_are_counted_and_named_and_strict_rejects_them
         (&0.into(), &1.into())
     );
     let rejected = fs::read_to_string(out.join("rejected.jsonl")).unwrap();
-    assert!(
-        has_parts(&rejected, "cut short .. END"),
-        "{rejected}"
-    );
+    assert!(has_parts(&rejected, "cut short .. END"), "{rejected}");
     let reader = record["values_follow_from"]["tapeloop.reader"]
         .as_str()
         .unwrap();

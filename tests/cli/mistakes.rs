@@ -46,11 +46,7 @@ fn a_mistake_in_the_config_is_named_with_its_line_and_nothing_is_written() {
 fn a_missing_key_is_named_with_its_option() {
     let out = tempfile::tempdir().unwrap();
     let out = str_of(out.path());
-    fails_with(
-        &["-o", out],
-        2,
-        &["input", "tapeloop run structures/"],
-    );
+    fails_with(&["-o", out], 2, &["input", "tapeloop run structures/"]);
     fails_with(&["no-such-file.toml"], 2, &["no-such-file.toml"]);
     let no_cutoff = [
         "--set",

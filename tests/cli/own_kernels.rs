@@ -40,15 +40,9 @@ fn what_kernel_new_writes_is_refused_without_a_gpu_or_trust() {
     let sample = format!("{SAMPLES}/1ubi.pdb");
     let out = folder.path().join("out");
     let run = ["run", str_of(&config), &sample, "-o", str_of(&out)];
-    fails(
-        &run,
-        &["near.toml:4: .. `kernel`", "--trust-config"],
-    );
+    fails(&run, &["near.toml:4: .. `kernel`", "--trust-config"]);
     let trusted = [&run[..], &["--trust-config", "--set", "backend=cpu"]].concat();
-    let reason = [
-        "`kernel`: near of ",
-        "near.cu .. GPU",
-    ];
+    let reason = ["`kernel`: near of ", "near.cu .. GPU"];
     fails(&trusted, &reason);
     assert!(!out.exists());
 
@@ -59,13 +53,7 @@ fn what_kernel_new_writes_is_refused_without_a_gpu_or_trust() {
         "extern \"C\" __global__ void near(const float* far, float* y) {}",
     )
     .unwrap();
-    fails(
-        &trusted,
-        &[
-            "near.cu",
-            "kernel near, parameter far",
-        ],
-    );
+    fails(&trusted, &["near.cu", "kernel near, parameter far"]);
     fs::remove_file(&text).unwrap();
     fails(&trusted, &["near.cu", "near.cu"]);
 }
@@ -98,18 +86,12 @@ fn tables_of_kernels_with_mistakes_are_refused() {
         "file = \"near.cu\"\nthreads = \"model\"",
         "\"residue\", \"chain\"",
     );
-    check(
-        "file = \"near.cu\"",
-        "parameter radius .. value",
-    );
+    check("file = \"near.cu\"", "parameter radius .. value");
     check(
         "file = \"near.cu\"\nvalues = { radius = 1.5 }",
         "1.5 is no i32",
     );
-    check(
-        "file = \"near.cu\"\nentry = \"far\"",
-        "far .. near",
-    );
+    check("file = \"near.cu\"\nentry = \"far\"", "far .. near");
     let columns = "values = { radius = 1 }\ncolumns = { near = { per = \"atom\" } }";
     check(&format!("file = \"near.cu\"\n{columns}"), "per is \"atom\"");
     fs::write(&text, vec![b' '; (1 << 20) + 1]).unwrap();

@@ -143,9 +143,7 @@ fn chains_that_a_list_chooses_are_packed_alone() {
     fs::write(folder.path().join("list"), "set/structures-00000.arrow,A\n").unwrap();
     let (output, code) = run(&[&list, "-o", "-"]);
     assert_eq!(code, 1);
-    assert!(
-        text(&output.stderr).contains("chain")
-    );
+    assert!(text(&output.stderr).contains("chain"));
 }
 
 #[test]
@@ -231,10 +229,7 @@ fn packing_again_appends_with_the_same_settings_alone() {
     assert!(said.contains("holds the set"), "{said}");
     fs::write(set.join("notes.txt"), "mine").unwrap();
     let said = pack(&[&first, "-o", str_of(&set)], 2);
-    assert!(
-        said.contains("notes.txt"),
-        "{said}"
-    );
+    assert!(said.contains("notes.txt"), "{said}");
     fs::remove_file(set.join("notes.txt")).unwrap();
     assert_eq!(names(), expected);
 }
@@ -273,10 +268,7 @@ fn settings_that_differ_are_named_before_anything_is_made() {
         let (output, code) = run(&args);
         let said = text(&output.stderr);
         assert_eq!(code, 2, "{said}");
-        assert!(
-            said.contains(&format!("{key} = ")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("{key} = ")), "{said}");
     }
     assert!(!never.exists());
 }
@@ -303,10 +295,7 @@ fn members_and_shards_of_a_set_are_those_of_its_files() {
     let sequence = found[0]["structures"][0]["chains"][0]["sequence"].as_str();
     assert!(sequence.unwrap().starts_with("MQIFVKTLTGK"));
     let (_, code, said) = command(&["inspect", set, "1ubj"]);
-    assert_eq!(
-        (code, said.contains("1ubj")),
-        (2, true)
-    );
+    assert_eq!((code, said.contains("1ubj")), (2, true));
     let (output, ..) = command(&["inspect", set, "1ubi.pdb"]);
     assert!(text(&output.stdout).contains("chain A, 76 residues: MQIFVKTLTGK"));
     let (output, ..) = command(&["inspect", set]);

@@ -284,23 +284,11 @@ fn errors_of_painting_name_the_cause_and_nothing_is_written() {
         2,
         &[near, "tapeloop features"],
     );
-    paint_badly(
-        &[&input, "rg", "-o", out_text],
-        2,
-        &["`rg`"],
-    );
+    paint_badly(&[&input, "rg", "-o", out_text], 2, &["`rg`"]);
     paint_badly(&[&input, "wcn"], 2, &["--output"]);
-    paint_badly(
-        &[&input, "wcn", "-o", &input, "--overwrite"],
-        2,
-        &["input"],
-    );
+    paint_badly(&[&input, "wcn", "-o", &input, "--overwrite"], 2, &["input"]);
     let cif = folder.path().join("out.cif.gz");
-    paint_badly(
-        &[&input, "wcn", "-o", str_of(&cif)],
-        1,
-        &["format", ".pdb"],
-    );
+    paint_badly(&[&input, "wcn", "-o", str_of(&cif)], 1, &["format", ".pdb"]);
     let missing = format!("{SAMPLES}/none.pdb");
     paint_badly(&[&missing, "wcn", "-o", out_text], 1, &["none.pdb"]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

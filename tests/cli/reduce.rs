@@ -130,15 +130,9 @@ fn what_cannot_be_reduced_is_refused_with_what_can() {
     refused("rsa.average", "average .. mean, min, max, median");
     refused("rza.mean", "rza");
     refused("ss8.mean", "numbers");
-    refused(
-        r#"["rsa.mean", "*.mean"]"#,
-        "rsa_mean",
-    );
+    refused(r#"["rsa.mean", "*.mean"]"#, "rsa_mean");
     let (output, code) = run(&[SAMPLES, "--set", r#"tables.written=["atoms"]"#]);
     assert_eq!(code, 2);
     let said = text(&output.stderr);
-    assert!(
-        said.contains("residues, chains, structures"),
-        "{said}"
-    );
+    assert!(said.contains("residues, chains, structures"), "{said}");
 }

@@ -355,10 +355,7 @@ fn with_assembly_1_the_assembly_is_read_and_the_table_names_it() {
     assert_eq!(chains, ["A", "A"]);
     assert_eq!(first["counts"]["assemblies"], 0);
     let (said, built, residues, chains, second) = run("1");
-    assert!(
-        has_parts(&said, "deposited chains .. : 1\n"),
-        "{said}"
-    );
+    assert!(has_parts(&said, "deposited chains .. : 1\n"), "{said}");
     assert_eq!(built, ["1", "deposited"]);
     assert_eq!(residues[0], 230);
     assert_eq!(chains, ["A", "A-2", "A"]);

@@ -191,10 +191,7 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
     let (output, code) = set.run("out", &["--resume"]);
     let said = text(&output.stderr);
     assert_eq!(code, 2, "{said}");
-    assert!(
-        has_parts(&said, "part-00001.parquet: .. gone"),
-        "{said}"
-    );
+    assert!(has_parts(&said, "part-00001.parquet: .. gone"), "{said}");
 }
 
 #[test]
@@ -379,7 +376,10 @@ fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
         let (output, code) = set.run("out", &["--resume"]);
         let stderr = text(&output.stderr);
         assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.contains(file) && has_parts(&stderr, said), "{stderr}");
+        assert!(
+            stderr.contains(file) && has_parts(&stderr, said),
+            "{stderr}"
+        );
         assert!(set.results("out") == before, "nothing is changed");
     };
     let bytes = whole.len();
@@ -392,10 +392,7 @@ fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
     let rejected = out.join("rejected.jsonl");
     let lines = fs::read(&rejected).unwrap();
     fs::write(&rejected, &lines[..10]).unwrap();
-    refused(
-        "rejected.jsonl",
-        "10 bytes",
-    );
+    refused("rejected.jsonl", "10 bytes");
     fs::write(&rejected, lines).unwrap();
     let (output, code) = set.run("out", &["--resume"]);
     assert_eq!(code, 3, "{}", text(&output.stderr));

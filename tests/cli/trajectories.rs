@@ -195,10 +195,7 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         let (rejected, structures) = outcome(&with_topology(input, &protein), &out);
         assert_eq!((rejected.len(), structures), (1, 0));
         let error = &rejected[0].1;
-        assert!(
-            has_parts(&error, "683 atoms .. 602"),
-            "{error}"
-        );
+        assert!(has_parts(&error, "683 atoms .. 602"), "{error}");
         assert!(error.contains("topology"), "{error}");
     }
     // A molecule that crosses the border of its cell: the coordinates of a DCD file are plain.
@@ -229,10 +226,7 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         // The results of a run without any structure do not replace others.
         &folder.path().join("none"),
     );
-    assert!(
-        rejected[0].1.contains("3 frames"),
-        "{rejected:?}"
-    );
+    assert!(rejected[0].1.contains("3 frames"), "{rejected:?}");
     // Mistakes of the command line.
     let topology = topology();
     let args = with_topology(&xtc, &topology);
@@ -300,10 +294,7 @@ fn a_trajectory_that_is_compressed_or_in_an_archive_is_rejected_with_what_to_do(
     assert_eq!((rejected.len(), structures), (names.len(), 1));
     for ((source, line), name) in rejected.iter().zip(names) {
         assert!(source.ends_with(name), "{source}");
-        assert!(
-            line.contains("unpack"),
-            "{line}"
-        );
+        assert!(line.contains("unpack"), "{line}");
     }
     // Without a topology no trajectory is an input.
     let (rejected, structures) = outcome(&[str_of(&inputs)], &out);

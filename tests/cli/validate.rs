@@ -38,10 +38,7 @@ fn a_python_that_cannot_compare_is_an_error_before_the_run() {
         }
         assert!(!keep.exists());
     };
-    fails(
-        "no-such-python",
-        &["`no-such-python`", "--python"],
-    );
+    fails("no-such-python", &["`no-such-python`", "--python"]);
     fails("true", &["`true`", "--python"]);
     let lacking = python(folder.path(), "scipy pyarrow", 0);
     fails(

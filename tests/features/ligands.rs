@@ -313,17 +313,11 @@ fn settings_of_ligands_are_checked() {
     let mut dropped = keeping(&[FeatureName::Ligands]);
     dropped.ligands.keep = false;
     let message = refusal(dropped);
-    assert!(
-        message.contains("ligands has nothing"),
-        "{message}"
-    );
+    assert!(message.contains("ligands has nothing"), "{message}");
     let mut far = keeping(&[FeatureName::Ligands]);
     far.ligands.cutoff = Cutoff::from_angstrom(12.5).unwrap();
     let message = refusal(far);
-    assert!(
-        message.contains("ligand.cutoff"),
-        "{message}"
-    );
+    assert!(message.contains("ligand.cutoff"), "{message}");
 }
 
 #[test]
@@ -355,11 +349,7 @@ fn ligands_that_do_not_fit_the_structure_are_refused() {
     });
     assert!(no_class.unwrap().contains("class"));
     let large = refusal(|s| s.ligands[0].atoms = vec![s.ligands[0].atoms[0]; 65_536].into());
-    assert!(
-        large
-            .unwrap()
-            .contains("65535")
-    );
+    assert!(large.unwrap().contains("65535"));
     let no_chain = refusal(|s| {
         *s = Structure {
             ligands: std::mem::take(&mut s.ligands),

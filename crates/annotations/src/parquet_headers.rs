@@ -219,14 +219,13 @@ mod tests {
         let billions = [0xff, 0xff, 0xff, 0xff, 7];
         for start in [&[0x19, 0xf1][..], &[0x1a, 0xf2], &[0x19, 0x19, 0xf1]] {
             let bytes = [start, &billions, &[0]].concat();
-            assert_eq!(footer(&bytes), "a header has a list of flags");
+            assert!(footer(&bytes).contains("list of flags"));
         }
         let map = [&[0x1b][..], &billions, &[0x12, 0]].concat();
-        assert_eq!(footer(&map), "a header has a list of flags");
-        let deep = "a header has values too deep within each other";
-        assert_eq!(footer(&[0x1c; 100]), deep);
+        assert!(footer(&map).contains("list of flags"));
+        assert!(footer(&[0x1c; 100]).contains("deep"));
         let lists = [&[0x19][..], &[0x19; 100]].concat();
-        assert_eq!(footer(&lists), deep);
+        assert!(footer(&lists).contains("deep"));
         // As many bytes as there are elements have to follow.
         let bytes = [&[0x19, 0xf3][..], &billions].concat();
         assert_eq!(footer(&bytes), "unexpected end of file");
@@ -244,7 +243,7 @@ mod tests {
         check_pages(Cursor::new(&two), 0..end).unwrap();
         let hostile = [page(5), vec![0x19, 0xf1, 0xff, 0xff, 7, 0]].concat();
         let error = check_pages(Cursor::new(&hostile), 0..hostile.len() as u64).unwrap_err();
-        assert_eq!(error.to_string(), "a header has a list of flags");
+        assert!(error.to_string().contains("list of flags"), "{error}");
         // A page without a size, and a chunk that ends in a header: reading them fails at once.
         check_pages(Cursor::new(&[0x15, 0, 0]), 0..3).unwrap();
         check_pages(Cursor::new(&two), 0..end - 2).unwrap();

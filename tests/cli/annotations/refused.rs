@@ -78,10 +78,7 @@ fn a_table_that_cannot_be_used_ends_the_program_before_anything_is_written() {
     let other = |name: &str| format!("annotations={}", folder.path().join(name).display());
     fails(&[&other("no.tsv"), set[1]], &["no.tsv", "No such file"]);
     fs::write(folder.path().join("x.xlsx"), "").unwrap();
-    fails(
-        &[&other("x.xlsx"), set[1]],
-        &["x.xlsx", "table"],
-    );
+    fails(&[&other("x.xlsx"), set[1]], &["x.xlsx", "table"]);
     fs::create_dir(folder.path().join("empty")).unwrap();
     fails(&[&other("empty"), set[1]], &["folder"]);
     fs::write(folder.path().join("x.parquet"), "no Parquet").unwrap();
@@ -127,11 +124,7 @@ fn errors_in_parquet_annotations_name_the_row() {
             words([Some("one"), None]),
             "row 1 .. \"one\" .. model",
         ),
-        (
-            "model",
-            reals([None, Some(1.5)]),
-            "row 2 .. 1.5 .. model",
-        ),
+        ("model", reals([None, Some(1.5)]), "row 2 .. 1.5 .. model"),
         (
             "chain",
             reals([None, Some(1.0)]),
@@ -157,16 +150,8 @@ fn errors_in_parquet_annotations_name_the_row() {
             words([Some("A"), Some("AB")]),
             "row 2 .. \"AB\" .. insertion code",
         ),
-        (
-            "x",
-            reals([None, Some(1e300)]),
-            "row 2 .. \"x\" .. 1e300",
-        ),
-        (
-            "x",
-            halves,
-            "row 2 .. \"x\" .. -inf .. 32",
-        ),
+        ("x", reals([None, Some(1e300)]), "row 2 .. \"x\" .. 1e300"),
+        ("x", halves, "row 2 .. \"x\" .. -inf .. 32"),
     ];
     for (name, values, expected) in cases {
         let mut columns = two_rows();
@@ -209,10 +194,7 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
         "`tables.annotations` .. \"linage\" .. did you mean `lineage`",
     );
     for (text, expected) in [
-        (
-            "structure;x\n1ubi;1\n",
-            "line 1 .. one field .. comma",
-        ),
+        ("structure;x\n1ubi;1\n", "line 1 .. one field .. comma"),
         (
             "structure,chain,residue,auth_seq_id,x\n",
             "line 1 .. `auth_seq_id` .. `residue`",
@@ -231,10 +213,7 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
             "structure,chain,residue,x\n1ubi,A,1,\"1\"2\n",
             "line 2 .. field 4 .. quote",
         ),
-        (
-            "structure,x\r1ubi,1\r",
-            "line 1 .. carriage return",
-        ),
+        ("structure,x\r1ubi,1\r", "line 1 .. carriage return"),
     ] {
         fails(text, &[], expected);
     }
@@ -275,11 +254,7 @@ fn columns_that_tables_cannot_have_are_refused_before_anything_is_written() {
         "line 1 .. 1002 columns .. 1000",
     );
     let long = "n".repeat(300);
-    fails(
-        &format!("structure,{long}\n"),
-        &[],
-        "line 1 .. name .. nnn",
-    );
+    fails(&format!("structure,{long}\n"), &[], "line 1 .. name .. nnn");
     let rows = format!("{head},x\n{}", format!("{row},1\n").repeat(100));
     fails(
         &rows,
@@ -354,8 +329,5 @@ fn types_that_do_not_fit_are_refused_with_the_column() {
     );
     fs::write(at("2.csv"), "structure,chain,residue,x\n1ubi,A,1,high\n").unwrap();
     let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
-    fails(
-        numbers,
-        "\"x\" .. numbers .. text",
-    );
+    fails(numbers, "\"x\" .. numbers .. text");
 }

@@ -67,13 +67,7 @@ fn residues_that_no_structure_has_are_told_from_structures_that_were_not_read() 
     fs::write(at("x.csv"), "structure,chain,residue,x\n1ubi,B,5,2\n").unwrap();
     let (said, code) = run_with(&input, &at("x.csv"), &at("out"), &[]);
     assert_eq!(code, 1, "{said}");
-    says(
-        &said,
-        &[
-            "residue",
-            "x.csv:2: 1ubi, chain B, residue 5",
-        ],
-    );
+    says(&said, &["residue", "x.csv:2: 1ubi, chain B, residue 5"]);
     assert!(!said.contains("case counts"), "{said}");
 }
 
@@ -132,11 +126,7 @@ fn each_table_has_its_own_count_and_its_first_row_without_a_match() {
     let folder = str_of(&at("others")).to_owned();
     says(
         &said,
-        &[
-            &format!("error: {folder}"),
-            "d.csv:2: 3abc",
-            "1YJP .. 1yjp",
-        ],
+        &[&format!("error: {folder}"), "d.csv:2: 3abc", "1YJP .. 1yjp"],
     );
     assert!(!said.contains("either"), "{said}");
 }
@@ -229,10 +219,7 @@ fn packing_and_painting_fail_too() {
         let output = tapeloop(args).output().unwrap();
         let said = text_of(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        says(
-            &said,
-            &["1UBI .. 1ubi"],
-        );
+        says(&said, &["1UBI .. 1ubi"]);
     }
     assert!(painted.exists());
     let files = fs::read_dir(&packed).unwrap();

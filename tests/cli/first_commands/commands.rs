@@ -43,11 +43,7 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         0,
         "PAR1",
     ),
-    (
-        "tapeloop 1ubi",
-        1,
-        "1ubi: .. did you mean `1ubi.pdb`?",
-    ),
+    ("tapeloop 1ubi", 1, "1ubi: .. did you mean `1ubi.pdb`?"),
     (
         "tapeloop 4hhb",
         1,
@@ -65,11 +61,7 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         0,
         "source,structure,model,res_index",
     ),
-    (
-        "tapeloop rum 1ubi.pdb",
-        2,
-        "`rum` .. did you mean `run`?",
-    ),
+    ("tapeloop rum 1ubi.pdb", 2, "`rum` .. did you mean `run`?"),
     // Inputs.
     ("tapeloop run 1ubi.pdb", 0, ""),
     ("tapeloop run 1ubi.pdb && ls tapeloop-out", 0, "residues"),
@@ -86,11 +78,7 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         "results of another run",
     ),
     ("cd structures && tapeloop run . -o ../here", 0, ""),
-    (
-        "tapeloop run . -o here",
-        2,
-        "results of another run",
-    ),
+    ("tapeloop run . -o here", 2, "results of another run"),
     (
         "tapeloop run structures/ -o out -v 2>&1",
         0,
@@ -164,16 +152,8 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         "1ubo.pdb: .. no such file",
     ),
     ("ls new", 2, "new"),
-    (
-        "tapeloop run 1ubi.mmtf -o binary",
-        1,
-        "MMTF .. fix: ",
-    ),
-    (
-        "tapeloop run set.tar.gz -o archive -q",
-        1,
-        "cut short",
-    ),
+    ("tapeloop run 1ubi.mmtf -o binary", 1, "MMTF .. fix: "),
+    ("tapeloop run set.tar.gz -o archive -q", 1, "cut short"),
     (
         "tapeloop run https://files.rcsb.org/download/4hhb.cif.gz",
         1,
@@ -339,16 +319,8 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         2,
         "`contact` .. did you mean `contacts`?",
     ),
-    (
-        "tapeloop graph 1ubi.pdb",
-        2,
-        "1ubi.pdb: .. config file",
-    ),
-    (
-        "tapeloop graph -o graph.svg",
-        2,
-        "tip: .. > FILE",
-    ),
+    ("tapeloop graph 1ubi.pdb", 2, "1ubi.pdb: .. config file"),
+    ("tapeloop graph -o graph.svg", 2, "tip: .. > FILE"),
     (
         "tapeloop bench nowhere/ -o bench-out",
         1,
@@ -384,22 +356,14 @@ pub(super) const COMMANDS: &[(&str, i32, &str)] = &[
         0,
         "HEADER",
     ),
-    (
-        "tapeloop paint 1ubi.pdb sasa -o painted.pdb",
-        2,
-        "exists",
-    ),
+    ("tapeloop paint 1ubi.pdb sasa -o painted.pdb", 2, "exists"),
     (
         "tapeloop paint 1ubi.pdb sasa other.pdb",
         2,
         "tip: type -o other.pdb",
     ),
     ("tapeloop paint 1ubi.pdb sasa -o - | head -n 1", 0, "HEADER"),
-    (
-        "tapeloop paint structures sasa -o -",
-        2,
-        "one file",
-    ),
+    ("tapeloop paint structures sasa -o -", 2, "one file"),
     (
         "tapeloop paint 1ubi.pdb ligand_dmin -o ligand.pdb",
         2,

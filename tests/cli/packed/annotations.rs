@@ -82,10 +82,7 @@ fn sets_of_a_run_need_the_same_annotations() {
         .unwrap();
     let output = packing.wait_with_output().unwrap();
     let said = text(&output.stderr);
-    assert!(
-        has_parts(&said, "1ubi.pdb: .. [\"x\"]"),
-        "{said}"
-    );
+    assert!(has_parts(&said, "1ubi.pdb: .. [\"x\"]"), "{said}");
     assert_eq!(output.status.code(), Some(2));
 }
 

@@ -31,10 +31,7 @@ fn a_flipped_bit_rejects_the_inputs_of_its_record_batch_and_names_the_file() {
     let (output, code) = run(&[str_of(&file), "-o", str_of(&out)]);
     assert_eq!(code, 1);
     let said = text(&output.stderr);
-    let parts = [
-        "structures-00000.arrow: record batch 0",
-        "checksum",
-    ];
+    let parts = ["structures-00000.arrow: record batch 0", "checksum"];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     let rejected = rejected(&out);
     assert_eq!(rejected.len(), 3);
@@ -93,22 +90,11 @@ fn a_folder_with_the_tables_of_a_run_holds_no_set() {
     let (output, code) = run(&[str_of(&table), "-o", str_of(&next), "--overwrite"]);
     let said = text(&output.stderr);
     assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains("Arrow file"),
-        "{said}"
-    );
+    assert!(said.contains("Arrow file"), "{said}");
     let (_, code, said) = command(&["inspect", str_of(&table)]);
-    assert_eq!(
-        (code, said.contains("packed set")),
-        (1, true),
-        "{said}"
-    );
+    assert_eq!((code, said.contains("packed set")), (1, true), "{said}");
     let (_, code, said) = command(&["inspect", str_of(&out)]);
-    assert_eq!(
-        (code, said.contains("packed file")),
-        (1, true),
-        "{said}"
-    );
+    assert_eq!((code, said.contains("packed file")), (1, true), "{said}");
 }
 
 #[test]

@@ -101,9 +101,6 @@ fn a_fifo_is_no_file_of_a_set() {
     assert!(made.success());
     for set in [&fifo, folder.path()] {
         let (_, code, said) = command(&["inspect", str_of(set)]);
-        assert!(
-            code == 1 && said.contains("FIFO"),
-            "{said}"
-        );
+        assert!(code == 1 && said.contains("FIFO"), "{said}");
     }
 }

@@ -141,10 +141,7 @@ fn distances_that_are_missing_are_painted_as_far_and_counted() {
     );
 
     let said = paint_well(&[&args[..], &["--overwrite", "--null", "0"]].concat());
-    assert!(
-        has_parts(&said, &format!("{far} atoms .. 0\n")),
-        "{said}"
-    );
+    assert!(has_parts(&said, &format!("{far} atoms .. 0\n")), "{said}");
     let zeros = b_factors(&out)
         .iter()
         .filter(|(_, value)| *value == 0.0)
@@ -186,7 +183,8 @@ fn painted(folder: &Path, name: &str, text: &[u8]) -> (Vec<String>, usize) {
         .filter(is_atom)
         .partition(|line| line.contains(" -1.00 "));
     let count = format!("; {} atoms .. -1\n", missing.len());
-    let is_counted = has_parts(&said, &count) || (missing.is_empty() && said.contains("; every atom"));
+    let is_counted =
+        has_parts(&said, &count) || (missing.is_empty() && said.contains("; every atom"));
     assert!(is_counted, "{said}");
     (
         known.into_iter().map(str::to_owned).collect(),

@@ -69,10 +69,7 @@ fn several_files_go_into_a_folder_and_a_bad_file_stops_no_other() {
         "rg",
     ];
     let ubi = format!("{SAMPLES}/1ubi.pdb");
-    let clash = format!(
-        "{copy} .. replace .. {ubi}, {}/1ubi.pdb",
-        out.display()
-    );
+    let clash = format!("{copy} .. replace .. {ubi}, {}/1ubi.pdb", out.display());
     paint_badly(&args, 3, &["cut short", &clash]);
     let names = |folder: &Path| {
         let entries = fs::read_dir(folder).unwrap();

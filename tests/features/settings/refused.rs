@@ -95,9 +95,6 @@ fn more_steps_of_centrality_than_the_settings_allow_are_refused() {
             ..FeatureConfig::default()
         });
         let error = error.err().unwrap().to_string();
-        assert!(
-            error.contains(&format!("steps of {steps}")),
-            "{error}"
-        );
+        assert!(error.contains(&format!("steps of {steps}")), "{error}");
     }
 }
