@@ -339,7 +339,7 @@ def test_a_slow_twin_stops_neither_timeouts_nor_other_threads(n):
     for timeout in (0.05, 0, -1):
         with pytest.raises(TimeoutError):
             job.result(timeout)
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="timeout"):
         job.result(float("nan"))
     assert not job.done()
     other = replay.submit(x=x)

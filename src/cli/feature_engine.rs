@@ -70,7 +70,7 @@ impl FeatureEngine {
     pub fn new(settings: &Map<String, Json>) -> Result<Self> {
         let config = Config::resolve(RawConfig::of_settings(settings)?)?;
         if !config.input.is_empty() {
-            let error = Error::config("`input` is no setting of an engine");
+            let error = Error::config("`input` is not a setting of an engine");
             return Err(error.fix("give the inputs to each stream"));
         }
         FeatureEngine::of_plan(Plan::of_any_input(config)?)

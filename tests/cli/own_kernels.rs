@@ -89,7 +89,7 @@ fn tables_of_kernels_with_mistakes_are_refused() {
     check("file = \"near.cu\"", "parameter radius .. value");
     check(
         "file = \"near.cu\"\nvalues = { radius = 1.5 }",
-        "1.5 is no i32",
+        "1.5 .. i32",
     );
     check("file = \"near.cu\"\nentry = \"far\"", "far .. near");
     let columns = "values = { radius = 1 }\ncolumns = { near = { per = \"atom\" } }";

@@ -140,7 +140,9 @@ pub fn check_name(path: &Path) -> Result<()> {
         Ok(meta) => kind_of(meta.file_type()),
         Err(error) => return Err(Error::io(error)).within(place),
     };
-    let error = Error::usage(format!("this is {kind}, and a file is to be written here"));
+    let error = Error::usage(format!(
+        "this path is {kind}, so no file can be written here"
+    ));
     Err(error
         .fix("remove it, or name another output")
         .within(place()))

@@ -32,7 +32,7 @@ impl FromStr for Shard {
             (1..=count).contains(&number).then(|| (number - 1, count))
         });
         let (index, count) = parsed.ok_or_else(|| {
-            let error = Error::config(format!("\"{text}\" is no shard"));
+            let error = Error::config(format!("\"{text}\" is not a shard"));
             error.fix("write the third of 16 shards as \"3/16\"")
         })?;
         Ok(Shard { index, count })

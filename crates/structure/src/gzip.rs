@@ -74,7 +74,7 @@ fn has_member(rest: &mut impl BufRead) -> io::Result<bool> {
             None => rest.consume(zeros),
             Some(&byte) if byte == MEMBER_START[0] && !is_padded => return Ok(true),
             Some(_) => {
-                let message = "bytes follow it that are no gzip data";
+                let message = "bytes that are not gzip data follow it";
                 return Err(io::Error::new(ErrorKind::InvalidData, message));
             }
         }

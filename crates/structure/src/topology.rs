@@ -40,7 +40,8 @@ impl Reader {
         }
         let mut structures = self.read_path(path)?;
         let structure = structures.pop();
-        let mut structure = structure.ok_or_else(|| Error::input("the file has no model"))?;
+        let mut structure =
+            structure.ok_or_else(|| Error::input("the topology file has no model"))?;
         // Frames move the atoms of the polymer.
         structure.ligands.clear();
         let (table, selector) = self.last_file();

@@ -54,7 +54,7 @@ impl FromStr for FrameRange {
         let is_some_frame =
             |it: &FrameRange| it.step > 0 && it.stop.is_none_or(|stop| it.start < stop);
         range.filter(is_some_frame).ok_or_else(|| {
-            let error = Error::config(format!("\"{text}\" is no range of frames"));
+            let error = Error::config(format!("\"{text}\" is not a range of frames"));
             error.fix("write start:stop:step, such as \"100:200:10\", \"100:\" or \"::10\"")
         })
     }

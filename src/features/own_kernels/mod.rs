@@ -342,7 +342,7 @@ mod tests {
         let error = refused("unsigned n, float* y", |it| {
             it.values.insert("n".to_owned(), -1.0);
         });
-        assert!(error.contains("-1 is no u32"), "{error}");
+        assert!(error.contains("-1") && error.contains("u32"), "{error}");
         let error = refused("unsigned long long n, float* y", |it| {
             it.values
                 .insert("n".to_owned(), 18_446_744_073_709_551_616.0);

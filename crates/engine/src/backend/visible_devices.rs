@@ -48,7 +48,8 @@ impl Visible {
                         Err(error) => _ = failed.get_or_insert(error),
                     }
                 }
-                let none = || failed.unwrap_or_else(|| self.refused("there is none".to_owned()));
+                let none =
+                    || failed.unwrap_or_else(|| self.refused("no GPU is visible".to_owned()));
                 best.map(|(_, ordinal)| ordinal).ok_or_else(none)
             }
         }
