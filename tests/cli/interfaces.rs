@@ -141,10 +141,7 @@ fn the_former_name_of_the_bonds_of_interfaces_is_an_error_with_the_new_one() {
     };
     let out = ["-o", str_of(&out)];
     let condition = [&[&*input, "--where", "hydrogen_bonds > 3"], &out[..]].concat();
-    fails(&condition, "no column `hydrogen_bonds` is computed");
+    fails(&condition, "column `hydrogen_bonds`");
     let painting = [&["paint", &*input, "hydrogen_bonds"], &out[..]].concat();
-    fails(
-        &painting,
-        "no feature has a residue column `hydrogen_bonds`",
-    );
+    fails(&painting, "column `hydrogen_bonds`");
 }

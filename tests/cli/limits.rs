@@ -1,6 +1,6 @@
 //! Files that are over a limit, and files that may be cut short.
 
-use super::{SAMPLES, parts, run, run_well, str_of, text};
+use super::{SAMPLES, has_parts, parts, run, run_well, str_of, text};
 use std::fs;
 use std::path::Path;
 

@@ -289,7 +289,7 @@ fn members_and_shards_of_a_set_are_those_of_its_files() {
     assert!(stdout(&[set, "--members", "*/samples/1a8o*"]) == stdout(&[&files[0], &files[1]]));
     let (output, code) = run(&[set, "-o", "-", "--members", "none*"]);
     assert_eq!(code, 1);
-    assert!(text(&output.stderr).contains("no structure file is found here"));
+    assert!(text(&output.stderr).contains("no structure file"));
     let found = inspect(Path::new(set), &["1ubi"]);
     assert_eq!(found[0]["structures"][0]["chains"][0]["residues"], 76);
     let sequence = found[0]["structures"][0]["chains"][0]["sequence"].as_str();

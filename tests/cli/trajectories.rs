@@ -195,7 +195,7 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         let (rejected, structures) = outcome(&with_topology(input, &protein), &out);
         assert_eq!((rejected.len(), structures), (1, 0));
         let error = &rejected[0].1;
-        assert!(has_parts(&error, "683 atoms .. 602"), "{error}");
+        assert!(has_parts(error, "683 atoms .. 602"), "{error}");
         assert!(error.contains("topology"), "{error}");
     }
     // A molecule that crosses the border of its cell: the coordinates of a DCD file are plain.
@@ -218,7 +218,7 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         "{source}"
     );
     assert!(
-        has_parts(&error, "wrapped .. residue A 14 .. C-N"),
+        has_parts(error, "wrapped .. residue A 14 .. C-N"),
         "{error}"
     );
     let (rejected, _) = outcome(

@@ -2,6 +2,7 @@
 
 mod remark350;
 
+use crate::has_parts;
 use tapeloop_structure::{Assembly, Format, Models, ReadOptions, Reader, Structure};
 use tapeloop_structure::{Error, ErrorKind, Result};
 use tapeloop_test_support::repository;

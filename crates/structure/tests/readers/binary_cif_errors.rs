@@ -1,5 +1,6 @@
 //! BinaryCIF files that are damaged or made to do harm are refused with what is wrong.
 
+use crate::has_parts;
 use std::io::Write;
 
 use flate2::Compression;

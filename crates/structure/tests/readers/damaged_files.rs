@@ -1,6 +1,7 @@
 //! Formats are recognised, and broken input is an error, never a panic, and leaves the reader
 //! usable.
 
+use crate::has_parts;
 use crate::random::Random;
 use std::io::Write;
 use std::ops::Range;

@@ -1,5 +1,6 @@
 //! Files that exceed a limit are refused with the limit's name.
 
+use crate::has_parts;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;

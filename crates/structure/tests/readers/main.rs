@@ -29,7 +29,7 @@ mod truncation;
 
 /// Whether a text has these parts in their order, which " .. " separates: the place that a message names, and
 /// the words that tell its cause from others.
-fn has_parts(text: &str, parts: &str) -> bool {
+pub(crate) fn has_parts(text: &str, parts: &str) -> bool {
     let mut rest = text;
     parts.split(" .. ").all(|part| match rest.split_once(part) {
         Some((_, after)) => {

@@ -1,5 +1,6 @@
 //! The rules of the mmCIF reader, one small file each.
 
+use crate::has_parts;
 use tapeloop_structure::ErrorKind;
 use tapeloop_structure::{Format, Models, ReadOptions, Reader, Structure};
 

@@ -1,5 +1,6 @@
 //! The rules of the PDB reader, one small file each.
 
+use crate::has_parts;
 use tapeloop_structure::ErrorKind;
 use tapeloop_structure::{Format, MISSING, Models, ReadOptions, Reader, Structure};
 

@@ -1,5 +1,6 @@
 //! Which files are predicted models, and what their B factors mean.
 
+use crate::has_parts;
 use tapeloop_structure::ErrorKind;
 use tapeloop_structure::{BFactorKind, Format, ReadOptions, Reader, Structure};
 use tapeloop_test_support::repository;

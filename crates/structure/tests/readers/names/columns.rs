@@ -4,6 +4,7 @@
 use super::{
     columns_of, component, edit, mmcif, number, proteins, read, read_as, standard, ubiquitin, with,
 };
+use crate::has_parts;
 use std::sync::Arc;
 use tapeloop_structure::{
     BFactorFields, Check, Format, ReadLimits, ReadOptions, Reader, Structure,
