@@ -311,7 +311,7 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
         let Some(index) = known else {
             let all = names.join(", ");
             let error = Error::config(format!("there is no table {name:?}"));
-            return Err(error.fix(format!("take some of {all}")));
+            return Err(error.fix(format!("choose from {all}")));
         };
         if !has_rows[index] {
             let error = Error::config(format!("the table {name:?} has no rows"));

@@ -90,7 +90,8 @@ fn noisy_against_quiet_is_unclear_and_passes() {
     for (old, new, reason) in runs {
         let compared = compare(from_ref(old), from_ref(new), Machines::Same).unwrap();
         assert_eq!(compared.points[0].verdict, Verdict::Unclear);
-        assert_eq!(compared.points[0].reason.as_deref(), Some(reason));
+        let found = compared.points[0].reason.as_deref().unwrap_or_default();
+        assert!(found.starts_with(reason), "{found}");
         assert_eq!(compared.exit_code(), 0);
         assert!(compared.to_string().contains(reason), "{compared}");
     }

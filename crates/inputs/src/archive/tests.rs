@@ -223,10 +223,10 @@ fn a_zip_archive_with_the_name_of_a_tar_archive_is_called_one() {
 #[test]
 fn a_tar_archive_with_the_name_of_a_zip_archive_is_called_one() {
     let tar = TarMaker::default().file("1.pdb", ATOM).end();
-    for (bytes, what) in [(gzipped(&tar), "compressed data"), (tar, "tar")] {
+    for (bytes, what) in [(gzipped(&tar), "compressed data"), (tar, "a tar archive")] {
         let found = read("x.zip", &bytes);
         let said = last_problem(&found);
-        assert!(said.contains(&format!("{what}")), "{said}");
+        assert!(said.contains(what), "{said}");
         assert!(said.contains("rename it"), "{said}");
     }
 }
