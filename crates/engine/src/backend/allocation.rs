@@ -168,7 +168,7 @@ impl Allocation {
     pub fn check_key(&self, key: AllocationKey) -> Result<()> {
         match self.key == key {
             true => Ok(()),
-            false => Err(Error::usage("the memory belongs to another backend")),
+            false => Err(Error::usage("the memory is of another backend")),
         }
     }
 

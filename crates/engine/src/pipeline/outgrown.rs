@@ -76,7 +76,7 @@ impl<W: Workload> Shared<W> {
                 unwinding(|| drop(outputs.pop()));
                 Err(Error::new(
                     ErrorKind::Capacity,
-                    "the results need more room than the workload asked for when the item outgrew its batch",
+                    "the results need more room again, in a batch of the extent that the workload asked for",
                 ))
             }
             Err(error) => {

@@ -238,7 +238,7 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
         .file("2.pdb", ATOM)
         .end();
     for (bytes, said) in [
-        (tar.len() - 1024, "mark"),
+        (tar.len() - 1024, "empty blocks"),
         (tar.len() - 1024 - 400, "cut short"),
         (512 + 512 + 100, "cut short"),
     ] {

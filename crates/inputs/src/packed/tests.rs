@@ -142,7 +142,7 @@ fn parts_that_do_not_fit_each_other_reject_a_structure() {
                     values: vec![1.0],
                 })
             },
-            "each residue",
+            "annotation",
         ),
     ];
     for (change, said) in changes {
