@@ -116,7 +116,7 @@ def _file(number: int, item: Any) -> tuple[str, bytes]:
     if isinstance(item, tuple) and len(item) == 2:
         name, structure = item
         if not isinstance(name, str):
-            raise TypeError(f"the name of a structure is {name!r}, which is no text")
+            raise TypeError(f"the name of a structure is {name!r}, which is not text")
     elif _is_gemmi(item) and item.name:
         name = item.name
     if isinstance(structure, (bytes, bytearray, memoryview)):
@@ -130,7 +130,7 @@ def _file(number: int, item: Any) -> tuple[str, bytes]:
     if isinstance(structure, (str, os.PathLike)):
         raise TypeError("a path among structures; give either paths or structures")
     raise TypeError(
-        f"{type(structure).__name__} is no structure; give paths, bytes of files, "
+        f"{type(structure).__name__} is not a structure; give paths, bytes of files, "
         "pytapeloop.Atoms, Biotite's AtomArray or gemmi's Structure"
     )
 

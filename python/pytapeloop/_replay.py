@@ -245,7 +245,7 @@ class Replay:
         names = {launch.kernel for launch in kernels}
         for name, twin in twins.items():
             if inspect.iscoroutinefunction(twin) or inspect.isgeneratorfunction(twin):
-                raise TypeError(f"the twin of {name} is no plain function")
+                raise TypeError(f"the twin of {name} is not a plain function")
         if unknown := sorted(set(twins) - names):
             raise ValueError(f"twins of kernels that are not launched: {', '.join(unknown)}")
         launches = [
@@ -297,7 +297,7 @@ class Replay:
             buffer = self._buffers.get(name)
             if buffer is None or buffer.role not in ("input", "on device"):
                 taken = [key for key, it in self._buffers.items() if it.is_passed()]
-                raise ValueError(f"{name} is no array of a batch; they are {', '.join(taken)}")
+                raise ValueError(f"{name} is not an array of a batch; they are {', '.join(taken)}")
             prepared.append((name, buffer.prepared(self._numpy, name, array)))
         number = self._native.submit(prepared)
         kept = {name: array for name, array in arrays.items() if self._buffers[name].is_output}

@@ -97,7 +97,7 @@ class Features:
             )
         for path in paths:
             if not isinstance(path, str):
-                raise TypeError(f"the path {path!r} is no text")
+                raise TypeError(f"the path {path!r} is not text")
         contents = _column(batch, self._bytes_column)
         missing: list[str] = []
         if contents is None:

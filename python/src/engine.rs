@@ -44,7 +44,7 @@ impl Engine {
     #[new]
     fn new(py: Python<'_>, settings: &str) -> PyResult<Self> {
         let Ok(Value::Object(settings)) = serde_json::from_str(settings) else {
-            return Err(ConfigError::new_err("the settings are no JSON object"));
+            return Err(ConfigError::new_err("the settings are not a JSON object"));
         };
         let engine = py.detach(|| FeatureEngine::new(&settings));
         engine.map(Engine).map_err(|error| raised(&error))

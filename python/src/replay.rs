@@ -278,7 +278,7 @@ impl Replay {
     ) -> PyResult<Option<Vec<Bound<'py, PyByteArray>>>> {
         self.check_process()?;
         if timeout.is_some_and(f64::is_nan) {
-            return Err(PyValueError::new_err("the timeout is no number"));
+            return Err(PyValueError::new_err("the timeout is not a number"));
         }
         let start = Instant::now();
         loop {
@@ -469,10 +469,10 @@ impl Replay {
                 (Some(array), true) => array,
                 (None, false) => continue,
                 (None, true) => return Err(wrong("it is missing".to_owned())),
-                (Some(_), false) => return Err(wrong("it is no input".to_owned())),
+                (Some(_), false) => return Err(wrong("the buffer is not an input".to_owned())),
             };
             let place = dlpack::place_of(array)?;
-            let place = place.ok_or_else(|| wrong("it is no array".to_owned()))?;
+            let place = place.ok_or_else(|| wrong("the argument is not an array".to_owned()))?;
             let stream = match (buffer.role, place) {
                 (Role::OnDevice, Place::Host) => {
                     return Err(wrong("it takes an array on the GPU".to_owned()));
@@ -501,7 +501,9 @@ impl Replay {
                 }
             })?;
             if array.place != place {
-                return Err(wrong("it says that it is on another device".to_owned()));
+                return Err(wrong(
+                    "its __dlpack_device__ and its data name different devices".to_owned(),
+                ));
             }
             if array.bytes != buffer.bytes() {
                 let (got, takes) = (array.bytes, buffer.bytes());

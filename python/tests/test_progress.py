@@ -108,7 +108,7 @@ def test_it_is_shown_while_the_program_runs(samples, tmp_path, screen):
     assert record["written"]["structures"] == 1
     text = screen.getvalue()
     assert re.match(rf"\r?{LINE}", text) and "{" not in text, "no JSON"
-    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: no such file") as caught:
+    with pytest.raises(pytapeloop.TapeloopError, match="missing.pdb: ") as caught:
         pytapeloop.run(inputs=tmp_path / "missing.pdb", output=tmp_path / "other", progress=True)
     assert "{" not in str(caught.value)
 
@@ -128,7 +128,7 @@ def test_nothing_is_shown_elsewhere_nor_if_it_is_off(samples, tmp_path, screen):
     pytapeloop.tables(path, **settings)
     pytapeloop.run(inputs=path, output=tmp_path / "out", **settings)
     assert screen.getvalue() == ""
-    with pytest.raises(ValueError, match="progress is 'bar'; take True, False or None"):
+    with pytest.raises(ValueError, match="progress .*'bar'"):
         pytapeloop.features(path, "torsions", backend="cpu", progress="bar")
 
 

@@ -119,14 +119,14 @@ def test_a_batch_may_have_no_row_of_the_annotations(samples, tmp_path):
 def test_mistakes_are_errors_that_name_them(many):
     with pytest.raises(pytapeloop.ConfigError, match="unknown name `phi`"):
         pytapeloop.ray.Features("phi")
-    with pytest.raises(pytapeloop.ConfigError, match='there is no table "residue"'):
+    with pytest.raises(pytapeloop.ConfigError, match='"residue"'):
         pytapeloop.ray.Features(table="residue", backend="cpu")
     engine = pytapeloop.ray.Features(**SETTINGS)
     with pytest.raises(KeyError, match="no column 'path'.*path_column"):
         engine({"paths": many})
-    with pytest.raises(TypeError, match="the path None is no text"):
+    with pytest.raises(TypeError, match="path None"):
         engine(pyarrow.table({"path": [many[0], None]}))
-    with pytest.raises(TypeError, match="NoneType is no structure"):
+    with pytest.raises(TypeError, match="NoneType"):
         engine({"path": many[:1], "bytes": [None]})
 
 

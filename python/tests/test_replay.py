@@ -155,7 +155,7 @@ def test_what_is_no_batch_is_refused_and_the_next_one_runs():
     ]:
         with pytest.raises(error):
             replay.submit(**wrong)
-    with pytest.raises(ValueError, match="shift: it is missing"):
+    with pytest.raises(ValueError, match="shift: .*missing"):
         replay.submit(x=good["x"])
     np.testing.assert_array_equal(replay(**good)["out"], expected(1))
 
@@ -166,20 +166,20 @@ def test_what_cannot_be_recorded_is_refused():
         with pytest.raises(error, match=match):
             Replay(SOURCE, launches, {**buffers(), **(changes or {})}, **options)
 
-    refused(pytapeloop.TapeloopError, "no kernel named square", [Launch("square", ["x"])], twins={})
-    refused(pytapeloop.TapeloopError, "kernel scale has no twin, and there is no GPU", twins={})
+    refused(pytapeloop.TapeloopError, "kernel .*square", [Launch("square", ["x"])], twins={})
+    refused(pytapeloop.TapeloopError, "kernel scale .*twin", twins={})
     refused(ValueError, "not launched: square", twins={**TWINS, "square": scale})
-    refused(ValueError, "takes 4 arguments, and got 1", [Launch("scale", ["x"])], twins={"scale": scale})
+    refused(ValueError, "4 arguments.* 1", [Launch("scale", ["x"])], twins={"scale": scale})
     only = {"twins": {"scale": scale}}
     refused(ValueError, 'no buffer "z"', [Launch("scale", ["z", "mid", 2.0, N])], **only)
-    refused(TypeError, "name of a buffer", [Launch("scale", [1, "mid", 2.0, N])], **only)
+    refused(TypeError, "name", [Launch("scale", [1, "mid", 2.0, N])], **only)
     refused(TypeError, "parameter n", [Launch("scale", ["x", "mid", 2.0, -1])], **only)
     refused(ValueError, 'buffer "w" is constant', [Launch("scale", ["x", "w", 2.0, N])], **only)
-    refused(pytapeloop.TapeloopError, "read before anything wrote", LAUNCHES[1:], twins={"add": add})
-    refused(ValueError, "has no elements", changes={"mid": Scratch(0)})
+    refused(pytapeloop.TapeloopError, "buffer mid.* read", LAUNCHES[1:], twins={"add": add})
+    refused(ValueError, "buffer mid.* no elements", changes={"mid": Scratch(0)})
     refused(TypeError, "take Input", changes={"mid": np.zeros(3)})
     refused(TypeError, "complex64", changes={"mid": Scratch(N, "complex64")})
-    refused(ValueError, "no arrays on a device", changes={"x": Input(N, on_device=True)})
+    refused(ValueError, "buffer x.* device", changes={"x": Input(N, on_device=True)})
     refused(ValueError, 'mode is "fast"', mode="fast")
     refused(ValueError, "slots is 0", slots=0)
     refused(ValueError, "grid is", [Launch("scale", ["x", "mid", 2.0, N], grid=0)], **only)
@@ -256,7 +256,7 @@ def test_a_fork_is_refused():
         os._exit(0)
     os.close(writer)
     assert os.waitpid(child, 0)[1] == 0
-    assert b"made before a fork" in os.read(reader, 1000)
+    assert b"fork" in os.read(reader, 1000)
     np.testing.assert_array_equal(job.result()["out"], expected(1))
 
 
@@ -321,7 +321,8 @@ def test_a_twin_cannot_use_a_replay(n):
     job = replay.submit(x=np.ones(n, np.float32))
     submitted.set()
     assert (job.result(timeout=60)["y"] == 2).all()
-    assert set(caught) == {"a twin cannot use a replay"}
+    (text,) = set(caught)
+    assert "twin" in text and "replay" in text
 
 
 @pytest.mark.parametrize("n", [8, BIG])
@@ -338,7 +339,7 @@ def test_a_slow_twin_stops_neither_timeouts_nor_other_threads(n):
     for timeout in (0.05, 0, -1):
         with pytest.raises(TimeoutError):
             job.result(timeout)
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="timeout"):
         job.result(float("nan"))
     assert not job.done()
     other = replay.submit(x=x)
@@ -375,7 +376,7 @@ def test_every_taker_of_a_job_gets_the_same():
         with pytest.raises(pytapeloop.TapeloopError, match="as told"):
             job.result()
     assert job.done()
-    with pytest.raises(TypeError, match="neither copied nor pickled"):
+    with pytest.raises(TypeError, match="pickled"):
         copy.copy(job)
 
 
@@ -405,11 +406,11 @@ def test_constants_of_other_byte_orders_and_none():
         device="cpu",
     )
     np.testing.assert_array_equal(replay(**arrays(4))["out"], expected(4))
-    with pytest.raises(ValueError, match="has no elements"):
+    with pytest.raises(ValueError, match="buffer w.* no elements"):
         Replay(SOURCE, LAUNCHES, {**buffers(), "w": Constant([])}, twins=TWINS, device="cpu")
 
     async def later(x, y, a, n):
         pass
 
-    with pytest.raises(TypeError, match="no plain function"):
+    with pytest.raises(TypeError, match="function"):
         one(later)

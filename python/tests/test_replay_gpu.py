@@ -132,12 +132,12 @@ def test_wrong_arrays_are_refused():
     x, out = cupy.ones(N, cupy.float32), cupy.empty(N, cupy.float32)
     y = np.zeros(N, np.float32)
     for match, wrong in [
-        ("takes an array on the GPU", {"x": y}),
-        ("declare the buffer with on_device=True", {"y": x}),
-        ("its shape is", {"x": x[1:]}),
-        ("not contiguous", {"x": cupy.ones((2 * N,), cupy.float32)[::2]}),
-        ("out: it is missing", {"out": None}),
-        ("shares memory with another array", {"out": x}),
+        ("x: .*on the GPU", {"x": y}),
+        ("y: .*on_device=True", {"y": x}),
+        ("x: .*shape", {"x": x[1:]}),
+        ("contiguous", {"x": cupy.ones((2 * N,), cupy.float32)[::2]}),
+        ("out: .*missing", {"out": None}),
+        ("shares memory", {"out": x}),
     ]:
         given = {"x": x, "y": y, "out": out, **wrong}
         with pytest.raises(ValueError, match=match):
@@ -167,7 +167,7 @@ def test_an_array_of_another_gpu_is_refused():
     else:
         x = torch.ones(N, device="cuda:1")
     out = torch.empty(N, device="cuda:0")
-    with pytest.raises(ValueError, match="the array is on GPU 1, and the kernels on 0"):
+    with pytest.raises(ValueError, match="GPU 1.* 0"):
         adder().submit(x=x, y=np.zeros(N, np.float32), out=out)
 
 
@@ -185,7 +185,7 @@ def test_batches_in_flight_do_not_share_what_one_writes():
         try:
             job = replay.submit(x=x)
         except ValueError as error:
-            assert "a batch in flight uses one of the arrays" in str(error)
+            assert "in flight" in str(error)
             job.result()
             job = replay.submit(x=x)
         taken += 1
@@ -194,7 +194,7 @@ def test_batches_in_flight_do_not_share_what_one_writes():
 
 
 def test_resident_mode_refuses_arrays_that_change():
-    with pytest.raises(ValueError, match='take mode="graph"'):
+    with pytest.raises(ValueError, match='mode="graph"'):
         adder(mode="resident")
 
 

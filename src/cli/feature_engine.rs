@@ -70,7 +70,7 @@ impl FeatureEngine {
     pub fn new(settings: &Map<String, Json>) -> Result<Self> {
         let config = Config::resolve(RawConfig::of_settings(settings)?)?;
         if !config.input.is_empty() {
-            let error = Error::config("`input` is no setting of an engine");
+            let error = Error::config("`input` is not a setting of an engine");
             return Err(error.fix("give the inputs to each stream"));
         }
         FeatureEngine::of_plan(Plan::of_any_input(config)?)
@@ -311,7 +311,7 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
         let Some(index) = known else {
             let all = names.join(", ");
             let error = Error::config(format!("there is no table {name:?}"));
-            return Err(error.fix(format!("take some of {all}")));
+            return Err(error.fix(format!("choose from {all}")));
         };
         if !has_rows[index] {
             let error = Error::config(format!("the table {name:?} has no rows"));

@@ -78,7 +78,10 @@ where
 /// the work in the message.
 pub fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch(work).unwrap_or_else(|panic| {
-        let message = format!("{doing} it panicked: {}", excerpt(&panic));
+        let message = format!(
+            "a bug in tapeloop: {doing} the file panicked: {}",
+            excerpt(&panic)
+        );
         Err(Error::input(message).fix("report this with the file; the other inputs are unaffected"))
     })
 }
@@ -87,9 +90,12 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
     let content = source.content.as_ref().map_err(Error::clone)?;
     let name_bytes = source.path.as_os_str().len();
     if name_bytes > SOURCE_BYTES_MAX {
-        let message = format!("the path has {name_bytes} bytes, over {SOURCE_BYTES_MAX}");
+        let message =
+            format!("the path has {name_bytes} bytes, and the most is {SOURCE_BYTES_MAX}");
         let error = Error::new(ErrorKind::Capacity, message);
-        return Err(error.fix("give the archive's member a shorter name"));
+        return Err(
+            error.fix("shorten the name of the file, of its folders or of the archive's member")
+        );
     }
     READER.with_borrow_mut(|kept| {
         let new = || Reader::with_budget(options, Arc::clone(budget));
@@ -183,7 +189,7 @@ mod tests {
         };
         assert_eq!(read_as(SOURCE_BYTES_MAX).unwrap().len(), 1);
         let error = read_as(SOURCE_BYTES_MAX + 1).unwrap_err();
-        assert_eq!(error.message(), "the path has 8193 bytes, over 8192");
+        assert!(error.message().contains("8193 bytes"), "{error}");
     }
 
     #[test]
@@ -191,7 +197,10 @@ mod tests {
         assert_eq!(rejecting_panics("reading", || Ok(1)).unwrap(), 1);
         let gone = || -> Result<()> { panic!("an atom\tis gone") };
         let error = rejecting_panics("reading", gone).unwrap_err();
-        assert_eq!(error.message(), "reading it panicked: an atom\\tis gone");
+        assert!(
+            error.message().ends_with("panicked: an atom\\tis gone"),
+            "{error}"
+        );
         assert_eq!(error.scope(), crate::ErrorScope::Item);
     }
 }

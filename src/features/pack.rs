@@ -29,7 +29,10 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
         u32::try_from(count).map_err(|_| {
             Error::new(
                 ErrorKind::Capacity,
-                format!("{count} {} are too many", AXES[axis]),
+                format!(
+                    "the structure has {count} {}, and the most is 4294967295",
+                    AXES[axis]
+                ),
             )
         })
     };
@@ -63,9 +66,9 @@ fn check_parts(structure: &Structure) -> Result<()> {
         structure.b_factor.len(),
     ] != [atoms; 3]
     {
-        "its atoms have columns of different lengths"
+        "the structure's columns of atoms differ in length"
     } else if ![0, atoms].contains(&structure.atom_name.len()) {
-        "its atoms have names of another number"
+        "the structure has another number of atom names than of atoms"
     } else if (structure.class.iter())
         .chain(ligand_atoms(structure).map(|(_, atom)| &atom.class))
         .any(|class| class.radius_milli_angstrom() == 0)

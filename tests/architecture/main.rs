@@ -1,10 +1,11 @@
 //! What holds for all crates and no compiler checks: which folders of a crate see each other, the
-//! public names, the files with unsafe code, and the length of files.
+//! public names, the texts of messages, the files with unsafe code, and the length of files.
 
 #[cfg(unix)]
 mod build_script;
 mod imports;
 mod install_lines;
+mod messages;
 mod public_api;
 mod root_examples;
 mod unsafe_files;

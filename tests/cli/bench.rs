@@ -97,10 +97,7 @@ fn whole_runs_are_measured_by_the_kind_of_work() {
     let (output, code) = bench(folder.path(), &[&files[..], &["--dry-run"]].concat());
     assert_eq!((text(&output.stdout).as_str(), code), ("", 2));
     let said = text(&output.stderr);
-    assert!(
-        said.contains("name files or folders with --input"),
-        "{said}"
-    );
+    assert!(said.contains("--input"), "{said}");
 }
 
 #[test]
@@ -183,10 +180,7 @@ fn structures_of_packed_sets_and_archives_are_measured_as_those_of_files() {
         let (amounts, has_no_runs, said) = measured(str_of(&at(input)));
         assert_eq!(amounts, of_file, "{input}");
         assert!(has_no_runs, "{input}");
-        assert!(
-            said.contains("skipped the workload files"),
-            "{input}: {said}"
-        );
+        assert!(said.contains("workload files"), "{input}: {said}");
     }
 }
 
@@ -302,7 +296,7 @@ fn runs_are_compared_with_a_verdict_and_an_exit_code() {
     let output = tapeloop(args).output().unwrap();
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("unclear") && said.contains("the new run is noisy here"));
+    assert!(said.contains("unclear") && said.contains("new run"));
     assert!(!said.contains("SLOWER"), "{said}");
 }
 
@@ -359,9 +353,6 @@ fn mistakes_in_a_benchmark_config_name_the_key() {
     let (output, code) = bench(&made, &["--workloads", "features", "--input", &missing]);
     let error = text(&output.stderr);
     assert_eq!(code, 1, "{error}");
-    assert!(
-        error.contains("none.pdb: no such file or folder"),
-        "{error}"
-    );
+    assert!(error.contains("none.pdb"), "{error}");
     assert!(!made.exists());
 }

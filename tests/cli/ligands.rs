@@ -154,12 +154,12 @@ fn what_has_no_ligands_refuses_to_keep_them() {
     let more = ["--set", "ligands=\"some\""];
     refused(
         &[&start[..], &more].concat(),
-        &["ligands", "is not one of", "keep"],
+        &["ligands", "\"some\"", "keep"],
     );
     let more = ["--features", "ligands"];
     refused(
         &[&start[..], &more].concat(),
-        &["ligands has nothing to compute", "set ligands"],
+        &["ligands has nothing", "set ligands"],
     );
     let config = folder.path().join("keep.toml");
     fs::write(&config, "ligands = \"keep\"\n").unwrap();
@@ -167,13 +167,13 @@ fn what_has_no_ligands_refuses_to_keep_them() {
     let set = str_of(&set);
     refused(
         &["pack", file, "-o", set, "--config", str_of(&config)],
-        &["`ligands` is a setting of runs"],
+        &["`ligands`"],
     );
     let packed = tapeloop(["pack", file, "-o", set]).output().unwrap();
     assert!(packed.status.success(), "{}", text(&packed.stderr));
     refused(
         &[&["run", set, "-o", out][..], &KEEP].concat(),
-        &["packed sets have no ligands", "leave `ligands` out"],
+        &["packed sets", "leave `ligands` out"],
     );
     let features = ["--features", "rg"];
     run_well(&[&[set, "-o", out][..], &features].concat());
@@ -186,9 +186,9 @@ fn a_run_without_metals_says_so_and_nothing_of_ligands() {
     let keep = ["--set", "ligands=keep", "--verbose", "-o"];
     let output = run_well(&[&[&*file], &keep[..], &[str_of(folder.path())]].concat());
     let said = text(&output.stderr);
-    let note = "note: no metal was read near a residue: nothing in residues/metal_dmin\n";
-    assert!(said.contains(note), "{said}");
-    assert!(!said.contains("no ligand was read"), "{said}");
+    let note = "no metal .. residues/metal_dmin\n";
+    assert!(has_parts(&said, note), "{said}");
+    assert!(!said.contains("no ligand"), "{said}");
 }
 
 #[test]

@@ -92,6 +92,20 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Whether a text has these parts in their order, which " .. " separates. Tests name the place of a message,
+/// and the words that tell its cause from others: `x.tsv .. line 2 .. "one" .. residue number`. Its wording
+/// is in `tests/architecture/messages.txt`.
+fn has_parts(text: &str, parts: &str) -> bool {
+    let mut rest = text;
+    parts.split(" .. ").all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
 fn str_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }

@@ -112,7 +112,7 @@ fn columns_and_version_are_listed() {
         .output();
     let without = without.unwrap();
     assert_eq!(without.status.code(), Some(1), "{}", text(&without.stdout));
-    assert!(text(&without.stdout).contains("there is no GPU to compile for"));
+    assert!(text(&without.stdout).contains("no GPU"));
     assert!(!text(&tapeloop(["doctor"]).output().unwrap().stdout).contains("compiled   "));
 }
 
@@ -205,10 +205,7 @@ fn the_graph_is_drawn_by_stages_within_the_width_of_a_page() {
         "2",
     ];
     let errors = text(&tapeloop(none).output().unwrap().stderr);
-    assert!(
-        errors.contains("there is no bucket 2 (fix: give 0 to 1)"),
-        "{errors}"
-    );
+    assert!(has_parts(&errors, "bucket 2 .. 0 to 1"), "{errors}");
     let wrong = tapeloop(["graph", "--format", "png"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
     assert!(
@@ -248,10 +245,7 @@ fn the_graph_of_a_bucket_is_drawn_with_its_kernels_and_buffers() {
     assert!(smallest.contains("bucket 0 of 2048 residues"), "{smallest}");
     let (dot, errors, code) = graph(&["--bucket", "7"]);
     assert_eq!((dot.as_str(), code), ("", Some(2)));
-    assert!(
-        errors.contains("there is no bucket 7 (fix: give 0 to 6)"),
-        "{errors}"
-    );
+    assert!(has_parts(&errors, "bucket 7 .. 0 to 6"), "{errors}");
 }
 
 #[test]

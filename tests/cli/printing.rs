@@ -98,6 +98,6 @@ fn the_log_has_the_levels_that_a_variable_names_and_a_wrong_one_is_reported() {
         assert!(!said.contains("DEBUG"), "{said}");
     }
     let said = logged("tapeloop=loud");
-    let expected = "warning: TAPELOOP_LOG=\"tapeloop=loud\" is no filter (fix: give a level";
-    assert!(said.starts_with(expected), "{said}");
+    let expected = "warning: .. TAPELOOP_LOG=\"tapeloop=loud\" .. fix: ";
+    assert!(has_parts(&said, expected), "{said}");
 }

@@ -108,7 +108,7 @@ fn a_set_may_be_one_small_table_and_goes_on_after_a_kill() {
     let again_args: Vec<&str> = again_args.iter().map(String::as_str).collect();
     let (output, code) = run(&[&again_args[..], &["--resume"]].concat());
     assert_eq!(code, 2, "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("does not say what is complete"));
+    assert!(text(&output.stderr).contains("complete"));
     for at in 0..3 {
         assert!(
             part(&whole, at).unwrap() == part(&again, at).unwrap(),
@@ -124,21 +124,15 @@ fn what_cannot_be_reduced_is_refused_with_what_can() {
         let (output, code) = run(&[SAMPLES, "-o", "-", "--set", &set]);
         let stderr = text(&output.stderr);
         assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.contains(said), "{stderr}");
+        assert!(has_parts(&stderr, said), "{stderr}");
     };
-    refused("rsa", "names no statistic");
-    refused("rsa.average", "take mean, min, max, median");
-    refused("rza.mean", "no chosen feature has a residue column");
-    refused("ss8.mean", "take a column of numbers");
-    refused(
-        r#"["rsa.mean", "*.mean"]"#,
-        "two columns are called rsa_mean",
-    );
+    refused("rsa", "statistic");
+    refused("rsa.average", "average .. mean, min, max, median");
+    refused("rza.mean", "rza");
+    refused("ss8.mean", "numbers");
+    refused(r#"["rsa.mean", "*.mean"]"#, "rsa_mean");
     let (output, code) = run(&[SAMPLES, "--set", r#"tables.written=["atoms"]"#]);
     assert_eq!(code, 2);
     let said = text(&output.stderr);
-    assert!(
-        said.contains("take some of residues, chains, structures"),
-        "{said}"
-    );
+    assert!(said.contains("residues, chains, structures"), "{said}");
 }

@@ -303,7 +303,7 @@ fn suspect_columns_are_warned_of_and_every_column_has_statistics() {
     };
     let (said, columns) = summary(str_of(&input), "dead");
     assert!(
-        said.contains("warning: residues/b_z is null in all 76 rows"),
+        has_parts(&said, "warning: .. residues/b_z .. null .. 76 rows"),
         "{said}"
     );
     assert_eq!(columns["residues"]["b_z"]["null_share"], 1.0);
@@ -349,16 +349,13 @@ fn with_assembly_1_the_assembly_is_read_and_the_table_names_it() {
         )
     };
     let (said, built, residues, chains, first) = run("deposited");
-    assert!(!said.contains("deposited chains were read"), "{said}");
+    assert!(!said.contains("deposited chains"), "{said}");
     assert_eq!(built, ["deposited", "deposited"]);
     assert_eq!(residues[0], 115);
     assert_eq!(chains, ["A", "A"]);
     assert_eq!(first["counts"]["assemblies"], 0);
     let (said, built, residues, chains, second) = run("1");
-    assert!(
-        said.contains("whose deposited chains were read: 1\n"),
-        "{said}"
-    );
+    assert!(has_parts(&said, "deposited chains .. : 1\n"), "{said}");
     assert_eq!(built, ["1", "deposited"]);
     assert_eq!(residues[0], 230);
     assert_eq!(chains, ["A", "A-2", "A"]);

@@ -170,10 +170,10 @@ fn a_trajectory_that_is_cut_short_keeps_the_frames_before() {
         assert_eq!(source, str_of(&path));
         let end = bytes.len() - 10;
         assert!(
-            error.contains("frame 2 at byte") && error.contains("is cut short"),
+            error.contains("frame 2 at byte") && error.contains("cut short"),
             "{error}"
         );
-        assert!(error.contains(&format!("ends at byte {end}")), "{error}");
+        assert!(error.contains(&format!("{end}")), "{error}");
     }
 }
 
@@ -195,11 +195,8 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         let (rejected, structures) = outcome(&with_topology(input, &protein), &out);
         assert_eq!((rejected.len(), structures), (1, 0));
         let error = &rejected[0].1;
-        assert!(
-            error.contains("has 683 atoms, and the topology has 602"),
-            "{error}"
-        );
-        assert!(error.contains("give as topology"), "{error}");
+        assert!(has_parts(error, "683 atoms .. 602"), "{error}");
+        assert!(error.contains("topology"), "{error}");
     }
     // A molecule that crosses the border of its cell: the coordinates of a DCD file are plain.
     let mut bytes = fs::read(&dcd).unwrap();
@@ -221,7 +218,7 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         "{source}"
     );
     assert!(
-        error.contains("the frame is wrapped: at residue A 14 the bond C-N is"),
+        has_parts(error, "wrapped .. residue A 14 .. C-N"),
         "{error}"
     );
     let (rejected, _) = outcome(
@@ -229,24 +226,21 @@ fn frames_that_do_not_fit_are_rejected_with_what_to_do() {
         // The results of a run without any structure do not replace others.
         &folder.path().join("none"),
     );
-    assert!(
-        rejected[0].1.contains("none of the 3 frames"),
-        "{rejected:?}"
-    );
+    assert!(rejected[0].1.contains("3 frames"), "{rejected:?}");
     // Mistakes of the command line.
     let topology = topology();
     let args = with_topology(&xtc, &topology);
     for (more, said) in [
-        (&["--models", "all"][..], "trajectories are read"),
-        (&["--set", "assembly=1"], "chains of their topology"),
-        (&["--frames", "x"], "no range of frames"),
+        (&["--models", "all"][..], "models"),
+        (&["--set", "assembly=1"], "assembly"),
+        (&["--frames", "x"], "\"x\""),
     ] {
         let (output, code) = run(&[&args[..], more].concat());
         let found = text(&output.stderr);
         assert!(code == 2 && found.contains(said), "{code}: {found}");
     }
     let (output, code) = run(&[str_of(&xtc), "--frames", "1:"]);
-    assert!(code == 2 && text(&output.stderr).contains("`topology` is not set"));
+    assert!(code == 2 && text(&output.stderr).contains("`topology`"));
     let (output, _) = run(&[str_of(&xtc), "-o", "-", "--format", "csv"]);
     assert!(text(&output.stderr).contains("--topology"));
 }
@@ -300,10 +294,7 @@ fn a_trajectory_that_is_compressed_or_in_an_archive_is_rejected_with_what_to_do(
     assert_eq!((rejected.len(), structures), (names.len(), 1));
     for ((source, line), name) in rejected.iter().zip(names) {
         assert!(source.ends_with(name), "{source}");
-        assert!(
-            line.contains("unpack it if it is compressed or in an archive"),
-            "{line}"
-        );
+        assert!(line.contains("unpack"), "{line}");
     }
     // Without a topology no trajectory is an input.
     let (rejected, structures) = outcome(&[str_of(&inputs)], &out);

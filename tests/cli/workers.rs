@@ -31,14 +31,14 @@ fn a_config_file_starts_no_program_unless_it_is_trusted() {
     for command in [&["run"][..], &["run", "--dry-run"], &["doctor"], &["graph"]] {
         let (code, said) = tapeloop(command);
         assert_eq!(code, Some(2), "{command:?}: {said}");
-        let place = "job.toml:3: `worker`: names code to run";
+        let place = "job.toml:3: `worker`";
         assert!(said.contains(place), "{command:?}: {said}");
         assert!(!started.exists(), "{command:?} started the program");
     }
     // A bare name is a file in the folder of the config, and not one of the PATH.
     let (code, said) = tapeloop(&["run", "--trust-config"]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("did not come up"), "{said}");
+    assert!(said.contains("worker process"), "{said}");
     assert!(started.exists());
 }
 
@@ -48,7 +48,7 @@ fn a_deadline_on_the_cpu_needs_a_worker() {
     let common = ["-i", SAMPLES, "-o", "out"];
     let warned = |options: &[&str]| {
         let output = run_well(&[&common[..], &deadline, options].concat());
-        text(&output.stderr).contains("batch.deadline_ms does not interrupt the CPU")
+        text(&output.stderr).contains("batch.deadline_ms")
     };
     assert!(warned(&[]));
     assert!(!warned(&["--set", "supervise=true"]));

@@ -355,9 +355,10 @@ fn impossible_choices_are_named() {
         };
         Features::new(config).err().map(|error| error.to_string())
     };
-    assert_eq!(choose(vec![]).unwrap(), "no feature is asked for");
+    assert!(choose(vec![]).unwrap().contains("no feature"));
     let twice = vec![FeatureName::Wcn, FeatureName::Wcn];
-    assert_eq!(choose(twice).unwrap(), "wcn is asked for twice");
+    let twice = choose(twice).unwrap();
+    assert!(twice.contains("wcn") && twice.contains("twice"), "{twice}");
     assert!(Cutoff::from_angstrom(37.1).is_err());
     assert!(Cutoff::from_angstrom(f64::NAN).is_err());
     assert_eq!(Cutoff::from_angstrom(8.5).unwrap().angstrom(), 8.5);
@@ -378,10 +379,7 @@ fn an_oversized_structure_is_rejected_alone() {
     let tickets = [65, 64].map(|n| engine.submit(input(n)).unwrap());
     let [large, small] = tickets.map(|ticket| ticket.wait().unwrap().result);
     let message = large.unwrap_err().to_string();
-    assert!(
-        message.contains("65 residues, and a batch holds at most 64"),
-        "{message}"
-    );
+    assert!(message.contains("65 residues"), "{message}");
     assert!(small.is_ok());
     assert_eq!(
         Features::capacity(64),

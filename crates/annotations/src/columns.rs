@@ -112,12 +112,15 @@ impl Columns {
         // Whether it has its columns shows first if this is no header.
         let is_again = |&at: &usize| !names[at].is_empty() && names[..at].contains(&names[at]);
         if let Some(at) = (1..names.len()).find(is_again) {
-            let text = format!("column {} is there twice", quoted(names[at]));
+            let text = format!("the table has column {} twice", quoted(names[at]));
             return Err(Error::config(text).fix("give each column a name of its own"));
         }
         for known in [CHAIN, NUMBER] {
             if residue.is_some() && known.iter().all(|name| position(name).is_some()) {
-                let text = format!("columns `{}` and `{}` are one thing", known[0], known[1]);
+                let text = format!(
+                    "columns `{}` and `{}` are two names of the same column",
+                    known[0], known[1]
+                );
                 return Err(Error::config(text).fix("leave one out, or give it another name"));
             }
         }
@@ -133,7 +136,8 @@ impl Columns {
         let is_other = |at: &usize| !keys.contains(at) && !names[*at].is_empty();
         columns.others = (0..names.len()).filter(is_other).collect();
         if columns.others.is_empty() {
-            let error = Error::config("no column has values: all identify rows, or have no name");
+            let error =
+                Error::config("no column has values: each column identifies rows or has no name");
             return Err(error.fix("add a column with values, or leave the table out"));
         }
         Ok(columns)
@@ -192,7 +196,10 @@ impl Columns {
             if !is_null(code) {
                 let own = insertion_code(code)?;
                 if ![0, own].contains(&ins_code) {
-                    let text = format!("residue {} has the insertion code {code}", shown.shown());
+                    let text = format!(
+                        "residue {} and its column of insertion codes differ: insertion code {code}",
+                        shown.shown()
+                    );
                     return Err(Error::config(text).fix("write the code once: 52 and A, or 52A"));
                 }
                 ins_code = own;
@@ -243,7 +250,7 @@ pub(super) fn check_count(columns: usize) -> Result<()> {
         return Ok(());
     }
     let error = Error::config(format!(
-        "there are {columns} columns or more, over {COLUMNS_MAX}"
+        "the table has at least {columns} columns, and the most is {COLUMNS_MAX}"
     ));
     Err(error.fix("write tables with fewer columns"))
 }
@@ -256,7 +263,10 @@ pub(super) fn check_length(text: &str) -> Result<()> {
     if text.len() <= TEXT_BYTES_MAX {
         return Ok(());
     }
-    let text = format!("a text of {} bytes is over {TEXT_BYTES_MAX}", text.len());
+    let text = format!(
+        "a text has {} bytes, and the most is {TEXT_BYTES_MAX}",
+        text.len()
+    );
     Err(Error::config(text).fix("shorten it, or leave the column out of tables.annotations"))
 }
 
@@ -355,7 +365,7 @@ pub(super) fn channel_value(cell: Cell<'_>) -> Result<f32> {
             cell => cell.shown().into_owned(),
         };
         return Err(
-            Error::config(format!("{shown} is beyond the numbers of 32 bits"))
+            Error::config(format!("{shown} is out of the range of a 32-bit float"))
                 .fix("give a finite number below 3.4e38, or none where there is no value"),
         );
     }

@@ -150,8 +150,10 @@ impl Loader<'_> {
         match Format::of(path)? {
             Format::Parquet => {
                 quietly(|| parquet::read(path, file_name, self)).unwrap_or_else(|panic| {
-                    let text =
-                        format!("reading it panicked, as it is damaged: {}", excerpt(&panic));
+                    let text = format!(
+                        "the table is damaged; its reader stopped at: {}",
+                        excerpt(&panic)
+                    );
                     Err(Error::config(text).fix("write the table anew"))
                 })
             }
@@ -386,7 +388,7 @@ impl Format {
             Some("csv") => Ok(Format::Text { separator: b',' }),
             Some("arrow") => Err(Error::config("annotations are not read from Arrow files")
                 .fix("write the table as Parquet or CSV; for a run set tables.format")),
-            _ => Err(Error::config("the name is not that of a table")
+            _ => Err(Error::config("the file's ending is not that of a table")
                 .fix("name it .tsv, .csv, either with .gz, or .parquet")),
         }
     }

@@ -251,7 +251,7 @@ impl Annotations {
             tracing::warn!(
                 rows,
                 first,
-                "annotations give a residue or a structure several values; the first is used"
+                "several rows of annotations match one residue or structure; the first row is used"
             );
         }
         Ok(())

@@ -25,13 +25,14 @@ const COMPRESSED_PAGE_SIZE: i16 = 3;
 pub(super) fn check_footer(file: &mut (impl Read + Seek)) -> io::Result<()> {
     let end = file.seek(SeekFrom::End(0))?;
     let tail_start = end.checked_sub(TAIL_BYTES);
-    let tail_start = tail_start.ok_or_else(|| damaged("the file has no footer"))?;
+    let tail_start = tail_start.ok_or_else(|| damaged("the Parquet file has no footer"))?;
     file.seek(SeekFrom::Start(tail_start))?;
     let mut length = [0; 4];
     file.read_exact(&mut length)?;
     let length = u64::from(u32::from_le_bytes(length));
     let start = tail_start.checked_sub(length);
-    let start = start.ok_or_else(|| damaged("the footer is longer than the file"))?;
+    let start =
+        start.ok_or_else(|| damaged("the footer of the Parquet file is longer than the file"))?;
     file.seek(SeekFrom::Start(start))?;
     let mut compact = Compact(BufReader::new(file).take(length));
     compact.read_struct(0, |_, _| {})
@@ -94,7 +95,9 @@ impl<R: Read> Compact<R> {
                 return Ok(value);
             }
         }
-        Err(damaged("a number in a header has over 64 bits"))
+        Err(damaged(
+            "a header of the Parquet file has a number of more than 64 bits",
+        ))
     }
 
     fn signed(&mut self) -> io::Result<i64> {
@@ -112,7 +115,7 @@ impl<R: Read> Compact<R> {
     /// Calls `take` with the number and the value of each integer field.
     fn read_struct(&mut self, depth: u32, mut take: impl FnMut(i16, i64)) -> io::Result<()> {
         if depth > DEPTH_MAX {
-            return Err(damaged("a header has values too deep within each other"));
+            return Err(damaged("a header of the Parquet file is nested too deeply"));
         }
         let mut field = 0_i16;
         loop {
@@ -138,7 +141,9 @@ impl<R: Read> Compact<R> {
     /// Passes by a value that is an element of a list or a map, or a field that is no flag.
     fn read_value(&mut self, kind: u8, depth: u32) -> io::Result<()> {
         match kind {
-            1 | 2 => Err(damaged("a header has a list of flags")),
+            1 | 2 => Err(damaged(
+                "a header of the Parquet file has a list of flags, which no Parquet header has",
+            )),
             3 => self.pass(1),
             4..=6 => self.varint().map(drop),
             7 => self.pass(8),
@@ -163,14 +168,16 @@ impl<R: Read> Compact<R> {
             },
             12 => self.read_struct(depth + 1, |_, _| {}),
             13 => self.pass(16),
-            _ => Err(damaged("a header has a value of an unknown type")),
+            _ => Err(damaged(
+                "a header of the Parquet file has a value of an unknown type",
+            )),
         }
     }
 
     /// Each element takes at least a byte, so the input's end bounds their number.
     fn read_elements(&mut self, count: u64, kinds: &[u8], depth: u32) -> io::Result<()> {
         if depth > DEPTH_MAX {
-            return Err(damaged("a header has values too deep within each other"));
+            return Err(damaged("a header of the Parquet file is nested too deeply"));
         }
         for _ in 0..count {
             for &kind in kinds {
@@ -219,14 +226,13 @@ mod tests {
         let billions = [0xff, 0xff, 0xff, 0xff, 7];
         for start in [&[0x19, 0xf1][..], &[0x1a, 0xf2], &[0x19, 0x19, 0xf1]] {
             let bytes = [start, &billions, &[0]].concat();
-            assert_eq!(footer(&bytes), "a header has a list of flags");
+            assert!(footer(&bytes).contains("list of flags"));
         }
         let map = [&[0x1b][..], &billions, &[0x12, 0]].concat();
-        assert_eq!(footer(&map), "a header has a list of flags");
-        let deep = "a header has values too deep within each other";
-        assert_eq!(footer(&[0x1c; 100]), deep);
+        assert!(footer(&map).contains("list of flags"));
+        assert!(footer(&[0x1c; 100]).contains("deep"));
         let lists = [&[0x19][..], &[0x19; 100]].concat();
-        assert_eq!(footer(&lists), deep);
+        assert!(footer(&lists).contains("deep"));
         // As many bytes as there are elements have to follow.
         let bytes = [&[0x19, 0xf3][..], &billions].concat();
         assert_eq!(footer(&bytes), "unexpected end of file");
@@ -244,7 +250,7 @@ mod tests {
         check_pages(Cursor::new(&two), 0..end).unwrap();
         let hostile = [page(5), vec![0x19, 0xf1, 0xff, 0xff, 7, 0]].concat();
         let error = check_pages(Cursor::new(&hostile), 0..hostile.len() as u64).unwrap_err();
-        assert_eq!(error.to_string(), "a header has a list of flags");
+        assert!(error.to_string().contains("list of flags"), "{error}");
         // A page without a size, and a chunk that ends in a header: reading them fails at once.
         check_pages(Cursor::new(&[0x15, 0, 0]), 0..3).unwrap();
         check_pages(Cursor::new(&two), 0..end - 2).unwrap();

@@ -465,7 +465,7 @@ mod tests {
             structure_bytes_max,
             ..limits()
         };
-        fails(of_one, "structure \"a\" have more than 7 bytes");
+        fails(of_one, "than 7 bytes");
         let structure_bytes_max = 8;
         let enough = StoreLimits {
             structure_bytes_max,

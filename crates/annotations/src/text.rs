@@ -25,7 +25,7 @@ pub(super) fn read(
             .fix("give a readable table in UTF-8, packed with gzip if its name ends in .gz")
     })?;
     let mut records = Records::new(reader, separator);
-    let empty = || Error::config("it is empty").fix(NAME_COLUMNS);
+    let empty = || Error::config("the table is empty").fix(NAME_COLUMNS);
     let (line, header) = records.next()?.ok_or_else(empty)?;
     let names: Vec<&str> = header.iter().collect();
     let columns = names.len();
@@ -45,7 +45,9 @@ pub(super) fn read(
         let place = || format!("line {line}");
         if fields.len() != columns {
             let fields = fields.len();
-            let error = Error::config(format!("it has {fields} fields, and the header {columns}"));
+            let error = Error::config(format!(
+                "the row has {fields} fields, and the header has {columns}"
+            ));
             return Err(error
                 .fix("give each row all fields, and quote texts that hold a separator")
                 .within(place()));

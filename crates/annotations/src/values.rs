@@ -62,7 +62,7 @@ impl TypeFinder {
         let before = self.stated.unwrap_or(stated);
         self.stated = Some(wider(before, stated).ok_or_else(|| {
             let text = format!(
-                "it holds {}, and in another table {}",
+                "the column holds {}, and in another table {}",
                 stated.plural(),
                 before.plural()
             );
@@ -108,7 +108,7 @@ impl TypeFinder {
             Some(Type::Text) => Ok(Type::Text),
             Some(stated) => wider(stated, seen).ok_or_else(|| {
                 let text = format!(
-                    "it holds {} in Parquet, and in text {}",
+                    "the column holds {} in Parquet, and in text {}",
                     stated.plural(),
                     seen.plural()
                 );
@@ -266,15 +266,9 @@ mod tests {
         assert_eq!(of(&[Real], &["1"]).unwrap(), Double);
         assert_eq!(of(&[Text], &["1"]).unwrap(), Text);
         let error = of(&[Text, Long], &[]).unwrap_err().to_string();
-        assert!(
-            error.contains("numbers, and in another table texts"),
-            "{error}"
-        );
+        assert!(error.contains("numbers, and in another table"), "{error}");
         let error = of(&[Long], &["1", "high"]).unwrap_err().to_string();
-        assert!(
-            error.contains("numbers in Parquet, and in text texts"),
-            "{error}"
-        );
+        assert!(error.contains("in Parquet"), "{error}");
     }
 
     #[test]

@@ -326,5 +326,8 @@ fn sum<S: Benchmark>(benchmark: &S, items: &[ItemOf<S>]) -> Amounts {
 
 /// The error of a ring that lacks a slot which it should have.
 pub fn slot_missing() -> Error {
-    Error::new(ErrorKind::Device, "a slot is gone")
+    Error::new(
+        ErrorKind::Device,
+        "the ring lacks a slot that it should have",
+    )
 }

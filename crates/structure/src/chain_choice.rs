@@ -44,7 +44,9 @@ impl Structure {
     /// [`ErrorKind::Capacity`](crate::ErrorKind::Capacity) if there is no memory for the chain.
     pub fn keep_chain(&mut self, name: &str) -> Result<()> {
         if !self.has_matching_columns() {
-            let error = Error::input("the columns of the structure do not fit each other");
+            let error = Error::input(
+                "the structure's columns do not have the lengths that its residues and atoms need",
+            );
             return Err(error.fix("give each residue its atoms and a value of each channel"));
         }
         let chains = self.row_chains();
@@ -208,7 +210,7 @@ mod tests {
             let mut structure = read(&text("AB"));
             change(&mut structure);
             let error = structure.keep_chain("A").unwrap_err().to_string();
-            assert!(error.contains("do not fit each other"), "{error}");
+            assert!(error.contains("columns"), "{error}");
         }
     }
 

@@ -70,15 +70,17 @@ impl Check {
                 "residues with a peptide bond to the polymer that were read as ligands"
             }
             Check::UnknownAtoms => {
-                "atoms of names that their component does not have, read as its side chain"
+                "atoms whose names their component does not have, read as part of its side chain"
             }
             Check::LeftOutAtoms => "atoms left out, as virtual sites or as repeated names",
-            Check::RepairedFields => "residues read from other columns than the format's",
+            Check::RepairedFields => {
+                "residues whose fields stand in other columns than the PDB format's, and were read from there"
+            }
             Check::CorrectedElements => {
-                "atoms whose element is not that of their name, which counts"
+                "atoms whose element column contradicts their name; the name was used"
             }
             Check::ContradictoryNames => {
-                "residues whose columns 18 to 22 contradict others about the chain"
+                "residues whose bonds and name disagree on whether columns 18 to 22 hold a component of four letters or a chain id of two"
             }
             Check::SplitChains => {
                 "places where chains were split, as another molecule starts there (chains.split)"

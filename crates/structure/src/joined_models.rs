@@ -85,7 +85,8 @@ pub(super) fn refuse_ensemble(table: &AtomTable) -> Result<()> {
     if in_place == 0 || in_place * 10 < atoms {
         return Ok(());
     }
-    let message = "the models are in one place, as those of an ensemble, and cannot be joined";
+    let message =
+        "the models lie on top of each other, like those of an NMR ensemble, and cannot be joined";
     Err(Error::input(message).fix("read each by itself with models = \"all\""))
 }
 

@@ -285,7 +285,7 @@ fn format_of(name: &str, text: &[u8]) -> Result<Format> {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
         let endings = Format::all_endings();
         Error::input(format!(
-            "neither {}, by name or content",
+            "the file is neither {}, by its name or its content",
             names.join(" nor ")
         ))
         .fix(format!(

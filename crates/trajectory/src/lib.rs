@@ -166,10 +166,10 @@ impl Trajectory {
         Err(match self.next {
             0 => Error::input("the trajectory has no frame").fix("write it again"),
             frames => Error::input(format!(
-                "none of the {frames} frames up to there is in frames = \"{}\"",
+                "frames = \"{}\" chooses none of the {frames} frames that were read",
                 self.range
             ))
-            .fix("choose others; frames are counted from 0"),
+            .fix("choose frames that the trajectory has; they are counted from 0"),
         })
     }
 

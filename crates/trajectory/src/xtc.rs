@@ -63,7 +63,8 @@ impl Xtc {
         let magic = i32::from_be_bytes(word(0));
         if here >= 4 && ![Magic::XTC_1995, Magic::XTC_2023].contains(&magic) {
             return Err(match index {
-                0 => Error::input("this is no XTC file").fix("give trajectories their own endings"),
+                0 => Error::input("this is not an XTC file")
+                    .fix("give trajectories their own endings"),
                 _ => damaged(&name(), offset, "does not begin as a frame does"),
             });
         }

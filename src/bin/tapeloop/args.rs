@@ -373,7 +373,8 @@ fn only_config(file: Option<&Path>) -> Result<Option<&Path>> {
     };
     match file {
         Some(file) if file.is_dir() || Format::from_name(&name(file)).is_some() => {
-            let error = Error::usage("this is no config file, and the command reads no structures");
+            let error =
+                Error::usage("this is not a config file, and the command takes no structures");
             Err(error.fix("leave it out").within(shown(file)))
         }
         file => Ok(file),

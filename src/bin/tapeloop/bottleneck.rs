@@ -152,11 +152,7 @@ mod tests {
     fn busy_threads_bound_and_the_largest_work_is_named() {
         let (stage, on_cpu) = (bound(Stage::Input), bound_on_cpu(Stage::Input));
         let said = cores(2, 6, 9).bound(&stage);
-        for part in [
-            "processor-bound: 0.9 cores were busy with 1 thread set",
-            "tables took 67%",
-            "lz4",
-        ] {
+        for part in ["processor-bound: 0.9 cores", "tables took 67%", "lz4"] {
             assert!(said.contains(part), "{said}");
         }
         let said = cores(2, 1, 10).bound(&on_cpu);
@@ -192,7 +188,7 @@ mod tests {
             assert!(said.contains(help), "{said}");
         }
         let said = idle.bound(&bound_on_cpu(Stage::Device));
-        assert!(said.starts_with("compute-bound: batches were"), "{said}");
+        assert!(said.starts_with("compute-bound"), "{said}");
         assert!(said.contains("a GPU") && !said.contains("device"), "{said}");
         let none = Statistics::default();
         assert_eq!(idle.bound(&none), none.sentence());

@@ -80,7 +80,7 @@ fn filter() -> Option<Targets> {
     let report = |_: &_| {
         let fix = "give a level, as debug, or levels by target, as tapeloop=debug,warn";
         complain(&format!(
-            "warning: {name}={text:?} is no filter (fix: {fix})"
+            "warning: {name}={text:?} is not a filter (fix: {fix})"
         ));
     };
     filter.inspect_err(report).ok()

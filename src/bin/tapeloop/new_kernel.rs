@@ -35,8 +35,10 @@ pub(super) fn new_kernel(path: &Path) -> Result<u8> {
     // SAFETY: the kernel is checked, and never run.
     let made = unsafe { OwnKernel::new(settings) };
     if !is_name || made.is_err() {
-        return Err(Error::config(format!("{name:?} is no name of a function"))
-            .fix("use letters, digits and _, and begin with a letter"));
+        return Err(
+            Error::config(format!("{name:?} is not a name of a function"))
+                .fix("use letters, digits and _, and begin with a letter"),
+        );
     }
     for (extension, text) in [("cu", TEXT), ("toml", CONFIG)] {
         let path = path.with_extension(extension);

@@ -223,7 +223,11 @@ impl Outcome {
         let mut text = String::new();
         if !self.shrunk.is_empty() {
             let steps: Vec<String> = self.shrunk.iter().map(Shrunk::to_string).collect();
-            let _ = writeln!(text, "memory was short: {}", steps.join(", "));
+            let _ = writeln!(
+                text,
+                "memory ran out, so the engine runs with less: {}",
+                steps.join(", ")
+            );
         }
         if self.counters.restarts > 0 {
             let Counters {

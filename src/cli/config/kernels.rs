@@ -99,7 +99,7 @@ fn read_kernel(path: &Path, given: GivenKernel) -> Result<OwnKernel, String> {
     let unreadable = |error: std::io::Error| format!("{file}: {error}");
     // Opening a FIFO would wait for a program that writes to it.
     if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err(format!("{file}: it is no file"));
+        return Err(format!("{file}: it is not a file"));
     }
     let source = File::open(path).map_err(unreadable)?;
     let mut text = String::new();

@@ -100,7 +100,7 @@ impl Reduction {
             return Err(error.fix("write a column and a statistic: \"rsa.mean\""));
         };
         let statistic = Statistic::parse(statistic).ok_or_else(|| {
-            let error = Error::config(format!("\"{statistic}\" is no statistic"));
+            let error = Error::config(format!("\"{statistic}\" is not a statistic"));
             error.fix("take mean, min, max, median, or a percentile such as p90")
         })?;
         let new = |decl: &ColumnDecl| Reduction {

@@ -230,7 +230,7 @@ fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
         let found = wrong.map_or("no table is named".to_owned(), |name| {
             format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
         });
-        keys.problem(KEY, format!("{found}; take some of {}", all.join(", ")));
+        keys.problem(KEY, format!("{found}; choose from {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));
     let mut written = [false; TABLES.len()];

@@ -245,7 +245,9 @@ fn is_folder(path: &Path) -> Result<bool> {
         Err(error) => Err(Error::io(error)).within(|| shown(path)),
         Ok(meta) => {
             let kind = tapeloop_files::kind_of(meta.file_type());
-            let error = Error::usage(format!("this is {kind}, and a folder is to be made here"));
+            let error = Error::usage(format!(
+                "this path is {kind}, so no folder can be made here"
+            ));
             Err(error
                 .fix("remove it, or name another output")
                 .within(shown(path)))

@@ -200,7 +200,9 @@ pub fn find(named: &Path, header: &Json) -> Result<Found> {
             Error::usage(message).fix(fix).within(shown(&path))
         })?;
         if !committed.is_consistent() {
-            let error = Error::usage(format!("{RECORD} contradicts itself"));
+            let error = Error::usage(format!(
+                "{RECORD} states parts and inputs that do not agree"
+            ));
             return Err(error
                 .fix("start anew with --overwrite")
                 .within(shown(&path)));

@@ -314,52 +314,44 @@ mod tests {
         };
         let same = |_: &mut OwnKernelSettings| {};
         for (params, expected) in [
-            (
-                "const float* water, float* y",
-                "parameter water: there is no such input",
-            ),
-            (
-                "const float* ca, float* y",
-                "parameter ca: the input is const Atom*",
-            ),
-            (
-                "const Atom* b, float* y",
-                "parameter b: the input is const float*",
-            ),
-            (
-                "const int* channel_x, float* y",
-                "annotations are const float*",
-            ),
-            ("double* y", "columns are float* or int*"),
+            ("const float* water, float* y", "parameter water"),
+            ("const float* ca, float* y", "ca: .. const Atom*"),
+            ("const Atom* b, float* y", "b: .. const float*"),
+            ("const int* channel_x, float* y", "annotations"),
+            ("double* y", "y: .. float* or int*"),
             ("float radius, float* y", "values = { radius = 1.0 }"),
-            ("const unsigned* header", "kernel own writes no column"),
+            ("const unsigned* header", "kernel own .. column"),
         ] {
             let error = refused(params, same);
             assert!(error.starts_with("own.cu: "), "{error}");
-            assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+            let has = |part: &str| error.contains(part);
+            assert!(
+                expected.split(" .. ").all(has),
+                "{error:?} lacks {expected:?}"
+            );
         }
         let error = refused("float* y", |it| it.entry = "other".to_owned());
         assert!(
-            error.contains("no kernel named other (fix: its kernels are own)"),
+            error.contains("other") && error.contains("fix: its kernels are own"),
             "{error}"
         );
         let error = refused("float* y", |it| {
             it.values.insert("n".to_owned(), 1.0);
         });
-        assert!(error.contains("no number named n"), "{error}");
+        assert!(error.contains("named n"), "{error}");
         let error = refused("unsigned n, float* y", |it| {
             it.values.insert("n".to_owned(), -1.0);
         });
-        assert!(error.contains("-1 is no u32"), "{error}");
+        assert!(error.contains("-1") && error.contains("u32"), "{error}");
         let error = refused("unsigned long long n, float* y", |it| {
             it.values
                 .insert("n".to_owned(), 18_446_744_073_709_551_616.0);
         });
-        assert!(error.contains("18446744073709552000 is no u64"), "{error}");
+        assert!(error.contains("18446744073709552000"), "{error}");
         let error = refused("float n, float* y", |it| {
             it.values.insert("n".to_owned(), 1e300);
         });
-        assert!(error.contains("is beyond f32"), "{error}");
+        assert!(error.contains("f32"), "{error}");
         let error = refused("float* y", |it| {
             let column = OwnColumn {
                 table: TableName::Residues,
@@ -368,6 +360,6 @@ mod tests {
             };
             it.columns.insert("z".to_owned(), column);
         });
-        assert!(error.contains("writes no column named z"), "{error}");
+        assert!(error.contains("named z"), "{error}");
     }
 }

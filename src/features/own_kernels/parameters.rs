@@ -179,7 +179,7 @@ fn number_of(number: Number, value: f64) -> Result<Scalar> {
             let is_beyond = <$type>::BITS == 64 && integer == <$type>::MAX;
             if integer as f64 != value || is_beyond {
                 let name = stringify!($type);
-                return Err(Error::config(format!("{value} is no {name}")));
+                return Err(Error::config(format!("{value} is not a {name}")));
             }
             Scalar::from(integer)
         }};

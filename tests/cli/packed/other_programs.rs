@@ -61,10 +61,7 @@ fn other_programs_read_a_set_and_write_one() {
     let other = results(str_of(&written), &folder.path().join("other"), &FEATURES);
     assert!(own == other);
     assert_eq!(inspect(&written, &[])["files_without_checksums"], 1);
-    for (ending, said) in [
-        ("lz4", "are compressed"),
-        ("short", "has no column `loose`"),
-    ] {
+    for (ending, said) in [("lz4", "are compressed"), ("short", "no column `loose`")] {
         let file = format!("{}.{ending}.arrow", written.display());
         let (output, code) = run(&[&file, "-o", "-"]);
         let stderr = text(&output.stderr);

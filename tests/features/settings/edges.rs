@@ -145,23 +145,13 @@ fn structures_that_no_reader_makes_are_refused_or_harmless() {
         up[0], NULL_COUNT,
         "the first residue has no plane, whatever its link says"
     );
-    assert!(
-        results[2]
-            .as_ref()
-            .unwrap_err()
-            .contains("farther than 100000 A")
-    );
+    assert!(results[2].as_ref().unwrap_err().contains("100000 A"));
     let torn = results[3].as_ref().unwrap();
     let Column::Count(cb) = torn.column(TableName::Residues, 3) else {
         panic!("counts")
     };
     assert_eq!(cb[9], NULL_COUNT);
-    assert!(
-        results[4]
-            .as_ref()
-            .unwrap_err()
-            .contains("a chain that the structure does not list")
-    );
+    assert!(results[4].as_ref().unwrap_err().contains("chain"));
 }
 
 #[test]

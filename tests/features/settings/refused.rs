@@ -37,7 +37,7 @@ fn settings_of_features_that_others_need_are_checked_too() {
             ..FeatureConfig::default()
         };
         let error = Features::new(config).err().unwrap().to_string();
-        let expected = format!("sasa.points of {points} is not 1 to 1024");
+        let expected = format!("sasa.points of {points}");
         assert!(error.contains(&expected), "{name:?}: {error}");
     }
 }
@@ -95,9 +95,6 @@ fn more_steps_of_centrality_than_the_settings_allow_are_refused() {
             ..FeatureConfig::default()
         });
         let error = error.err().unwrap().to_string();
-        assert!(
-            error.contains(&format!("steps of {steps} is not 1 to")),
-            "{error}"
-        );
+        assert!(error.contains(&format!("steps of {steps}")), "{error}");
     }
 }

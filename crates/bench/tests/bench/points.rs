@@ -84,10 +84,7 @@ fn points_at_the_ends_of_their_settings_are_measured_or_refused() {
         ..small()
     };
     let records = measure(&mut session(&Arc::default()), &[empty, many]);
-    assert_eq!(
-        refusal(&records[0]),
-        "batch = 0 leaves nothing to measure (fix: set at least 1)"
-    );
+    assert!(refusal(&records[0]).starts_with("batch = 0"));
     figures(&records[1]);
 }
 
@@ -172,12 +169,7 @@ fn other_programs_are_asked_between_repetitions_and_compared() {
     assert_eq!(right.name, "one 1");
     assert_eq!(right.period_ns, [50.5; 3]);
     assert_eq!((right.agrees, wrong.agrees), (Some(true), Some(false)));
-    assert!(
-        figures
-            .flags
-            .iter()
-            .any(|flag| flag.contains("the outputs of two 1 differ"))
-    );
+    assert!(figures.flags.iter().any(|flag| flag.contains("two 1")));
 }
 
 #[test]

@@ -262,9 +262,10 @@ pub unsafe trait Backend: Send + Sync {
     /// a further call may succeed. [`ErrorKind::Device`] if the loss is permanent, or the error
     /// that prevents the restart.
     fn revive(&self) -> Result<bool> {
-        Err(
-            Error::new(ErrorKind::Device, "a lost device stays lost to its process")
-                .fix("start the program again, or set supervise = true"),
+        Err(Error::new(
+            ErrorKind::Device,
+            "the device is lost, and this process cannot use it again",
         )
+        .fix("start the program again, or set supervise = true"))
     }
 }

@@ -48,7 +48,8 @@ impl Visible {
                         Err(error) => _ = failed.get_or_insert(error),
                     }
                 }
-                let none = || failed.unwrap_or_else(|| self.refused("there is none".to_owned()));
+                let none =
+                    || failed.unwrap_or_else(|| self.refused("no GPU is visible".to_owned()));
                 best.map(|(_, ordinal)| ordinal).ok_or_else(none)
             }
         }
@@ -183,36 +184,31 @@ mod tests {
     #[test]
     fn a_choice_of_no_device_or_two_is_refused_with_the_visible_ones() {
         let cases = [
-            ("3", "there is no device 3"),
-            ("GPU-6", "no device has a UUID that begins with GPU-6"),
-            ("GPU-7", "no device has a UUID that begins with GPU-7"),
-            (
-                "GPU-5CF1",
-                "the UUIDs of devices 0 and 1 begin with GPU-5CF1",
-            ),
+            ("3", "device 3"),
+            ("GPU-6", "GPU-6"),
+            ("GPU-7", "GPU-7"),
+            ("GPU-5CF1", "devices 0 and 1"),
         ];
         for (text, message) in cases {
             let error = choose(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
-            let whole = format!(
-                "{message}; 3 devices are visible: 0 {} NVIDIA H200, 1 {} NVIDIA H200, 2 {} \
-                 NVIDIA H200; CUDA_VISIBLE_DEVICES is \"1,0,MIG-7\"",
-                UUIDS[0], UUIDS[1], UUIDS[2]
+            let said = error.message();
+            assert!(said.contains(message), "{said}");
+            for (ordinal, uuid) in UUIDS.iter().enumerate() {
+                let device = format!("{ordinal} {uuid} NVIDIA H200");
+                assert!(said.contains(&device), "{said}");
+            }
+            assert!(
+                said.contains("CUDA_VISIBLE_DEVICES is \"1,0,MIG-7\""),
+                "{said}"
             );
-            assert_eq!(error.message(), whole);
             let fix = error.fix_text().unwrap();
             assert!(fix.contains("CUDA_VISIBLE_DEVICES"), "{fix}");
         }
         let error = visible(1, None).choose(&DeviceChoice::Ordinal(1), |_| Ok(0));
         let message = error.unwrap_err().message().to_owned();
-        assert!(
-            message.contains("; 1 device is visible: 0 GPU-"),
-            "{message}"
-        );
-        assert!(
-            message.ends_with("; CUDA_VISIBLE_DEVICES is not set"),
-            "{message}"
-        );
+        assert!(message.contains("1 device is visible: 0 GPU-"), "{message}");
+        assert!(message.ends_with("not set"), "{message}");
     }
 
     #[test]
@@ -242,7 +238,7 @@ mod tests {
         assert_eq!(choose(&set(&["2", "gpu-5CF1A"])).unwrap(), [2, 0]);
         assert_eq!(choose(&set(&["0", "most_free", "1"])).unwrap(), [0, 2, 1]);
         let error = choose(&set(&["0", "7"])).unwrap_err();
-        assert!(error.message().contains("there is no device 7"), "{error}");
+        assert!(error.message().contains("device 7"), "{error}");
     }
 
     #[test]
@@ -254,21 +250,14 @@ mod tests {
             assert!(error.fix_text().is_some(), "{error}");
             error.message().to_owned()
         };
-        assert_eq!(refused(DeviceSet::Named(Vec::new())), "no device is named");
-        assert_eq!(
-            refused(set(&["1", "0", "GPU-5cf1b"])),
-            format!(
-                "entries 1 and 3 (1 and GPU-5cf1b) name the same device: 1 {} NVIDIA H200",
-                UUIDS[1]
-            )
-        );
+        assert!(refused(DeviceSet::Named(Vec::new())).contains("no device"));
+        let twice = refused(set(&["1", "0", "GPU-5cf1b"]));
+        assert!(twice.contains("1 and 3 (1 and GPU-5cf1b)"), "{twice}");
+        assert!(twice.contains(UUIDS[1]), "{twice}");
     }
 
     #[test]
     fn a_variable_that_hides_everything_is_explained() {
-        assert_eq!(
-            variable_text(Some("")),
-            "CUDA_VISIBLE_DEVICES is empty, which hides all devices"
-        );
+        assert!(variable_text(Some("")).starts_with("CUDA_VISIBLE_DEVICES is empty"));
     }
 }

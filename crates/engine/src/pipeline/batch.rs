@@ -159,7 +159,7 @@ impl<W: Workload> Batch<W> {
 
 #[cold]
 fn expiry() -> Error {
-    let message = "the item has expired: its batch was given no slot before `expires_at`";
+    let message = "the item has expired: no slot was free for its batch before `expires_at`";
     Error::new(ErrorKind::Expired, message).fix("submit less at a time, or let items wait longer")
 }
 
@@ -211,8 +211,7 @@ impl<W: Workload> Drop for RunBatch<W> {
 /// Calls `work`, which runs the embedder's code: it drops items, or wakes tasks. `None` if it
 /// panicked.
 pub(super) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let report =
-        |panic| tracing::error!("the drop of an item or the waker of a task panicked: {panic}");
+    let report = |panic| tracing::error!("dropping an item or waking a task panicked: {panic}");
     catch(work).map_err(report).ok()
 }
 
@@ -380,7 +379,8 @@ impl<W: Workload> Batcher<W> {
     fn too_large(&self, extent: Extent) -> Error {
         let excess = beyond(self.axes, extent, self.max);
         let excess = excess.expect("an extent that does not fit exceeds along an axis");
-        Error::new(ErrorKind::Capacity, excess).fix("raise the largest batch")
+        Error::new(ErrorKind::Capacity, format!("the item has {excess}"))
+            .fix("raise the largest batch")
     }
 }
 

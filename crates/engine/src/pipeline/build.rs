@@ -193,7 +193,7 @@ fn device_names(backends: &[Arc<dyn Backend>]) -> Vec<String> {
 fn too_little(error: Error, memory: &MemoryPlan, config: &EngineConfig) -> Error {
     let least = match config.memory_bytes_max {
         None => "the least that the engine takes",
-        Some(_) => "the plan within the budget, which is not made smaller,",
+        Some(_) => "the plan that memory_bytes_max allows, which is not made smaller,",
     };
     let message = format!("{error}\n{least} is\n{memory}");
     let mut too_little = Error::new(ErrorKind::OutOfMemory, message);

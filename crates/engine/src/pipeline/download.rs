@@ -133,7 +133,13 @@ fn outgrown<W: Workload>(
         .collect();
     let of_entry = |(index, extent): (usize, Extent)| {
         let entry = indices.get(index).copied();
-        let error = || Error::usage(format!("item {index} of {} has outgrown", indices.len()));
+        let error = || {
+            Error::usage(format!(
+                "the workload reports that item {index} has outgrown its extent, and the batch has {} \
+                 items",
+                indices.len()
+            ))
+        };
         Ok((entry.ok_or_else(error)?, extent))
     };
     found.into_iter().map(of_entry).collect()

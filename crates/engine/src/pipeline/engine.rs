@@ -161,7 +161,7 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// Those of [`Engine::submit`].
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
-        self.check_outside("to submit", "use try_submit")?;
+        self.check_outside("submitting", "use try_submit")?;
         let extent = self.shared().extent(&item);
         let submitted = self.dispatcher.submit(item, extent, options, true);
         submitted.map_err(|refused| {
@@ -176,7 +176,7 @@ impl<W: Workload> Engine<W> {
     /// # Errors
     /// Those of [`Engine::submit`]. The items that were not taken yet are dropped then.
     pub fn submit_many(&self, items: impl IntoIterator<Item = W::Item>) -> Result<Tickets<W>> {
-        self.check_outside("to submit", "use try_submit")?;
+        self.check_outside("submitting", "use try_submit")?;
         let mut tickets = Tickets::new();
         // `items` is the caller's code, which must not run while the engine's queue is locked.
         // It ends at its first `None`, also where more would follow, as with `mpsc::TryIter`.
@@ -229,7 +229,7 @@ impl<W: Workload> Engine<W> {
     /// [`ErrorKind::Closed`] when the engine has stopped, [`ErrorKind::Usage`] in the engine's own
     /// code.
     pub fn flush(&self) -> Result<()> {
-        self.check_outside("to flush", "flush on another thread, or submit as urgent")?;
+        self.check_outside("flushing", "flush on another thread, or submit as urgent")?;
         self.dispatcher.flush()
     }
 
@@ -248,7 +248,7 @@ impl<W: Workload> Engine<W> {
     where
         S: Iterator<Item = W::Item> + Send,
     {
-        self.check_outside("to run a source", "run it on another thread")?;
+        self.check_outside("running a source", "run it on another thread")?;
         let accept = |completion| sink.accept(completion);
         driver::run_ordered(&self.dispatcher, source, accept)
     }

@@ -76,7 +76,7 @@ impl<W: Workload> Shared<W> {
                 unwinding(|| drop(outputs.pop()));
                 Err(Error::new(
                     ErrorKind::Capacity,
-                    "the results need more room again in the run that had the room they asked for",
+                    "the results need more room again, in a batch of the extent that the workload asked for",
                 ))
             }
             Err(error) => {

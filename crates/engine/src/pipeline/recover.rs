@@ -131,7 +131,8 @@ impl<W: Workload> Shared<W> {
         while !slot.take_loss() {
             // The device may have been lost again.
             if !self.start_again(&*backend)? {
-                let message = "the device still works on a batch that failed";
+                let message =
+                    "the device still runs a batch that failed, so its slot cannot be used again";
                 return Err(Error::new(ErrorKind::Unavailable, message));
             }
         }
@@ -376,7 +377,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
     fn quarantine(&mut self, placed: usize, error: Error) {
         let index = self.placed[placed];
         let item = self.batch.first + index as u64;
-        tracing::warn!(item, %error, "an item loses the device, and is left out");
+        tracing::warn!(item, %error, "an item made the device fail twice, and is rejected");
         add(&self.shared.counters.finished.items_quarantined, 1);
         let code = error.code();
         let mut left_out = Error::new(

@@ -83,7 +83,7 @@ pub(crate) fn check_outside(engine: EngineId, what: &str, fix: &str) -> Result<(
     match is_inside(engine) {
         false => Ok(()),
         true => Err(Error::usage(format!(
-            "{what} in the engine's own code would wait for itself"
+            "{what} here would wait for itself: this thread runs the engine's own code"
         ))
         .fix(fix)),
     }

@@ -104,7 +104,7 @@ impl<W: Workload> Answers<W> {
             true => Ok(()),
             false => check_outside(
                 self.engine,
-                "to wait for a ticket",
+                "waiting for a ticket",
                 "wait on another thread",
             ),
         }

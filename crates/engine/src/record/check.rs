@@ -289,6 +289,19 @@ mod tests {
             .scalar::<f32>("a")
     }
 
+    /// Whether a text has these parts in their order, which " .. " separates: the place that a message names, and
+    /// the words that tell its cause from others.
+    fn has_parts(text: &str, parts: &str) -> bool {
+        let mut rest = text;
+        parts.split(" .. ").all(|part| match rest.split_once(part) {
+            Some((_, after)) => {
+                rest = after;
+                true
+            }
+            None => false,
+        })
+    }
+
     fn record(commands: impl FnOnce(&mut Recorder, Buffer<f32>, Buffer<f32>)) -> String {
         let mut recorder = Recorder::new(&[16]);
         let x = recorder.upload_buffer::<f32>("x", 0, 1);
@@ -321,27 +334,27 @@ mod tests {
                     let counts = Kernel::new("counts").updates::<u32>("header");
                     r.launch(&counts, 1, &[header.into()]);
                 }),
-                "command 1: buffer header: the engine fills the header, and kernels only read it",
+                "command 1: buffer header",
             ),
             (
                 record(|r, x, y| {
                     r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
                 }),
-                "command 0: buffer x: it is read before anything wrote it",
+                "command 0: buffer x .. read",
             ),
             (
                 record(|r, x, _| {
                     r.upload(x);
                     r.launch(&k, 1, &[x.into()]);
                 }),
-                "command 1: kernel scale: 1 arguments for 3 parameters",
+                "command 1: kernel scale .. 1 .. 3 parameters",
             ),
             (
                 record(|r, x, y| {
                     r.upload(x);
                     r.launch(&k, 1, &[x.into(), y.into(), 2i32.into()]);
                 }),
-                "command 1: kernel scale: parameter a: it takes F32, and got I32",
+                "command 1: kernel scale: parameter a .. F32 .. I32",
             ),
             (
                 record(|r, x, y| {
@@ -352,14 +365,14 @@ mod tests {
                     r.upload(x);
                     r.launch(&k, 1, &[x.into(), y.into(), wide]);
                 }),
-                "takes 32 bits",
+                "parameter a .. 32 bits",
             ),
             (
                 record(|r, x, _| {
                     r.upload(x);
                     r.launch(&k, 1, &[x.into(), x.into(), 2f32.into()]);
                 }),
-                "the launch writes this buffer and names it a second time",
+                "command 1 .. buffer x .. second time",
             ),
             (
                 record(|r, x, y| {
@@ -367,31 +380,28 @@ mod tests {
                     let twice = Kernel::new("k").reads::<f32>("x").writes::<f32>("x");
                     r.launch(&twice, 1, &[x.into(), y.into()]);
                 }),
-                "command 1: kernel k: parameter x: two parameters have this name",
+                "command 1: kernel k: parameter x .. two",
             ),
             (
                 record(|r, x, y| {
                     r.upload(x);
                     r.launch(&k, 0, &[x.into(), y.into(), 2f32.into()]);
                 }),
-                "a grid of [0, 1, 1] blocks",
+                "kernel scale .. [0, 1, 1]",
             ),
-            (
-                record(|r, x, _| r.upload(x)),
-                "the recording launches no kernel",
-            ),
+            (record(|r, x, _| r.upload(x)), "no kernel"),
             (
                 record(|r, x, y| {
                     r.upload(x);
                     r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
                 }),
-                "buffer y: it is declared, and never downloaded",
+                "buffer y .. never downloaded",
             ),
             (
                 record(|r, x, _| {
                     r.download(x);
                 }),
-                "download of buffer x: only a download buffer can be downloaded",
+                "command 0 .. buffer x .. download",
             ),
             (
                 record(|r, x, y| {
@@ -399,7 +409,7 @@ mod tests {
                     r.launch(&k, 1, &[x.into(), y.into(), 2f32.into()]);
                     r.upload(x);
                 }),
-                "command 2: buffer x: it is uploaded after it was written",
+                "command 2: buffer x .. written",
             ),
             (
                 record(|r, x, y| {
@@ -408,7 +418,7 @@ mod tests {
                     r.download(y);
                     r.memset(y, 0);
                 }),
-                "command 3: buffer y: it is written after it was downloaded",
+                "command 3: buffer y .. downloaded",
             ),
             (
                 record(|r, x, _| {
@@ -417,7 +427,7 @@ mod tests {
                     assert_eq!(foreign.id().index(), x.id().index());
                     r.upload(foreign);
                 }),
-                "command 0: a buffer is of another recording",
+                "command 0 .. another recording",
             ),
             (
                 record(|r, x, y| {
@@ -425,7 +435,7 @@ mod tests {
                     r.upload(x);
                     r.launch(&k, 1, &[foreign.into(), y.into(), 2f32.into()]);
                 }),
-                "command 1: a buffer is of another recording",
+                "command 1 .. another recording",
             ),
             (
                 record(|r, x, y| {
@@ -433,29 +443,32 @@ mod tests {
                     let wide = k.clone().block_shape([8, 8, 65]);
                     r.launch(&wide, 1, &[x.into(), y.into(), 2f32.into()]);
                 }),
-                "a block of [8, 8, 65] threads",
+                "kernel scale .. [8, 8, 65]",
             ),
             (
                 record(|r, _, _| {
                     r.upload_buffer::<u8>("x", 0, 1);
                 }),
-                "buffer x: two buffers have this name",
+                "buffer x .. two",
             ),
             (
                 record(|r, _, _| {
                     r.upload_buffer::<u8>("z", 7, 1);
                 }),
-                "buffer z: axis 7 of 1 axes",
+                "buffer z .. axis 7",
             ),
             (
                 record(|r, _, _| {
                     r.upload_buffer::<u64>("z", 0, usize::MAX / 16);
                 }),
-                "buffer z: its size overflows",
+                "buffer z .. overflows",
             ),
         ];
         for (outcome, expected) in cases {
-            assert!(outcome.contains(expected), "{outcome:?} lacks {expected:?}");
+            assert!(
+                has_parts(&outcome, expected),
+                "{outcome:?} lacks {expected:?}"
+            );
         }
     }
 
@@ -481,50 +494,41 @@ mod tests {
         let cases = [
             (
                 outcome(32, &[reads, writes], both),
-                "32 bytes with 2 pointers, and got 24 bytes with 2",
+                "parameter s .. 32 bytes with 2 .. 24 bytes with 2",
             ),
             (
                 outcome(24, &[reads], both),
-                "24 bytes with 1 pointers, and got 24 bytes with 2",
+                "parameter s .. 24 bytes with 1 .. 24 bytes with 2",
             ),
-            (
-                outcome(24, &[reads, at(12)], both),
-                "a pointer at offset 12 of 24 bytes",
-            ),
-            (
-                outcome(24, &[reads, at(24)], both),
-                "a pointer at offset 24 of 24 bytes",
-            ),
-            (
-                outcome(24, &[reads, at(0)], both),
-                "two pointers at offset 0",
-            ),
-            (outcome(0, &[reads, writes], both), "a struct of 0 bytes"),
+            (outcome(24, &[reads, at(12)], both), "offset 12 of 24 bytes"),
+            (outcome(24, &[reads, at(24)], both), "offset 24 of 24 bytes"),
+            (outcome(24, &[reads, at(0)], both), "two .. offset 0"),
+            (outcome(0, &[reads, writes], both), "0 bytes"),
             (
                 outcome(24, &[(0, Access::Read, DType::I32), writes], both),
-                "parameter s: offset 0: it takes I32 elements, and got F32 in buffer x",
+                "parameter s: offset 0 .. I32 .. F32 .. buffer x",
             ),
             (
                 outcome(24, &[reads, writes], |x, _| {
                     StructArg::new(&[0; 24]).buffer(x).buffer(x)
                 }),
-                "offset 8: buffer x: the launch writes this buffer and names it a second time",
+                "offset 8: buffer x .. second time",
             ),
-            (
-                outcome(24, &[writes, reads], both),
-                "buffer y: it is read before anything wrote it",
-            ),
+            (outcome(24, &[writes, reads], both), "buffer y .. read"),
             (
                 record(|r, x, y| {
                     r.upload(x);
                     let args = [StructArg::new(&[0; 8]).into(), y.into(), 2f32.into()];
                     r.launch(&kernel(), 1, &args);
                 }),
-                "parameter x: it takes a buffer, and got a struct",
+                "parameter x .. buffer .. struct",
             ),
         ];
         for (outcome, expected) in cases {
-            assert!(outcome.contains(expected), "{outcome:?} lacks {expected:?}");
+            assert!(
+                has_parts(&outcome, expected),
+                "{outcome:?} lacks {expected:?}"
+            );
         }
     }
 }

@@ -213,19 +213,11 @@ mod tests {
         let error = |text: &str, name: &str| Kernel::declared_in(text, name).unwrap_err();
         let other = error(TEXT, "shift");
         assert_eq!(other.kind(), ErrorKind::Kernel);
-        assert!(
-            other.to_string().contains("no kernel named shift"),
-            "{other}"
-        );
-        assert!(
-            other.to_string().contains("its kernels are move"),
-            "{other}"
-        );
+        assert!(other.to_string().contains("shift"), "{other}");
+        assert!(other.to_string().contains("move"), "{other}");
         let undefined = error("__global__ void f(Other* x) {}", "f");
         assert!(
-            undefined
-                .to_string()
-                .contains("does not define struct Other"),
+            undefined.to_string().contains("struct Other"),
             "{undefined}"
         );
         let empty = error("struct Empty {}; __global__ void f(Empty* x) {}", "f");

@@ -104,16 +104,13 @@ mod tests {
         assert_eq!(grid([1, 1, 1], [3, 5, 7]), Ok(()));
         for cluster in [[0, 1, 1], [9, 1, 1], [2, 2, 3], [1 << 16, 1 << 16, 1]] {
             let refused = grid(cluster, [1 << 16, 1, 1]).unwrap_err();
-            assert!(refused.contains("at least 1 and at most 8"), "{refused}");
+            assert!(refused.contains("at most 8"), "{refused}");
         }
         let refused = grid([2, 1, 1], [5, 1, 1]).unwrap_err();
-        assert!(refused.contains("which is not made of whole clusters of [2, 1, 1]"));
+        assert!(refused.contains("whole clusters of [2, 1, 1]"));
         let over = record(Kernel::new("k").cluster([2, 1, 1]), |recorder, kernel| {
             recorder.launch_over(kernel, 16, Cover::Once, &[]);
         });
-        assert!(
-            over.unwrap_err()
-                .contains("a launch over elements has no clusters")
-        );
+        assert!(over.unwrap_err().contains("over elements"));
     }
 }

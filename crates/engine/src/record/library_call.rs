@@ -223,11 +223,7 @@ mod tests {
             // SAFETY: as above.
             let error = unsafe { mistaken.submit(7, &params, &words) }.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Kernel);
-            assert!(
-                error
-                    .to_string()
-                    .contains("kernel sum: it panicked: the call takes")
-            );
+            assert!(error.to_string().contains("kernel sum: it panicked: "));
         }
     }
 

@@ -82,8 +82,9 @@ impl<'a> AllowedMemory<'a> {
             return "declared memory".to_owned();
         }
         match self.declared.was_known(address) {
-            true => "stale: the memory there was bound or declared before, and is no more".into(),
-            false => "foreign: nothing of this slot, bound or declared is there".to_owned(),
+            true => "stale: in memory that was bound or declared before, and no longer is".into(),
+            false => "foreign: not in memory that belongs to this slot, is bound or is declared"
+                .to_owned(),
         }
     }
 }

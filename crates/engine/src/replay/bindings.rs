@@ -375,7 +375,7 @@ impl Bindings {
         let align = decl.dtype.align_bytes() as u64;
         if !view.address().is_multiple_of(align) {
             return refused(format!(
-                "it is bound to {:#x}, which is no multiple of {align}",
+                "it is bound to {:#x}, which is not a multiple of {align}",
                 view.address()
             ));
         }

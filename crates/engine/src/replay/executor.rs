@@ -231,7 +231,7 @@ impl Executor {
         state.is_verified |= runs_once && is_first;
         if runs_once && !state.is_unverifiable {
             state.is_unverifiable = true;
-            let why = "a batch changes its inputs, and cannot run twice";
+            let why = "a batch changes its own inputs, so running it twice gives other results";
             tracing::info!(bucket, "not verified: {why}");
         }
         !runs_once

@@ -195,7 +195,7 @@ impl Policy {
         let refused = |message: &str, fix: &str| Err(Error::config(message).fix(fix));
         if self.residency.idle.max(self.residency.busy) > Residency::MAX {
             return refused(
-                "a loop on the device would stay for more than a second",
+                "a loop on the device may wait for at most a second",
                 "set resident_idle_us and resident_busy_us to at most 1000000",
             );
         }

@@ -65,7 +65,7 @@ impl ArchiveOptions {
 /// It is no glob.
 pub fn member_pattern(text: &str) -> Result<glob::Pattern> {
     glob::Pattern::new(text).map_err(|error| {
-        let error = Error::config(format!("\"{text}\" is no glob: {error}"));
+        let error = Error::config(format!("\"{text}\" is not a glob: {error}"));
         error.fix("write it like \"*.cif.gz\"")
     })
 }

@@ -258,7 +258,7 @@ mod tests {
             .map_err(|error| read_error("it", error))
             .unwrap_err();
         assert!(
-            error.message().contains("limits.unpack_ratio_max is 32"),
+            error.message().contains("limits.unpack_ratio_max"),
             "{error}"
         );
         // Twice the text that is free, from half as many bytes.

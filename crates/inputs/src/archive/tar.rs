@@ -118,7 +118,9 @@ impl Tar {
                     let read = self.read_ahead(missing)?;
                     if read < missing {
                         let message = match self.ahead.is_empty() {
-                            true => "the archive has no mark of its end, and may be cut short",
+                            true => {
+                                "the archive lacks the two empty blocks at its end, and may be cut short"
+                            }
                             false => "the archive is cut short",
                         };
                         return Err(Error::input(message)
@@ -227,7 +229,7 @@ impl Tar {
             // As if the member had been skipped: the number of inputs may not depend on whether it
             // is read.
             self.broken = Some(error);
-            let error = Error::input("the archive cannot be read to the end of this member");
+            let error = Error::input("the archive is damaged or cut short within this member");
             return Err(error.fix("fetch or make it again"));
         }
         Ok(Content::Bytes {
@@ -275,5 +277,5 @@ fn check_entry(entry: &ParsedEntry<'_>) -> Result<()> {
         EntryType::Fifo => "a FIFO",
         _ => "of a kind that is not known",
     };
-    Err(Error::input(format!("the member is {what}, and no file")))
+    Err(Error::input(format!("the member is {what}, not a file")))
 }

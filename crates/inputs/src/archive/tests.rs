@@ -166,13 +166,13 @@ fn members_that_are_no_files_are_rejected_and_the_others_read() {
         .map(|(_, said)| said.as_deref().unwrap_or(""))
         .collect();
     let expected = [
-        ("../up.pdb", "leads out of the archive"),
-        ("root.pdb", "leads out of the archive"),
-        ("soft.pdb", "a link to target.pdb"),
-        ("hard.pdb", "a link to target.pdb"),
+        ("../up.pdb", "out of the archive"),
+        ("root.pdb", "out of the archive"),
+        ("soft.pdb", "target.pdb"),
+        ("hard.pdb", "target.pdb"),
         ("pipe.pdb", "a FIFO"),
         ("device.pdb", "a device"),
-        ("large.pdb", "limits.text_bytes_max is 8388608"),
+        ("large.pdb", "limits.text_bytes_max"),
         ("good.pdb", ""),
     ];
     for ((name, said), (expected, part)) in found
@@ -208,21 +208,15 @@ fn folders_are_skipped_however_they_are_marked() {
         assert_eq!(found.skipped.others, 0, "{name}");
     }
     let folders = TarMaker::default().entry("a/", EntryType::Other(b'D'), names);
-    assert!(last_problem(&read("x.tar", &folders.end())).contains("no file in it"));
+    assert!(last_problem(&read("x.tar", &folders.end())).contains("no file"));
 }
 
 #[test]
 fn a_zip_archive_with_the_name_of_a_tar_archive_is_called_one() {
     for bytes in [zip(&[("1.pdb", ATOM)]), zip(&[("1.pdb", &ATOM.repeat(99))])] {
         let said = read("x.tar", &bytes);
-        assert!(
-            last_problem(&said).contains("this is a ZIP archive"),
-            "{said:?}"
-        );
-        assert!(
-            last_problem(&said).contains("rename it to .zip"),
-            "{said:?}"
-        );
+        assert!(last_problem(&said).contains("ZIP"), "{said:?}");
+        assert!(last_problem(&said).contains(".zip"), "{said:?}");
     }
 }
 
@@ -232,10 +226,7 @@ fn a_tar_archive_with_the_name_of_a_zip_archive_is_called_one() {
     for (bytes, what) in [(gzipped(&tar), "compressed data"), (tar, "a tar archive")] {
         let found = read("x.zip", &bytes);
         let said = last_problem(&found);
-        assert!(
-            said.contains(&format!("this is {what} with the name")),
-            "{said}"
-        );
+        assert!(said.contains(what), "{said}");
         assert!(said.contains("rename it"), "{said}");
     }
 }
@@ -247,7 +238,7 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
         .file("2.pdb", ATOM)
         .end();
     for (bytes, said) in [
-        (tar.len() - 1024, "no mark of its end"),
+        (tar.len() - 1024, "empty blocks"),
         (tar.len() - 1024 - 400, "cut short"),
         (512 + 512 + 100, "cut short"),
     ] {
@@ -262,7 +253,7 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
     }
     let mut damaged = tar.clone();
     damaged[1024 + 3] ^= 1;
-    assert!(last_problem(&read("x.tar", &damaged)).contains("the archive is damaged"));
+    assert!(last_problem(&read("x.tar", &damaged)).contains("damaged"));
     let packed = gzipped(&tar);
     let found = read("x.tar.gz", &packed[..packed.len() - 5]);
     assert!(last_problem(&found).contains("cut short"), "{found:?}");
@@ -323,7 +314,7 @@ fn members_of_a_zip_archive_that_share_bytes_end_it() {
     tail[12..16].copy_from_slice(&directory.to_le_bytes());
     bomb.extend(tail);
     let found = read("x.zip", &bomb);
-    assert!(last_problem(&found).contains("larger than it"), "{found:?}");
+    assert!(last_problem(&found).contains("larger"), "{found:?}");
     assert!(found.len() < usize::from(count));
 }
 
@@ -404,9 +395,9 @@ fn sizes_that_no_file_has_and_archives_without_files_are_refused() {
         .entry("a/", EntryType::Directory, b"")
         .end();
     for bytes in [folders, vec![0; 200 << 10]] {
-        assert!(last_problem(&read("x.tar", &bytes)).contains("no file in it"));
+        assert!(last_problem(&read("x.tar", &bytes)).contains("no file"));
     }
-    assert!(last_problem(&read("x.zip", &zip(&[]))).contains("no file in it"));
+    assert!(last_problem(&read("x.zip", &zip(&[]))).contains("no file"));
     let mut fewer = zip(&[("1.pdb", ATOM)]);
     let end = fewer.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
     fewer[end + 8] = 9;

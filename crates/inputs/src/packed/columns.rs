@@ -387,7 +387,7 @@ impl Columns {
             limits.check_name("channel", names.value(at).as_bytes())?;
             let range = value_lists.range(at);
             if range.len() != residues {
-                return Err(damaged("an annotation has not a value for each residue"));
+                return Err(damaged("an annotation lacks the value of a residue"));
             }
             Ok(Channel {
                 name: names.value(at).to_owned(),

@@ -179,7 +179,7 @@ impl PackedFile {
                 .as_ref()
                 .is_some_and(|all| all.len() != blocks.len())
             {
-                return Err(damaged("it has not a checksum for each record batch"));
+                return Err(damaged("it lacks the checksum of a record batch"));
             }
             Ok(PackedFile {
                 path: path.to_owned(),
@@ -364,13 +364,16 @@ fn read_footer(path: &Path) -> Result<(File, u64, Vec<u8>)> {
     // Opening a FIFO would wait for a program that writes to it.
     let kind = path.metadata()?.file_type();
     if !kind.is_file() {
-        let error = Error::input(format!("{} is no file of a packed set", kind_of(kind)));
+        let error = Error::input(format!(
+            "{} cannot be a file of a packed set",
+            kind_of(kind)
+        ));
         return Err(error.fix("name a file, or the folder of a set"));
     }
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
     let not_arrow = || {
-        let error = Error::input("this is no complete Arrow file");
+        let error = Error::input("this is not a complete Arrow file");
         error.fix("fetch or make it again; packed sets are made with `tapeloop pack`")
     };
     let mut trailer = [0; TRAILER_BYTES];
@@ -478,5 +481,5 @@ fn checksums_in(text: &str) -> Result<Vec<u32>> {
     let parse = |digits: &str| u32::from_str_radix(digits, 16);
     let all = text.split_ascii_whitespace().map(parse);
     let all: std::result::Result<Vec<u32>, _> = all.collect();
-    all.map_err(|_| damaged("its checksums are no numbers"))
+    all.map_err(|_| damaged("its checksums are not numbers"))
 }

@@ -260,7 +260,7 @@ impl Residues {
         let mut text = self.ins_code.value(at).chars();
         let code = text.next().and_then(|code| u8::try_from(code).ok());
         let code = code.filter(|&code| code != 0 && text.next().is_none());
-        code.ok_or_else(|| damaged("an insertion code is no character"))
+        code.ok_or_else(|| damaged("an insertion code is not a character"))
     }
 }
 

@@ -177,7 +177,7 @@ pub(super) fn check(schema: &Schema) -> Result<SetSettings> {
     match schema.metadata.get(VERSION_KEY).map(String::as_str) {
         Some(VERSION) => {}
         None => {
-            let error = Error::input("this is an Arrow file, and no file of a packed set");
+            let error = Error::input("this is an Arrow file, but not a file of a packed set");
             return Err(error.fix("make a set with `tapeloop pack`"));
         }
         Some(other) => {

@@ -173,7 +173,8 @@ fn numbers_in(folder: &Path) -> Result<Vec<u32>> {
             Some(number) => numbers.push(number),
             None if is_own => {}
             None => {
-                let message = format!("the folder holds {name}, which is no file of a packed set");
+                let message =
+                    format!("the folder holds {name}, which is not a file of a packed set");
                 return Err(Error::usage(message).fix("name another folder for the set"));
             }
         }

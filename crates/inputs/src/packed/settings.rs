@@ -61,7 +61,8 @@ impl SetSettings {
     pub(super) fn parse(reader: Option<&str>, annotations: Option<String>) -> Result<Self> {
         let parse = |text: &str| {
             serde_json::from_str::<Map<String, Json>>(text).map_err(|error| {
-                let message = format!("the settings of the packed set are no JSON object: {error}");
+                let message =
+                    format!("the settings of the packed set are not a JSON object: {error}");
                 Error::input(message).fix("pack the files again")
             })
         };

@@ -2,6 +2,7 @@
 
 mod remark350;
 
+use crate::has_parts;
 use tapeloop_structure::{Assembly, Format, Models, ReadOptions, Reader, Structure};
 use tapeloop_structure::{Error, ErrorKind, Result};
 use tapeloop_test_support::repository;
@@ -282,10 +283,7 @@ fn malformed_expressions_and_operators_are_refused_by_line() {
         let generator = format!("1 {expression} A\n");
         let text = mmcif(ONE_ATOM, &generator, &operators());
         let error = error(&text, Format::Mmcif).message().to_owned();
-        assert!(
-            error.contains("is not in _pdbx_struct_oper_list"),
-            "{error}"
-        );
+        assert!(error.contains("_pdbx_struct_oper_list"), "{error}");
         assert!(error.starts_with(&line_of(&text, &generator)), "{error}");
     }
     let bad = [
@@ -300,10 +298,7 @@ fn malformed_expressions_and_operators_are_refused_by_line() {
     for bad in bad {
         let text = mmcif(ONE_ATOM, "1 1,B A\n", &format!("{}{bad}", operators()));
         let error = error(&text, Format::Mmcif).message().to_owned();
-        assert!(
-            error.contains("\"B\" is not a rotation and a shift"),
-            "{error}"
-        );
+        assert!(has_parts(&error, "\"B\" .. rotation"), "{error}");
         assert!(error.starts_with(&line_of(&text, &bad)), "{error}");
     }
 }
@@ -340,6 +335,6 @@ fn assemblies_without_atoms_with_too_many_or_with_distant_ones_are_refused() {
     assert!(
         error_of(&many_operators)
             .message()
-            .contains("limits.operators_max is 100000")
+            .contains("limits.operators_max")
     );
 }

@@ -1,5 +1,6 @@
 //! BinaryCIF files that are damaged or made to do harm are refused with what is wrong.
 
+use crate::has_parts;
 use std::io::Write;
 
 use flate2::Compression;
@@ -93,94 +94,70 @@ fn damaged_columns_are_named_with_what_is_wrong() {
     let index = |values: &[i32]| strings(&["A", "B"], &ints(vec![], values));
     let nested = strings(&["A"], &data(vec![encoding_of(&index(&[0; 3]))], vec![]));
     for (data, wanted) in [
-        (
-            ints(vec![], &[1, 2]),
-            "2 values, but the category has 3 rows",
-        ),
-        (data(vec![], vec![0; 12]), "the data: has no encoding"),
+        (ints(vec![], &[1, 2]), "2 values .. 3 rows"),
+        (data(vec![], vec![0; 12]), "the data .. encoding"),
         (
             data(vec![byte_array(3)], vec![0; 11]),
-            "ByteArray: 11 bytes are no whole values of 4",
+            "ByteArray: .. 11 bytes .. 4",
         ),
         (
             data(vec![byte_array(7)], vec![0; 12]),
-            "ByteArray: 7 is no data type",
+            "ByteArray: .. 7 .. type",
         ),
         (
             data(vec![byte_array(6)], vec![255; 12]),
-            "ByteArray: an integer is over 2147483647",
+            "ByteArray: .. 2147483647",
         ),
-        (
-            ints(vec![byte_array(3)], &[1; 3]),
-            "ByteArray: cannot decode integers",
-        ),
+        (ints(vec![byte_array(3)], &[1; 3]), "ByteArray: .. integers"),
         (
             data(vec![delta(0), byte_array(33)], vec![0; 24]),
-            "Delta: cannot decode floats",
+            "Delta: .. floats",
         ),
-        (
-            data(vec![delta(0)], vec![0; 12]),
-            "Delta: cannot decode bytes",
-        ),
-        (
-            ints(vec![delta(i32::MAX)], &[0, 1, 0]),
-            "Delta: a sum does not fit in 32 bits",
-        ),
+        (data(vec![delta(0)], vec![0; 12]), "Delta: .. bytes"),
+        (ints(vec![delta(i32::MAX)], &[0, 1, 0]), "Delta: .. 32 bits"),
         (
             ints(vec![run_length(3)], &[1, 2]),
-            "RunLength: the counts add up to 2, but srcSize is 3",
+            "RunLength: .. 2 .. srcSize is 3",
         ),
         (
             ints(vec![run_length(3)], &[1, 4, 1, -1]),
-            "RunLength: the data is no pairs",
+            "RunLength: .. pairs",
         ),
-        (
-            ints(vec![run_length(3)], &[1]),
-            "RunLength: the data is no pairs",
-        ),
+        (ints(vec![run_length(3)], &[1]), "RunLength: .. pairs"),
         (
             ints(vec![packing(1, false, 2)], &[1, 2, 3]),
-            "IntegerPacking: the data has 3 values",
+            "IntegerPacking: .. 3 values",
         ),
         (
             ints(vec![packing(1, true, 3)], &[1, 2, 255]),
-            "IntegerPacking: the last value does not",
+            "IntegerPacking: .. last value",
         ),
         (
             ints(vec![packing(3, true, 3)], &[1, 2, 3]),
-            "IntegerPacking: byteCount is 3",
+            "IntegerPacking: .. byteCount is 3",
         ),
         (
             ints(vec![factor(0.0)], &[1, 2, 3]),
-            "FixedPoint: the factor is 0",
+            "FixedPoint: .. factor is 0",
         ),
         (
             ints(vec![factor(f64::NAN)], &[1, 2, 3]),
-            "FixedPoint: the factor is NaN",
+            "FixedPoint: .. factor is NaN",
         ),
         (
             ints(vec![interval(1)], &[1, 2, 3]),
-            "IntervalQuantization: 1 steps from 0 to 1",
+            "IntervalQuantization: 1 steps .. 0 to 1",
         ),
         (
             ints(vec![encoding("Delta", &[])], &[1; 3]),
-            "Delta: lacks a parameter",
+            "Delta: .. parameter",
         ),
-        (
-            ints(vec![encoding("Zip", &[])], &[1; 3]),
-            "\"Zip\" is not an encoding of BinaryCIF",
-        ),
-        (
-            ints(vec![delta(0); 9], &[1; 3]),
-            "10 encodings of one column, over 8",
-        ),
-        (ints(vec![Pack::Nil], &[1; 3]), "expected a map, found nil"),
-        (index(&[0, 1, 2]), "StringArray: there is no string 2 of 2"),
-        (
-            index(&[0, -2, 0]),
-            "StringArray: there is no string -2 of 2",
-        ),
-        (nested, "StringArray: makes no integers"),
+        (ints(vec![encoding("Zip", &[])], &[1; 3]), "\"Zip\""),
+        (ints(vec![delta(0); 9], &[1; 3]), "10 encodings .. 8"),
+        (ints(vec![Pack::Nil], &[1; 3]), "a map, found nil"),
+        (index(&[0, 1, 2]), "StringArray: .. string 2 of 2"),
+        (index(&[0, -2, 0]), "StringArray: .. string -2 of 2"),
+        (nested, "StringArray: .. integers"),
     ] {
         let said = error(&with("Cartn_x", data));
         let of_column = said.strip_prefix("_atom_site").unwrap_or_default();
@@ -188,7 +165,7 @@ fn damaged_columns_are_named_with_what_is_wrong() {
             .iter()
             .any(|name| of_column.starts_with(name));
         assert!(is_named, "{said}");
-        assert!(said.contains(wanted), "{said}, not {wanted}");
+        assert!(has_parts(&said, wanted), "{said}, not {wanted}");
         assert!(said.contains(" (fix: "), "{said}");
     }
 }
@@ -235,36 +212,36 @@ fn masks_make_nulls_or_are_refused() {
         (
             "Cartn_y",
             ints(vec![], &[0, 2, 0]),
-            "row 2 of _atom_site: Cartn_y \"?\" is not a number",
+            "row 2 of _atom_site: Cartn_y \"?\"",
         ),
         (
             "Cartn_y",
             ints(vec![], &[0, 0, 1]),
-            "row 3 of _atom_site: Cartn_y \".\" is not a number",
+            "row 3 of _atom_site: Cartn_y \".\"",
         ),
         (
             "auth_seq_id",
             ints(vec![], &[1; 3]),
-            "row 1 of _atom_site: a polymer residue has no",
+            "row 1 of _atom_site: .. number",
         ),
         (
             "Cartn_y",
             ints(vec![], &[0; 2]),
-            "_atom_site.Cartn_y: 2 values of the mask, but the ",
+            "_atom_site.Cartn_y: 2 values of the mask",
         ),
         (
             "Cartn_y",
             ints(vec![], &[0, 3, 0]),
-            "_atom_site.Cartn_y: the mask has the value 3, ",
+            "_atom_site.Cartn_y: the mask .. 3",
         ),
         (
             "Cartn_y",
             data(vec![], vec![]),
-            "_atom_site.Cartn_y: the mask: the data: has no",
+            "_atom_site.Cartn_y: the mask: .. encoding",
         ),
     ] {
         let said = error(&with_mask(name, mask));
-        assert!(said.starts_with(wanted), "{said}, not {wanted}");
+        assert!(has_parts(&said, wanted), "{said}, not {wanted}");
     }
 }
 
@@ -278,20 +255,14 @@ fn files_that_lack_something_say_what() {
     let lacking = |category: &str| file(vec![self::category(category, 0, vec![])]);
     let many = vec![column("x", ints(vec![], &[])); 1001];
     for (bytes, wanted) in [
-        (without("Cartn_z"), "_atom_site has no Cartn_z"),
-        (without("label_comp_id"), "_atom_site has no label_comp_id"),
-        (
-            lacking("_refln"),
-            "no _atom_site category with coordinates (fix: this file holds refl",
-        ),
+        (without("Cartn_z"), "_atom_site .. Cartn_z"),
+        (without("label_comp_id"), "_atom_site .. label_comp_id"),
+        (lacking("_refln"), "_atom_site .. fix: .. reflections"),
         (
             lacking("_chem_comp_atom"),
-            "no _atom_site category with coordinates (fix: this file d",
+            "_atom_site .. fix: .. chemical component",
         ),
-        (
-            lacking("_atom_sites"),
-            "no _atom_site category with coordinates",
-        ),
+        (lacking("_atom_sites"), "no _atom_site"),
         (
             file(vec![category("_atom_site", 0, many)]),
             "_atom_site: byte ",
@@ -299,15 +270,15 @@ fn files_that_lack_something_say_what() {
         (file(vec![Pack::Nil]), "byte "),
         (
             Pack::Map(vec![("version", "0.3.0".into())]).bytes(),
-            "byte 0: the MessagePack data has",
+            "byte 0: .. \"dataBlocks\"",
         ),
         (
             Pack::Array(vec![]).bytes(),
-            "byte 0: expected a map, found an array",
+            "byte 0: .. a map, found an array",
         ),
     ] {
         let said = error(&bytes);
-        assert!(said.starts_with(wanted), "{said}, not {wanted}");
+        assert!(has_parts(&said, wanted), "{said}, not {wanted}");
     }
 }
 
@@ -340,9 +311,9 @@ fn columns_that_decode_to_far_more_than_the_file_are_refused() {
         _ => column_of(name, repeated(vec![], 1, rows)),
     });
     let said = refused(&file(vec![category("_atom_site", rows, columns.collect())]));
-    let wanted = "_atom_site.label_comp_id: the columns of the file decode to over 4";
-    assert!(said.starts_with(wanted), "{said}");
-    assert!(said.contains("limits.unpack_ratio_max is 32"), "{said}");
+    let wanted = "_atom_site.label_comp_id: .. over 4";
+    assert!(has_parts(&said, wanted), "{said}");
+    assert!(said.contains("limits.unpack_ratio_max"), "{said}");
     // RunLength of RunLength: pairs of (1000, 1000) from one pair.
     let size = |size: i32| encoding("RunLength", &[("srcSize", int(size))]);
     let twice = ints(
@@ -350,10 +321,7 @@ fn columns_that_decode_to_far_more_than_the_file_are_refused() {
         &[1000, 2_000_000],
     );
     let said = refused(&with("Cartn_x", twice));
-    assert!(
-        said.starts_with("_atom_site.Cartn_x: the columns of the file decode"),
-        "{said}"
-    );
+    assert!(has_parts(&said, "_atom_site.Cartn_x: .. decode"), "{said}");
 }
 
 #[test]
@@ -369,10 +337,7 @@ fn strings_count_for_each_row_that_has_them() {
     ];
     let generators = category("_pdbx_struct_assembly_gen", rows, columns);
     let said = refused(&file(vec![generators, atom_site(&glycine())]));
-    assert!(
-        said.contains("the columns of the file decode to over"),
-        "{said}"
-    );
+    assert!(said.contains("decode to over"), "{said}");
 }
 
 #[test]
@@ -388,7 +353,7 @@ fn limits_of_names_rows_and_operators_hold() {
     );
     let said = refused(&file(vec![category("_struct_asym", 100_001, vec![])]));
     assert!(
-        said.starts_with("_struct_asym has too many rows: limits.chains_max"),
+        has_parts(&said, "_struct_asym .. rows: limits.chains_max"),
         "{said}"
     );
 }
@@ -408,7 +373,7 @@ fn operators_that_are_not_in_the_file_are_named_with_the_row() {
     });
     let bytes = file(vec![generators, atom_site(&glycine())]);
     let error = reader.read_bytes(&bytes, Format::BinaryCif).unwrap_err();
-    let wanted = "row 1 of _pdbx_struct_assembly_gen: operator \"2\" is not in ";
+    let wanted = "row 1 of _pdbx_struct_assembly_gen: operator \"2\"";
     assert!(error.to_string().starts_with(wanted), "{error}");
 }
 

@@ -1,6 +1,7 @@
 //! Formats are recognised, and broken input is an error, never a panic, and leaves the reader
 //! usable.
 
+use crate::has_parts;
 use crate::random::Random;
 use std::io::Write;
 use std::ops::Range;
@@ -113,38 +114,22 @@ fn damaged_files_say_what_is_wrong() {
     let at = wrong_sum.len() - 6;
     wrong_sum[at] ^= 1;
     for (name, bytes, wanted) in [
-        (
-            "cut.pdb.gz",
-            &packed[..packed.len() - 9],
-            "the gzip data is cut short",
-        ),
-        ("cut.pdb.gz", &packed[..11], "the gzip data is cut short"),
-        ("cut.pdb.gz", &packed[..2], "the gzip data is"),
-        ("flipped.pdb.gz", &flipped, "the gzip data is damaged"),
-        ("sum.pdb.gz", &wrong_sum, "the gzip data is damaged"),
-        (
-            "tail.pdb.gz",
-            &[&packed[..], b"xyz"].concat(),
-            "the gzip data is",
-        ),
-        ("empty.pdb", b"", "the file is empty"),
-        ("blank.cif", b" \n\n", "the file is empty"),
-        ("empty.cif.gz", &gzipped(b""), "the file is empty"),
-        ("letter.txt", b"Dear Sir or Madam", "neither PDB nor "),
-        (
-            "letter.pdb",
-            b"Dear Sir or Madam",
-            "no ATOM or HETATM records",
-        ),
-        (
-            "a.bcif",
-            b"\x83\xa7encoder",
-            "byte 9: the MessagePack data is cut short",
-        ),
+        ("cut.pdb.gz", &packed[..packed.len() - 9], "cut short"),
+        ("cut.pdb.gz", &packed[..11], "cut short"),
+        ("cut.pdb.gz", &packed[..2], "gzip"),
+        ("flipped.pdb.gz", &flipped, "damaged"),
+        ("sum.pdb.gz", &wrong_sum, "damaged"),
+        ("tail.pdb.gz", &[&packed[..], b"xyz"].concat(), "gzip"),
+        ("empty.pdb", b"", "empty"),
+        ("blank.cif", b" \n\n", "empty"),
+        ("empty.cif.gz", &gzipped(b""), "empty"),
+        ("letter.txt", b"Dear Sir or Madam", "PDB .. mmCIF"),
+        ("letter.pdb", b"Dear Sir or Madam", "ATOM or HETATM"),
+        ("a.bcif", b"\x83\xa7encoder", "byte 9: .. cut short"),
     ] {
         let error = reader().read_auto(name, bytes).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Input, "{name}");
-        assert!(error.message().starts_with(wanted), "{name}: {error}");
+        assert!(has_parts(error.message(), wanted), "{name}: {error}");
     }
 }
 

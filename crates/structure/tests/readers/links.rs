@@ -191,7 +191,7 @@ fn links_are_limited_and_only_read_with_ligands() {
         structures.map_err(|error| error.to_string())
     };
     let error = read(true, 6).unwrap_err();
-    assert!(error.contains("the file has too many links"), "{error}");
+    assert!(error.contains("links"), "{error}");
     assert_eq!(read(false, 6).unwrap()[0].ligands, []);
     assert_eq!(read(true, 7).unwrap()[0].ligands.len(), 5);
 }

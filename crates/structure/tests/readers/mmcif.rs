@@ -1,5 +1,6 @@
 //! The rules of the mmCIF reader, one small file each.
 
+use crate::has_parts;
 use tapeloop_structure::ErrorKind;
 use tapeloop_structure::{Format, Models, ReadOptions, Reader, Structure};
 
@@ -283,13 +284,10 @@ fn uniprot_from_the_atoms_else_from_the_references() {
 #[test]
 fn files_without_coordinates_say_what_they_are() {
     for (text, wanted) in [
-        (
-            "data_x\n_entry.id X\n",
-            "no _atom_site category with coordinates",
-        ),
+        ("data_x\n_entry.id X\n", "no _atom_site"),
         (
             "data_x\nloop_\n_refln.index_h\n_refln.index_k\n1 2\n",
-            "this file holds reflections",
+            "reflections",
         ),
         (
             "data_x\nloop_\n_atom_site_label\n_atom_site_fract_x\nC1 0.5\n",
@@ -303,11 +301,11 @@ fn files_without_coordinates_say_what_they_are() {
             "data_x\nloop_\n_atom_site.fract_x\n0.5\n",
             "_atom_site has no",
         ),
-        ("", "no _atom_site category with coordinates"),
-        ("what is this\n", "line 1: there is no data block"),
-        ("data_x\nstray\n", "line 2: a value has no tag"),
+        ("", "no _atom_site"),
+        ("what is this\n", "line 1: .. data block"),
+        ("data_x\nstray\n", "line 2: .. value"),
     ] {
-        assert!(error(text).contains(wanted), "{text:?}: {}", error(text));
+        assert!(has_parts(&error(text), wanted), "{text:?}: {}", error(text));
     }
     assert!(
         error(&full("")).contains("no _atom_site"),
@@ -320,48 +318,36 @@ fn broken_text_is_named_by_line() {
     // The tags end on line 22.
     let cut = ROW.strip_suffix(" 1\n").unwrap();
     for (text, wanted) in [
-        (
-            full(&format!("{ROW}{cut}\n")),
-            "line 24: a row of 20 values is cut short",
-        ),
+        (full(&format!("{ROW}{cut}\n")), "line 24: .. 20 values"),
         (
             full(&format!("{ROW}{cut}\n_x.y 1\n")),
-            "line 24: a row of 20 values is cut short",
+            "line 24: .. 20 values",
         ),
-        (
-            full(&ROW.replace("1.5", "nan")),
-            "line 23: Cartn_x \"nan\" is not a number",
-        ),
-        (
-            full(&ROW.replace("3.25", "?")),
-            "line 23: Cartn_z \"?\" is not a number",
-        ),
+        (full(&ROW.replace("1.5", "nan")), "line 23: Cartn_x \"nan\""),
+        (full(&ROW.replace("3.25", "?")), "line 23: Cartn_z \"?\""),
         (
             full(&ROW.replace("-22.345", "1e6")),
-            "line 23: Cartn_y \"1e6\" is beyond 100000 A",
+            "line 23: Cartn_y \"1e6\" .. 100000 A",
         ),
         (
             full(&ROW.replace(" 1\n", " one\n")),
-            "line 23: model number \"one\" is not a number",
+            "line 23: .. model .. \"one\"",
         ),
         (
             full(&ROW.replace("AAA", "'AAA")),
-            "line 23: the quoted value that starts here never ends",
+            "line 23: .. quoted value",
         ),
         (
             format!("{}\n_x.y\n;text\n", full(ROW)),
-            "line 26: the text field that starts here never ends",
+            "line 26: .. text field",
         ),
-        (
-            format!("{}_x.y\n", full(ROW)),
-            "line 24: a tag has no value",
-        ),
+        (format!("{}_x.y\n", full(ROW)), "line 24: .. tag"),
         (
             full(&ROW.replace("107", "?").replace(" 7 ", " ? ")),
-            "line 23: a polymer residue has no number",
+            "line 23: .. residue .. number",
         ),
     ] {
-        assert!(error(&text).starts_with(wanted), "{}", error(&text));
+        assert!(has_parts(&error(&text), wanted), "{}", error(&text));
     }
 }
 
@@ -383,7 +369,7 @@ fn keywords_do_not_fill_up_a_row_that_is_cut_short() {
     ] {
         let error = error(&format!("{table}{rest}"));
         assert!(
-            error.starts_with("line 11: a row of 7 values is cut short"),
+            has_parts(&error, "line 11: .. 7 values"),
             "{rest:?}: {error}"
         );
     }

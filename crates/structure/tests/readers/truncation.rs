@@ -22,11 +22,9 @@ fn truncation_of(text: &str) -> Option<Truncation> {
     match Reader::new(strict).read_bytes(text.as_bytes(), Format::Pdb) {
         Ok(again) => assert_eq!((again, found), (read, None)),
         Err(error) => {
-            let wanted = format!("the file may be cut short: {}", found.unwrap());
-            assert_eq!(
-                (error.kind(), error.message()),
-                (ErrorKind::Input, &wanted[..])
-            );
+            assert_eq!(error.kind(), ErrorKind::Input);
+            let reason = found.unwrap().to_string();
+            assert!(error.message().ends_with(&reason), "{error}");
             assert!(error.fix_text().unwrap().contains("strict"));
         }
     }

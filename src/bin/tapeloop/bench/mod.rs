@@ -246,7 +246,9 @@ impl Structures {
                         files.push(source.path);
                     }
                 }
-                Err(error) => tracing::warn!(%error, path = shown(&source.path), "skipped a file"),
+                Err(error) => {
+                    tracing::warn!(%error, path = shown(&source.path), "skipped a file that cannot be read")
+                }
             }
             if atoms >= config.atoms_max {
                 break;

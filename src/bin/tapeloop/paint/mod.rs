@@ -44,7 +44,9 @@ use text::{Model, Painted};
 /// The config or an output is wrong, or an error ends the engine.
 pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     if let Some(null) = args.null.filter(|null| !null.is_finite()) {
-        let error = Error::usage(format!("--null {null} is no number that a file can hold"));
+        let error = Error::usage(format!(
+            "--null {null} is not a number that a file can hold"
+        ));
         return Err(error.fix("give a number, such as -1"));
     }
     let mut raw = args.overrides.raw_config(args.config.as_deref())?;

@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
         let place = self.place();
         if self.takes_word("contains") {
             if value_type != ValueType::Text {
-                let message = format!("{name} holds no texts, which contain others");
+                let message = format!("`contains` needs a column of texts, and {name} holds none");
                 return Err(at(place, &message).fix("write a comparison"));
             }
             let Literal::Text(part) = self.literal(name, value_type)? else {

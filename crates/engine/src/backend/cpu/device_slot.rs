@@ -330,7 +330,9 @@ unsafe impl DeviceSlot for CpuSlot {
         let old = steps.get_mut(node);
         let old = old.ok_or_else(|| Error::usage("the graph has no such operation"))?;
         if discriminant(&old.op) != discriminant(op) {
-            return Err(Error::usage("an operation stays of its kind"));
+            return Err(Error::usage(
+                "an update cannot change the kind of an operation",
+            ));
         }
         *old = step;
         Ok(())

@@ -29,7 +29,9 @@ pub(super) fn shared_buffers(
     let own = (0..slots).map(|_| slot_buffers(buffers));
     let mut all = own.collect::<Result<Vec<_>>>()?;
     let layout = crate::backend::Layout::new(buffers);
-    let layout = layout.ok_or_else(|| Error::usage("buffers without a layout"))?;
+    let layout = layout.ok_or_else(|| {
+        Error::usage("the buffers of all slots are larger than the address space")
+    })?;
     let seen: Vec<usize> = (0..buffers.len())
         .filter(|&index| layout.buffers[index].host.is_some())
         .collect();

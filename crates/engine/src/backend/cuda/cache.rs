@@ -79,13 +79,20 @@ impl Cache {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(%error, file = %path.display(), "a compiled kernel is not used, and made anew");
+                tracing::warn!(
+                    %error,
+                    file = %path.display(),
+                    "a file of the kernel cache cannot be used; the kernel is compiled again"
+                );
                 return None;
             }
         };
         let (digest, content) = file.split_at_checked(DIGEST_BYTES)?;
         if Sha256::digest(content)[..] != *digest {
-            tracing::warn!(key, "a file of the kernel cache is broken, and made anew");
+            tracing::warn!(
+                key,
+                "a file of the kernel cache is damaged; the kernel is compiled again"
+            );
             return None;
         }
         file.drain(..DIGEST_BYTES);

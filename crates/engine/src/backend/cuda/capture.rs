@@ -31,7 +31,7 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
     captured.and(ended.within(|| "end capture"))?;
     let (nodes, operations) = (template.count()?, checked.len());
     if nodes != operations {
-        let message = format!("the capture made {nodes} nodes of {operations} operations");
+        let message = format!("the capture made {nodes} graph nodes for {operations} operations");
         return Err(Error::new(ErrorKind::Device, message));
     }
     Ok(template)

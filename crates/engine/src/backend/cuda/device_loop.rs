@@ -85,9 +85,10 @@ impl DeviceLoop {
         let context = template.context();
         let limit = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT;
         if context.device.attribute(limit) != 0 {
-            let message = "the device ends kernels after some seconds, as it drives a display";
+            let message =
+                "the device drives a display, so the driver ends kernels after some seconds";
             return Err(Error::new(ErrorKind::Unavailable, message)
-                .fix("set mode = \"graph\", or take another device"));
+                .fix("set mode = \"graph\", or use a GPU without a display"));
         }
         let [begin, turn] = kernels();
         let function = |kernel| functions.get(functions.load(kernel)?);
@@ -185,7 +186,7 @@ impl Drop for DeviceLoop {
             self.stream.context().lose(&error);
             std::mem::forget(Arc::clone(&self.words));
             std::mem::forget(self.batch.take());
-            tracing::debug!(%error, "the words of a loop are leaked");
+            tracing::debug!(%error, "the memory of a loop on the device is leaked: the loop may still run");
         }
     }
 }

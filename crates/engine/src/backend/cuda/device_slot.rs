@@ -174,7 +174,10 @@ impl CudaSlot {
         match loaded.and_then(|id| Ok((id, self.functions.get(id)?))) {
             Ok(function) => (merged, Some(function)),
             Err(error) => {
-                tracing::debug!(%error, "a graph has a node for each copy");
+                tracing::debug!(
+                    %error,
+                    "copies are not merged into one kernel: each copy is a node of the graph"
+                );
                 (one_each(source), None)
             }
         }
@@ -443,7 +446,10 @@ impl Drop for CudaSlot {
             self.timestamps.leak();
             std::mem::forget(std::mem::take(self.graphs.get_mut()));
             std::mem::forget(Arc::clone(&self.functions));
-            tracing::warn!(%error, "a slot's memory is leaked: its work could not be waited for");
+            tracing::warn!(
+                %error,
+                "the memory of a slot is leaked: waiting for its work failed, so the device may still use it"
+            );
         }
     }
 }

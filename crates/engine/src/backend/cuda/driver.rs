@@ -346,7 +346,7 @@ fn probe() -> Result<Presence> {
 
 fn no_device() -> String {
     let variable = variable_text(visible_variable().as_deref());
-    format!("no device in sight of the NVIDIA driver ({variable})")
+    format!("the NVIDIA driver shows no GPU ({variable})")
 }
 
 fn too_old(version: u32) -> Error {

@@ -55,17 +55,15 @@ mod tests {
         assert!(outcome::<f64>(Some((5, 0))).is_ok());
         assert!(outcome::<bf16>(None).is_ok());
         let cases = [
-            (outcome::<f16>(Some((5, 2))), "F16", "5.3 on", "5.2"),
-            (outcome::<bf16>(Some((7, 5))), "BF16", "8.0 on", "7.5"),
+            (outcome::<f16>(Some((5, 2))), "F16", "5.3", "5.2"),
+            (outcome::<bf16>(Some((7, 5))), "BF16", "8.0", "7.5"),
         ];
         for (outcome, dtype, least, has) in cases {
             let error = outcome.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable);
-            let expected = format!(
-                "kernel narrow: its parameter narrow is of {dtype}, which cards have from \
-                 compute capability {least}, and an old card has {has}"
-            );
-            assert_eq!(error.message(), expected);
+            for part in ["kernel narrow: its parameter narrow", dtype, least, has] {
+                assert!(error.message().contains(part), "{error} lacks {part}");
+            }
             assert!(error.fix_text().unwrap().contains("F32"));
         }
     }

@@ -349,7 +349,9 @@ impl Graph {
         let old = copy.as_ref().map_or(step.kind, |(_, op)| op.kind_name());
         let kind = checked.op().kind_name();
         if kind != old {
-            let message = format!("operation {place} is {old}, and stays one");
+            let message = format!(
+                "operation {place} of the graph is {old}, and an update cannot change its kind"
+            );
             return Err(Error::usage(message).fix(format!("make a new graph for {kind}")));
         }
         if let Some((_, op)) = copy {
@@ -399,7 +401,7 @@ impl Graph {
         let template = self.newest.as_ref().unwrap_or(&self.made);
         let (nodes, planned) = (template.count()?, template.nodes.len());
         if nodes != planned {
-            let message = format!("the graph has {nodes} nodes for {planned}");
+            let message = format!("the graph has {nodes} nodes, and {planned} were planned");
             return Err(Error::new(ErrorKind::Mismatch, message));
         }
         let mut ops = Vec::new();

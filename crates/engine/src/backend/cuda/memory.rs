@@ -34,7 +34,10 @@ impl Pinned {
         // SAFETY: `start` outlives the call, and the context is current.
         let result = unsafe { (driver.cuMemHostAlloc)(&mut start, bytes, 0) };
         if result == result_codes::OUT_OF_MEMORY {
-            let message = format!("{} of pinned host memory were refused", size_text(bytes));
+            let message = format!(
+                "{} of pinned host memory could not be allocated",
+                size_text(bytes)
+            );
             return Err(out_of_memory(message)
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
         }
@@ -66,7 +69,7 @@ impl Pinned {
         // SAFETY: the arena is mapped, and lives in the result.
         let result = unsafe { (driver.cuMemHostRegister_v2)(start.as_ptr().cast(), bytes, 0) };
         if result == result_codes::OUT_OF_MEMORY {
-            let message = format!("{} could not be pinned", size_text(bytes));
+            let message = format!("{} of host memory could not be pinned", size_text(bytes));
             return Err(out_of_memory(message)
                 .fix("lower slots or the batch capacity, or raise the locked-memory limit"));
         }
@@ -132,7 +135,10 @@ impl DeviceMemory {
                     format!(", with {free} of {total} free")
                 },
             );
-            let message = format!("{} of device memory were refused{free}", size_text(bytes));
+            let message = format!(
+                "{} of device memory could not be allocated{free}",
+                size_text(bytes)
+            );
             return Err(out_of_memory(message).fix("lower slots or the batch capacity"));
         }
         context.check("cuMemAlloc", result)?;

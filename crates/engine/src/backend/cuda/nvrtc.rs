@@ -154,7 +154,10 @@ impl Nvrtc {
         // SAFETY: both numbers outlive the call.
         let result = unsafe { (functions.nvrtcVersion)(&mut version.0, &mut version.1) };
         if result != SUCCESS {
-            return Err(format!("{}: it does not tell its version", path.display()));
+            return Err(format!(
+                "{}: the library reports no version",
+                path.display()
+            ));
         }
         Ok(Nvrtc {
             functions,
@@ -185,7 +188,7 @@ impl Nvrtc {
         Target::choose(&archs, capability).ok_or_else(|| {
             let (major, minor) = self.version;
             let message = format!(
-                "NVRTC {major}.{minor} compiles for no card as old as compute capability {}.{}",
+                "NVRTC {major}.{minor} no longer compiles for compute capability {}.{}",
                 capability.0, capability.1
             );
             Error::new(ErrorKind::Unavailable, message)

@@ -85,7 +85,7 @@ const _: () = {
 fn unlike(what: String) -> Error {
     Error::new(
         ErrorKind::Mismatch,
-        format!("a node is unlike every operation: {what}"),
+        format!("a node of the graph is none of the operations that tapeloop makes: {what}"),
     )
 }
 

@@ -53,7 +53,9 @@ impl Link {
         let mut buffer = postcard::to_extend(message, buffer).map_err(broken)?;
         let bytes = buffer.len() - 4;
         if bytes > MESSAGE_BYTES_MAX {
-            return Err(broken(format!("a message of {bytes} bytes")));
+            return Err(broken(format!(
+                "a message has {bytes} bytes, over {MESSAGE_BYTES_MAX}"
+            )));
         }
         buffer[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
         let mut rest = &buffer[..];
@@ -80,7 +82,9 @@ impl Link {
         }
         let length = u32::from_le_bytes(length) as usize;
         if length > MESSAGE_BYTES_MAX {
-            return Err(broken(format!("a message of {length} bytes")));
+            return Err(broken(format!(
+                "a message has {length} bytes, over {MESSAGE_BYTES_MAX}"
+            )));
         }
         // Grows as data arrives, so that a wrong length allocates nothing.
         self.buffer.clear();
@@ -117,7 +121,9 @@ impl Link {
             RecvAncillaryMessage::ScmRights(mut files) => files.next(),
             _ => None,
         });
-        files.next().ok_or_else(|| broken("a file did not come"))
+        files
+            .next()
+            .ok_or_else(|| broken("a file descriptor did not come with its message"))
     }
 }
 

@@ -271,7 +271,7 @@ unsafe impl Backend for WorkerBackend {
 fn unexpected() -> Error {
     Error::new(
         ErrorKind::Device,
-        "the worker answered something else than it was asked",
+        "the worker's answer does not fit the request",
     )
     .fix("use a worker of the same version as this program")
 }

@@ -99,7 +99,7 @@ impl Process for Child {
                 let reaped = error.raw_os_error() == Some(no_child);
                 reaped.then(|| Exit {
                     cause: ExitCause::Failed,
-                    status: "its exit status was taken by other code of the program".to_owned(),
+                    status: "other code of the program took its exit status".to_owned(),
                 })
             }
         }

@@ -44,9 +44,7 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
     for (name, twin) in twins {
         if by_name.insert(name.as_ref(), *twin).is_some() {
             let name = name.as_ref();
-            return Err(Error::usage(format!(
-                "two twins are of a kernel named {name}"
-            )));
+            return Err(Error::usage(format!("kernel {name} was given two twins")));
         }
     }
     let socket = std::io::stdin().as_fd().try_clone_to_owned();
@@ -229,7 +227,9 @@ impl Worker<'_> {
             | Request::OpenSlots { .. }
             | Request::Fill { .. }
             | Request::Prepare { .. }
-            | Request::Close => Reply::Done(Err(Error::usage("a request out of its turn"))),
+            | Request::Close => Reply::Done(Err(Error::usage(
+                "the supervisor sent a request that is only valid while the device opens",
+            ))),
         })
     }
 
@@ -310,7 +310,9 @@ impl Worker<'_> {
             let bytes = layout.host_bytes.checked_mul(numbers.len())?;
             Some((layout, bytes))
         });
-        let (layout, bytes) = sums.ok_or_else(|| Error::usage("buffers without a layout"))?;
+        let (layout, bytes) = sums.ok_or_else(|| {
+            Error::usage("the buffers of all slots are larger than the address space")
+        })?;
         let host = Arena::of_file(host, bytes)?;
         let flags = Arc::new(CompletionFlags::of_file(flags, numbers.len())?);
         let slots = self

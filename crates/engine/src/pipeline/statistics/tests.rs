@@ -155,14 +155,25 @@ fn the_time_of_verification_counts_for_no_stage() {
 
 #[test]
 fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
+    let has = |sentence: String, parts: &[&str]| {
+        for part in parts {
+            assert!(sentence.contains(part), "{sentence} lacks {part}");
+        }
+    };
     let sentence = |shares| of(shares, Threads::Own).sentence();
-    assert_eq!(
+    has(
         sentence([23, 75, 97, 10, 0]),
-        "device-bound: the device was busy 97% of the time; filling 23%, unpacking 10%"
+        &["device-bound", "97%", "filling 23%", "unpacking 10%"],
     );
-    assert_eq!(
+    has(
         sentence([5, 2, 60, 3, 0]),
-        "input-bound: 93% of the time no input was ready; filling 5%, device 60%, unpacking 3%"
+        &[
+            "input-bound",
+            "93%",
+            "filling 5%",
+            "device 60%",
+            "unpacking 3%",
+        ],
     );
     let sentence = |shares| {
         let statistics = Statistics {
@@ -171,19 +182,23 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
         };
         statistics.sentence()
     };
-    assert_eq!(
+    has(
         sentence([23, 75, 97, 10, 0]),
-        "compute-bound: batches were computed 97% of the time; filling 23%, unpacking 10%"
+        &["compute-bound", "97%", "filling 23%", "unpacking 10%"],
     );
-    assert_eq!(
+    has(
         sentence([5, 2, 60, 3, 0]),
-        "input-bound: 93% of the time no input was ready; filling 5%, computing 60%, unpacking 3%"
+        &[
+            "input-bound",
+            "93%",
+            "filling 5%",
+            "computing 60%",
+            "unpacking 3%",
+        ],
     );
     let none = Meter::new(3, 1).statistics(&Counters::default(), Threads::Own);
-    assert_eq!(
-        (none.bound, none.sentence()),
-        (None, "no batch has run".to_owned())
-    );
+    assert_eq!(none.bound, None);
+    has(none.sentence(), &["no batch"]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ const FLOAT64: i32 = 33;
 
 pub(super) fn byte_array(values: Values<'_>, data_type: i32) -> Result<Values<'_>> {
     let Values::Undecoded(bytes) = values else {
-        let message = format!("cannot decode {}: it is no last encoding", values.name());
+        let message = format!("cannot decode {}: it is not a last encoding", values.name());
         return Err(wrong("ByteArray", message));
     };
     let int_type = match data_type {
@@ -29,7 +29,7 @@ pub(super) fn byte_array(values: Values<'_>, data_type: i32) -> Result<Values<'_
         6 => IntType::U32,
         FLOAT32 => return collect(bytes, f32::from_le_bytes).map(Values::Singles),
         FLOAT64 => return collect(bytes, f64::from_le_bytes).map(Values::Doubles),
-        other => return Err(wrong("ByteArray", format!("{other} is no data type"))),
+        other => return Err(wrong("ByteArray", format!("{other} is not a data type"))),
     };
     Ok(Values::Packed(int_type, bytes))
 }
@@ -70,7 +70,7 @@ pub(super) fn run_length(pairs: Vec<i32>, size: u32, expansion: &mut Expansion) 
     if !rest.is_empty() || negative {
         return Err(wrong(
             "RunLength",
-            "the data is no pairs of a value and a count",
+            "the data is not pairs of a value and a count",
         ));
     }
     let total: u64 = runs.iter().map(|&[_, count]| count as u64).sum();

@@ -275,7 +275,7 @@ impl<'a> Encoding<'a> {
             } => {
                 let ints = values.into_ints("IntervalQuantization")?;
                 if steps < 2 || !min.is_finite() || !max.is_finite() {
-                    let message = format!("{steps} steps from {min} to {max} are no interval");
+                    let message = format!("{steps} steps from {min} to {max} are not an interval");
                     return Err(wrong("IntervalQuantization", message));
                 }
                 let step = (max - min) / f64::from(steps - 1);

@@ -114,7 +114,7 @@ pub(super) fn collect<T, const N: usize>(
 ) -> Result<Vec<T>> {
     let (chunks, rest) = bytes.as_chunks::<N>();
     if !rest.is_empty() {
-        let message = format!("{} bytes are no whole values of {N} bytes", bytes.len());
+        let message = format!("{} bytes are not a multiple of {N}", bytes.len());
         return Err(wrong("ByteArray", message));
     }
     let mut values = Vec::new();

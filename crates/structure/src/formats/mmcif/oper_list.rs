@@ -131,7 +131,7 @@ impl OperatorExpression<'_> {
             *value = decimal::float(text).unwrap_or(f64::NAN);
         }
         Operator::new(rows).ok_or_else(|| {
-            let message = format!("operator {} is not a rotation and a shift", name());
+            let message = format!("operator {} is not a rotation and a translation", name());
             place.error(message).fix(FIX)
         })
     }

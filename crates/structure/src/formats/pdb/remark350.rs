@@ -107,7 +107,7 @@ impl<'a> Remark350<'a> {
         };
         self.rows.clear();
         let Some(operator) = Operator::new(rows) else {
-            let message = "the operator that ends here is not a rotation and a shift";
+            let message = "the operator that ends here is not a rotation and a translation";
             return Err(self.error(at, message));
         };
         self.operators += 1;

@@ -294,11 +294,8 @@ mod tests {
         let of_number = read(&line, "A", 10_999).unwrap().unwrap();
         assert_eq!((of_number.chain, of_number.number), (None, Some(11_000)));
         let error = read(&line, "B", 7).unwrap_err();
-        assert!(error.contains("shifted by 1 from column 22 on"), "{error}");
-        assert!(
-            error.contains("a chain id of 2 letters or a residue number of 5"),
-            "{error}"
-        );
+        assert!(error.contains("1 from column 22"), "{error}");
+        assert!(error.contains("chain id of 2 letters"), "{error}");
     }
 
     #[test]
@@ -318,6 +315,6 @@ mod tests {
             (Some(*b"ALA     "), Some(7))
         );
         let error = read("ATOM\t12\tCA\tALA\tA\tx\t27.343\t24.294\t2.683", "A", 6).unwrap_err();
-        assert!(error.contains("tabs stand where"), "{error}");
+        assert!(error.contains("tabs"), "{error}");
     }
 }

@@ -97,18 +97,10 @@ fn remark_350_that_is_malformed_is_refused_by_line() {
     let apply = remark("APPLY THE FOLLOWING TO CHAINS: A");
     let whole = biomt(1, 0.0);
     let rows: Vec<String> = whole.split_inclusive('\n').map(str::to_owned).collect();
-    let lacks = "the chains here lack operators";
+    let lacks = "lack operators";
     let cases = [
-        (
-            vec![first.clone(), whole.clone()],
-            2,
-            "no APPLY THE FOLLOWING",
-        ),
-        (
-            vec![first.clone(), remark("AND CHAINS: A")],
-            2,
-            "no APPLY THE FOLLOWING",
-        ),
+        (vec![first.clone(), whole.clone()], 2, "no APPLY"),
+        (vec![first.clone(), remark("AND CHAINS: A")], 2, "no APPLY"),
         (vec![first.clone(), apply.clone()], 2, lacks),
         (
             vec![first.clone(), apply.clone(), apply.clone(), whole.clone()],
@@ -123,7 +115,7 @@ fn remark_350_that_is_malformed_is_refused_by_line() {
         (
             vec![first.clone(), apply.clone(), rows[1].clone()],
             3,
-            "BIOMT1 of an operator",
+            "BIOMT1 of",
         ),
         (
             vec![
@@ -133,12 +125,12 @@ fn remark_350_that_is_malformed_is_refused_by_line() {
                 rows[2].clone(),
             ],
             4,
-            "BIOMT2 of an operator",
+            "BIOMT2 of",
         ),
         (
             vec![first.clone(), apply.clone(), rows[0].clone(), biomt(2, 0.0)],
             4,
-            "BIOMT2 of an operator",
+            "BIOMT2 of",
         ),
         (
             vec![first.clone(), apply.clone(), rows[0].replace("1.0", "x")],
@@ -157,7 +149,7 @@ fn remark_350_that_is_malformed_is_refused_by_line() {
         (
             vec![first.clone(), apply.clone(), whole.replace("1.0", "2.0")],
             5,
-            "not a rotation and a shift",
+            "rotation",
         ),
     ];
     for (remarks, line, words) in cases {

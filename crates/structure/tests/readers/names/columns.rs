@@ -4,6 +4,7 @@
 use super::{
     columns_of, component, edit, mmcif, number, proteins, read, read_as, standard, ubiquitin, with,
 };
+use crate::has_parts;
 use std::sync::Arc;
 use tapeloop_structure::{
     BFactorFields, Check, Format, ReadLimits, ReadOptions, Reader, Structure,
@@ -306,12 +307,9 @@ fn a_line_that_may_mean_two_things_is_refused_with_the_cause() {
     let error = read_as(&text, Format::Pdb, ReadOptions::default())
         .unwrap_err()
         .to_string();
+    assert!(has_parts(&error, "line 1: .. 1 from column 22"), "{error}");
     assert!(
-        error.contains("line 1: columns are shifted by 1 from column 22 on"),
-        "{error}"
-    );
-    assert!(
-        error.contains("a chain id of 2 letters or a residue number of 5 digits"),
+        has_parts(&error, "chain id of 2 letters .. number of 5 digits"),
         "{error}"
     );
 }
@@ -350,10 +348,7 @@ fn tabs_are_read_where_the_fields_are_clear() {
     let error = read_as(&broken, Format::Pdb, ReadOptions::default())
         .unwrap_err()
         .to_string();
-    assert!(
-        error.contains("line 1: tabs stand where the format has columns"),
-        "{error}"
-    );
+    assert!(error.contains("line 1: tabs"), "{error}");
 }
 
 #[test]
@@ -450,8 +445,5 @@ fn the_format_can_be_given() {
     let error = Reader::new(options)
         .read_auto("x.pdb", text.as_bytes())
         .unwrap_err();
-    assert!(
-        error.to_string().contains("there is no data block"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("data block"), "{error}");
 }

@@ -250,7 +250,7 @@ fn attributes_that_a_device_does_not_have_are_refused_with_the_kernel_s_name() {
         error.to_string()
     };
     let cluster = refused(declared(|kernel| kernel.cluster([2, 1, 1])));
-    assert!(cluster.contains("kernel kernel needs clusters of thread blocks"));
+    assert!(cluster.contains("kernel kernel needs clusters"));
     assert!(cluster.contains("compute capability 5.0"), "{cluster}");
     let cooperative = refused(declared(Kernel::cooperative));
     assert!(cooperative.contains("kernel kernel needs cooperative launches"));
