@@ -3,13 +3,14 @@
 #
 #   scripts/bundle_gpu_tests.sh FOLDER [cargo options, such as --test gpu]
 #
-# There, FOLDER/run.sh runs them all, and FOLDER/run.sh --sanitize runs them once
-# more under compute-sanitizer (memcheck, then racecheck). Benches (such as --bench
-# overhead) are packed too, and not run.
+# There, FOLDER/run.sh runs them all, those that need a device included, and
+# FOLDER/run.sh --sanitize runs them once more under compute-sanitizer (memcheck,
+# then racecheck). SLOW=1 adds tests that take a minute or more. Benches (such as
+# --bench overhead) are packed too, and not run.
 # The library of the example capi is run beside PyTorch, by the name torch_in_process.
 set -eu
 if [ $# -lt 1 ]; then
-    sed -n '2,9s/^# \{0,1\}//p' "$0"
+    sed -n '2,10s/^# \{0,1\}//p' "$0"
     exit 2
 fi
 mkdir -p "$1"
@@ -88,6 +89,26 @@ if [ -z "$tests" ]; then
         tests="$tests torch_in_process"
     fi
 fi
+devices=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+# What cargo ignores by default, as it needs a device, for the tests of devices.
+options() {
+    case $1 in
+    gpu | gpu_engine | gpu_threads | gpu_faults | devices)
+        echo "--include-ignored"
+        if [ "$devices" -lt 2 ]; then
+            echo "--skip two_cards"
+        fi
+        if [ -z "${SLOW:-}" ]; then
+            echo "--skip for_a_minute --skip ten_thousand"
+        fi
+        ;;
+    esac
+}
+if [ "$devices" -lt 2 ]; then
+    echo "not run: tests that need two devices ($devices here)"
+fi
+# Lists of options have no blanks in them.
+# shellcheck disable=SC2046
 for name in $tests; do
     echo "== $name"
     case $name in
@@ -98,7 +119,7 @@ for name in $tests; do
             echo "skipped: no PyTorch"
         fi
         ;;
-    *) "bin/$name" || failed="$failed $name" ;;
+    *) "bin/$name" $(options "$name") || failed="$failed $name" ;;
     esac
 done
 if [ "${1:-}" = --sanitize ]; then
@@ -112,8 +133,9 @@ if [ "${1:-}" = --sanitize ]; then
             # at a time, as the tool disturbs captures of other threads; without
             # the long runs, which take it minutes, and the test that counts the
             # card's memory, of which the tool takes its part.
+            # shellcheck disable=SC2046
             compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
-                "bin/$name" --test-threads=1 --skip a_fault_is_an_error \
+                "bin/$name" $(options "$name") --test-threads=1 --skip a_fault_is_an_error \
                 --skip a_long_run --skip a_plan_is_what --skip made_up_structures \
                 --skip a_device_is_opened_and_closed --skip a_structure_of_100000 --skip the_samples --skip the_larger_set || failed="$failed $tool:$name"
         done

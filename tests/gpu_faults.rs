@@ -1,7 +1,6 @@
 //! Faults on a real device: an item that reaches out of bounds, traps or never ends, with
 //! supervision and without; and a card that another process has filled. A process of its own: a
-//! fault ends CUDA for its process, so this program starts itself as worker and child. Without a
-//! device these say "skipped: no device".
+//! fault ends CUDA for its process, so this program starts itself as worker and child.
 #![cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
 
 #[path = "support/gpu.rs"]
@@ -21,7 +20,7 @@ use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop::backend::{Backend, Choice, CudaOptions, Space};
 use tapeloop::pipeline::{Engine, EngineConfig, Shrunk};
 use tapeloop::record::{Buffer, Image, Kernel, Recorder, Unit};
-use tapeloop::replay::{Fallback, Mode, Policy};
+use tapeloop::replay::Mode;
 use tapeloop::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
 
@@ -70,22 +69,21 @@ fn play(role: &str, fate: &str) -> Command {
     command
 }
 
-/// A device behind a worker; `None`, said aloud, where there is none.
-fn worker() -> Option<WorkerBackend> {
+/// A device behind a worker.
+///
+/// # Panics
+/// With the reason, where there is none: tests that need one are ignored by default.
+fn worker() -> WorkerBackend {
     let options = WorkerOptions {
         args: ARGS.map(Into::into).to_vec(),
         // SAFETY: only these tests read the variable.
         env: unsafe { WorkerEnv::default().with(ROLE, "worker") },
-        choice: Choice::Auto,
+        choice: Choice::Cuda,
         threads: 1,
         ..WorkerOptions::default()
     };
-    let worker = WorkerBackend::open(options).unwrap();
-    if worker.device().backend == "cuda" {
-        return Some(worker);
-    }
-    say(&format!("skipped: no device: {}", worker.reason()));
-    None
+    let worker = WorkerBackend::open(options);
+    worker.unwrap_or_else(|error| panic!("this test needs a CUDA device: {error}"))
 }
 
 fn pool() -> Arc<ThreadPool> {
@@ -166,10 +164,11 @@ fn config(mode: Mode) -> EngineConfig {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
     let _turn = CARD.lock();
     for (name, fate) in FATES {
-        let Some(worker) = worker() else { return };
+        let worker = worker();
         let start = Instant::now();
         let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
         let config = config(Mode::Graph);
@@ -207,30 +206,7 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn a_worker_s_device_refuses_loops_or_launches_the_graphs() {
-    let _turn = CARD.lock();
-    let Some(worker) = worker() else { return };
-    let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
-    let open = |fallback| {
-        let mut config = config(Mode::Resident);
-        config.policy.fallback = fallback;
-        Engine::new(Fated::new(1), &backends, pool(), &config)
-    };
-    let error = open(Fallback::None).map(|_| ()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("supervise = false"), "{error}");
-    let mut engine = open(Fallback::Launches).unwrap();
-    let mut next = 10_u32;
-    let mut sink = |done: Completion<Fated>| -> Result<()> {
-        assert_eq!((done.item, done.result?), (next, next.wrapping_mul(7)));
-        next += 1;
-        Ok(())
-    };
-    engine.run(10..10 + COUNT, &mut sink).unwrap();
-    assert_eq!(next, 10 + COUNT);
-}
-
-#[test]
+#[ignore = "needs a CUDA device"]
 fn without_supervision_the_error_names_batch_and_stage_and_items_come_back() {
     let _turn = CARD.lock();
     for (mode, (name, _)) in MODES
@@ -241,9 +217,6 @@ fn without_supervision_the_error_names_batch_and_stage_and_items_come_back() {
         let said = String::from_utf8_lossy(&output.stdout);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {said}{log}");
-        if said.contains("skipped") {
-            return say("skipped: no device");
-        }
         let line = said.lines().find(|line| line.contains("told:"));
         say(line.expect("the error is told"));
     }
@@ -258,9 +231,7 @@ fn alone() {
         .find(|known| known.name() == mode)
         .unwrap();
     let (_, fate) = *FATES.iter().find(|(known, _)| *known == name).unwrap();
-    let Some(backend) = gpu::device() else {
-        return println!("skipped: no device");
-    };
+    let backend = gpu::device();
     let engine = Engine::new(Fated::new(1), &[backend], pool(), &config(mode)).unwrap();
     let numbers = || (CULPRIT - 2_500)..(CULPRIT + 2_500);
     let submit = |place: u32| engine.submit(item(place, fate)).unwrap();
@@ -314,9 +285,7 @@ const LEFT_BYTES: u64 = 3 << 30;
 
 /// Holds most of the card's memory until it is killed.
 fn hog() {
-    let Some(backend) = gpu::cuda(&CudaOptions::default()) else {
-        return println!("skipped: no device");
-    };
+    let backend = gpu::cuda(&CudaOptions::default());
     let (free, _) = backend.memory_bytes().unwrap();
     let held = backend.allocate(Space::Device, (free - LEFT_BYTES) as usize);
     let _held = held.unwrap();
@@ -336,17 +305,18 @@ impl Drop for KillOnDrop {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn on_a_card_that_another_process_has_filled_the_engine_takes_less_or_says_what_it_needs() {
     let _turn = CARD.lock();
     let mut hog = play("hog", "").stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(hog.stdout.take().unwrap()).lines();
     let _hog = KillOnDrop(hog);
     let mut said = lines.map_while(|line| line.ok());
-    let said = said.find(|line| line.contains("held") || line.contains("skipped"));
-    if !said.is_some_and(|line| line.contains("held")) {
-        return say("skipped: no device");
-    }
-    let backend: Arc<dyn Backend> = gpu::device().expect("the other process has it");
+    assert!(
+        said.any(|line| line.contains("held")),
+        "the other process has a device"
+    );
+    let backend: Arc<dyn Backend> = gpu::device();
     // A slot of a thousand numbers is 1.2 GB, and the largest bucket four times that.
     let room = 300_000;
     let backends = [Arc::clone(&backend)];
@@ -384,30 +354,5 @@ fn on_a_card_that_another_process_has_filled_the_engine_takes_less_or_says_what_
     config.memory_bytes_max = Some(1 << 40);
     config.slots = 2;
     let error = build(&config).err().unwrap();
-    assert!(error.to_string().contains("not made smaller"), "{error}");
-}
-
-#[test]
-fn a_worker_on_the_card_gives_the_same_in_every_policy() {
-    let _turn = CARD.lock();
-    let Some(worker) = worker() else { return };
-    let backends: [Arc<dyn Backend>; 1] = [Arc::new(worker)];
-    for policy in Policy::combinations() {
-        let mut config = EngineConfig::new([100]);
-        // A GPU in a worker has no loops, and graphs are launched in their place.
-        config.policy = Policy {
-            fallback: Fallback::Launches,
-            ..policy
-        };
-        config.buckets = [[10], [100]].map(Extent::from).to_vec();
-        let mut engine = Engine::new(Fated::new(1), &backends, pool(), &config).unwrap();
-        let mut next = 10;
-        let mut sink = |done: Completion<Fated>| -> Result<()> {
-            assert_eq!((done.item, done.result?), (next, next * 7), "{policy:?}");
-            next += 1;
-            Ok(())
-        };
-        engine.run(10..1_015, &mut sink).unwrap();
-        assert_eq!(next, 1_015);
-    }
+    assert!(error.to_string().contains("smaller"), "{error}");
 }

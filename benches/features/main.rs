@@ -16,7 +16,7 @@
 //!
 //! Before anything is timed on a GPU, every result is compared with the CPU's.
 
-use tapeloop_test_support::forward;
+use tapeloop_conformance::forward;
 mod launches;
 mod run;
 mod sample;

@@ -1,4 +1,4 @@
-//! Feature kernels on a GPU against their CPU twins, in both modes. Without a GPU they are skipped.
+//! Feature kernels on a GPU against their CPU twins, in both modes.
 //! `TAPELOOP_STRUCTURES` may name a folder whose files are computed too.
 
 mod centrality;
@@ -195,9 +195,10 @@ fn assert_modes_and_backends_agree(
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn made_up_structures_agree_at_every_size_around_the_tile_edges() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let sizes = [
         0, 1, 2, 3, 31, 32, 33, 127, 128, 129, 255, 256, 257, 700, 5000,
     ];
@@ -238,9 +239,10 @@ fn assert_agree_fused_or_not(
 
 /// Small enough for a checker of races.
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_small_batch_agrees() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let structures = [40, 1, 70].map(|n| with_ligands(structure(n, n as u64), n as u64));
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
     for features in contacts::configs().into_iter().chain(interfaces::configs()) {
@@ -305,9 +307,10 @@ fn crowded(seed: u64) -> Structure {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn settings_at_their_ends_agree() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let structures = [structure(70, 1), crowded(2), crowded(3), structure(300, 4)];
     assert_agree_fused_or_not(&features(), &gpu, &pool, &structures);
     let cutoff = |angstrom| Cutoff::from_angstrom(angstrom).unwrap();
@@ -327,9 +330,10 @@ fn settings_at_their_ends_agree() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn results_in_16_bits_agree() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let structures = [structure(70, 1), crowded(2), structure(300, 4)];
     for reals in narrow_reals(&gpu) {
         let features = FeatureConfig {
@@ -345,14 +349,15 @@ fn narrow_reals(gpu: &Arc<dyn Backend>) -> Vec<Reals> {
     if gpu.device().compute_capability >= Some((8, 0)) {
         return vec![Reals::F16, Reals::Bf16];
     }
-    gpu::say("bf16 is skipped: the card has none");
+    gpu::say("bf16 is not tried: the card has none");
     vec![Reals::F16]
 }
 
 /// The kernel on its own, over bits that no feature would compute.
 #[test]
+#[ignore = "needs a CUDA device"]
 fn narrowing_rounds_every_pattern_as_the_host_does() {
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let mut state = 1_u32;
     let random = (0..1 << 20).map(|_| {
         state ^= state << 13;
@@ -425,27 +430,30 @@ fn narrowed<T: Element>(gpu: &Arc<dyn Backend>, name: &str, wide: &[f32]) -> Vec
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_structure_of_100000_residues_agrees() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     // The twin of the all-pairs sum takes its time over ten thousand million pairs.
     assert_modes_and_backends_agree(&gpu, &pool, &[structure(100_000, 7)]);
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn the_samples_agree() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     assert_modes_and_backends_agree(&gpu, &pool, &read_all(&samples));
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn the_larger_set_agrees() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let Some(folder) = std::env::var_os("TAPELOOP_STRUCTURES") else {
-        gpu::say("skipped: TAPELOOP_STRUCTURES names no folder");
+        gpu::say("the larger set is not tried: TAPELOOP_STRUCTURES names no folder");
         return;
     };
     assert_modes_and_backends_agree(&gpu, &pool, &read_all(Path::new(&folder)));

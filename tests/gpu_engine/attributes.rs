@@ -1,6 +1,5 @@
 //! Kernels whose thread blocks exchange data and wait for each other, and kernels with a priority.
 
-use super::seeds::program::policies;
 use super::target::Target;
 #[cfg(feature = "cuda")]
 use super::target::card;
@@ -13,6 +12,7 @@ use tapeloop::replay::{Buckets, Mode, Policy};
 #[cfg(feature = "cuda")]
 use tapeloop::replay::{Build, Verify};
 use tapeloop::workload::Extent;
+use tapeloop_conformance::program::policies;
 
 /// So many that the blocks of a launch over them fill a device.
 const LEN: u32 = 1 << 19;
@@ -238,8 +238,9 @@ fn start_times(target: &Target, is_urgent: bool) -> [u64; 2] {
 
 #[cfg(feature = "cuda")]
 #[test]
+#[ignore = "needs a CUDA device"]
 fn an_urgent_kernel_starts_before_the_blocks_that_wait() {
-    let Some(target) = card() else { return };
+    let target = card();
     for is_urgent in [false, true] {
         let [start, last] = start_times(&target, is_urgent);
         let early = last as i64 - start as i64;
@@ -251,8 +252,9 @@ fn an_urgent_kernel_starts_before_the_blocks_that_wait() {
 
 #[cfg(feature = "cuda")]
 #[test]
+#[ignore = "needs a CUDA device"]
 fn a_cooperative_launch_of_too_many_blocks_is_refused() {
-    let Some(target) = card() else { return };
+    let target = card();
     let image = Image::cuda("attributes.cu", TEXT);
     let kernel = Kernel::declared_in(TEXT, "add_sum").unwrap().cooperative();
     // SAFETY: it touches the numbers below the length of all buffers; `sync` has two.

@@ -1,7 +1,6 @@
 //! The same bytes in every way to replay, whatever is ready.
 
 use super::mix::{Item, Mix, Output, UNIFORMS, items};
-use super::seeds::program::policies;
 use super::target::Target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Refused, SubmitOptions};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent};
+use tapeloop_conformance::program::policies;
 
 fn config(policy: &Policy) -> EngineConfig {
     let mut config = EngineConfig::new([200, 16]);

@@ -1,12 +1,12 @@
 //! Several engines, producers and threads at once, and ends in mid-flight.
 
 use super::mix::{Item, Mix, UNIFORMS, items};
-use super::seeds::program::policies;
 use super::target::Target;
 use std::sync::Arc;
 use tapeloop::pipeline::{Engine, EngineConfig, Pipeline, Ticket};
 use tapeloop::replay::Policy;
 use tapeloop::workload::Extent;
+use tapeloop_conformance::program::policies;
 
 /// Arenas of some MiB, so that one that is not given back shows.
 fn config(policy: &Policy) -> EngineConfig {

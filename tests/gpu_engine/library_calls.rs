@@ -1,6 +1,5 @@
 //! Kernels whose work a library submits: here the CUDA driver's own copy and memset.
 
-use super::seeds::program::policies;
 use super::target::Target;
 use libloading::Library;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use tapeloop::record::{Buffer, Kernel, LibraryCall, Recorder, TwinLaunch, Unit};
 use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
+use tapeloop_conformance::program::policies;
 
 const TEXT: &str = r#"
 extern "C" __global__ void add(const unsigned* header, const unsigned* y, const unsigned* z,

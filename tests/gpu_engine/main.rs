@@ -3,10 +3,9 @@
 //! the process and of the card.
 //!
 //! Most tests run on the CPU backend and on the simulated device as well, so that a mistake in
-//! them shows without a card. Without a device those on it say "skipped: no device".
+//! them shows without a card. Those on the card are ignored without
+//! `--include-ignored`.
 
-#[cfg(feature = "cuda")]
-use tapeloop_test_support::give;
 #[cfg(feature = "cuda")]
 #[path = "../support/gpu.rs"]
 mod gpu;
@@ -24,6 +23,8 @@ mod batch;
 #[cfg(all(feature = "cuda", feature = "cli"))]
 mod bench;
 mod bytes;
+#[cfg(feature = "cuda")]
+mod conformance;
 #[cfg(feature = "cuda")]
 mod events;
 mod fronts;
@@ -63,11 +64,11 @@ macro_rules! on_every_device {
         #[cfg(feature = "cuda")]
         mod on_the_card {
             $(#[test]
+            #[ignore = "needs a CUDA device"]
             fn $name() {
-                if let Some(target) = crate::target::card() {
-                    crate::$file::$name(&target);
-                    target.finish();
-                }
+                let target = crate::target::card();
+                crate::$file::$name(&target);
+                target.finish();
             })*
         }
     };
@@ -115,10 +116,10 @@ mod on_the_supervised_card {
     }
 
     #[test]
+    #[ignore = "needs a CUDA device"]
     fn blocks_exchange_numbers_and_wait_for_each_other() {
-        if let Some(target) = crate::target::supervised_card() {
-            crate::attributes::blocks_exchange_numbers_and_wait_for_each_other(&target);
-            target.finish();
-        }
+        let target = crate::target::supervised_card();
+        crate::attributes::blocks_exchange_numbers_and_wait_for_each_other(&target);
+        target.finish();
     }
 }

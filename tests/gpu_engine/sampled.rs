@@ -2,13 +2,13 @@
 //! host had the batch in flight.
 
 use super::mix::{Item, Mix, UNIFORMS, items};
-use super::seeds::program::policies;
 use super::target::{Target, say};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tapeloop::pipeline::{Engine, EngineConfig, Span, SpanKind, TimelineConfig};
 use tapeloop::replay::Verify;
 use tapeloop::workload::{Completion, Extent};
+use tapeloop_conformance::program::policies;
 
 /// What the device's clock may be off by the host's.
 const OFF_NS_MAX: u64 = 100_000;

@@ -1,6 +1,6 @@
 //! The device that a test runs on, and how much of everything is quick there.
 
-use super::seeds::program::{assert_clean, device};
+use super::seeds::simulated::{assert_clean, device};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
@@ -64,18 +64,18 @@ pub(crate) fn simulated() -> Target {
 }
 
 #[cfg(feature = "cuda")]
-pub(crate) fn card() -> Option<Target> {
+pub(crate) fn card() -> Target {
     let cpu = cpu();
-    let card = super::gpu::cuda(&tapeloop::backend::CudaOptions::default())?;
+    let card = super::gpu::cuda(&tapeloop::backend::CudaOptions::default());
     let card = Arc::new(card);
-    Some(Target {
+    Target {
         backend: Arc::clone(&card) as Arc<dyn Backend>,
         replays: 100_000,
         rounds: 50,
         large: 5_000_000,
         card: Some(card),
         ..cpu
-    })
+    }
 }
 
 /// Set where this program is a worker.
@@ -83,9 +83,9 @@ pub(crate) fn card() -> Option<Target> {
 pub(crate) const WORKER: &str = "TAPELOOP_TEST_WORKER";
 
 #[cfg(all(feature = "cuda", feature = "supervise", target_os = "linux"))]
-pub(crate) fn supervised_card() -> Option<Target> {
+pub(crate) fn supervised_card() -> Target {
     use tapeloop::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions};
-    let card = card()?;
+    let card = card();
     let test = "on_the_supervised_card::serve_as_worker";
     let options = WorkerOptions {
         args: [test, "--exact", "--nocapture"].map(Into::into).to_vec(),
@@ -96,10 +96,10 @@ pub(crate) fn supervised_card() -> Option<Target> {
     };
     let worker = WorkerBackend::open(options).unwrap();
     assert_eq!(worker.device().backend, "cuda");
-    Some(Target {
+    Target {
         backend: Arc::new(worker),
         ..card
-    })
+    }
 }
 
 impl Target {

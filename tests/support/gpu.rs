@@ -48,24 +48,22 @@ pub(crate) fn say(line: &str) {
         .unwrap();
 }
 
-/// The device; `None`, said aloud, where there is none at all.
-pub(crate) fn device_with(options: &CudaOptions) -> Option<Arc<dyn Backend>> {
-    cuda(options).map(|backend| Arc::new(backend) as Arc<dyn Backend>)
+/// The device.
+///
+/// # Panics
+/// With the reason, where there is none: tests that need one are ignored by default.
+pub(crate) fn device_with(options: &CudaOptions) -> Arc<dyn Backend> {
+    Arc::new(cuda(options))
 }
 
-pub(crate) fn device() -> Option<Arc<dyn Backend>> {
+pub(crate) fn device() -> Arc<dyn Backend> {
     device_with(&CudaOptions::default())
 }
 
 /// The device by its own type.
-pub(crate) fn cuda(options: &CudaOptions) -> Option<CudaBackend> {
-    match CudaBackend::find(options).unwrap() {
-        Ok(backend) => Some(backend),
-        Err(reason) => {
-            say(&format!("skipped: no device: {reason}"));
-            None
-        }
-    }
+pub(crate) fn cuda(options: &CudaOptions) -> CudaBackend {
+    let found = CudaBackend::find(options).unwrap();
+    found.unwrap_or_else(|reason| panic!("this test needs a CUDA device: {reason}"))
 }
 
 pub(crate) fn source_image(text: &str) -> Arc<Image> {

@@ -1,10 +1,10 @@
 //! An engine that sleeps is flagged. A process of its own, since processor time is measured of the
 //! whole process.
 
-use tapeloop_test_support::forward;
+use tapeloop_conformance::forward;
 #[path = "support/measured.rs"]
 mod measured;
-use tapeloop_test_support::tamper;
+use tapeloop_conformance::tamper;
 
 use measured::{figures, measure, session, small};
 use std::sync::Arc;

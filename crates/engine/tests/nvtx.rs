@@ -2,7 +2,7 @@
 //! subscriber listens to the whole process.
 #![cfg(feature = "nvtx")]
 
-use tapeloop_test_support::scale;
+use tapeloop_conformance::scale;
 
 use rayon::ThreadPoolBuilder;
 use scale::{Scale, doubled, vectors};

@@ -1,17 +1,16 @@
 //! The spans that a subscriber receives. A process of its own, since its subscriber listens to the
 //! whole process.
 
-use tapeloop_test_support::scale;
-use tapeloop_test_support::seeds;
+use tapeloop_conformance::scale;
 
 use parking_lot::Mutex;
 use rayon::ThreadPoolBuilder;
 use scale::{Scale, vectors};
-use seeds::program::Program;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tapeloop_conformance::program::Program;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Ring, Wait};
 use tapeloop_engine::replay::Policy;

@@ -18,7 +18,7 @@ fn texts() -> Vec<Arc<Image>> {
     images().map(text).collect()
 }
 
-fn open(cache: &Path) -> Option<CudaBackend> {
+fn open(cache: &Path) -> CudaBackend {
     gpu::cuda(&CudaOptions {
         // SAFETY: the folder was made by this test, and has what this library compiled.
         kernel_cache: Some(unsafe { KernelCache::at(cache) }),
@@ -27,15 +27,14 @@ fn open(cache: &Path) -> Option<CudaBackend> {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn texts_are_compiled_together_and_kept_each_by_itself() {
     let cache = tempfile::tempdir().unwrap();
-    let Some(first) = open(cache.path()) else {
-        return;
-    };
+    let first = open(cache.path());
     let mut images = texts();
     match first.prepare(&images) {
         Err(error) if error.kind() == ErrorKind::Unavailable => {
-            return gpu::say(&format!("skipped: {error}"));
+            return gpu::say(&format!("compilation is not tried: {error}"));
         }
         prepared => prepared.unwrap(),
     }
@@ -54,7 +53,7 @@ fn texts_are_compiled_together_and_kept_each_by_itself() {
     ));
 
     // Another process would find them in the cache, but for one that is new and one that is broken.
-    let second = open(cache.path()).unwrap();
+    let second = open(cache.path());
     let changed = |image: &Arc<Image>, more: &str| {
         let mut changed = (**image).clone();
         changed.source.as_mut().unwrap().text.push_str(more);
@@ -70,15 +69,14 @@ fn texts_are_compiled_together_and_kept_each_by_itself() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn the_fused_kernel_needs_nvrtc_and_says_so() {
     let options = CudaOptions {
         // SAFETY: there is no such file.
         nvrtc: Some(unsafe { NvrtcLibrary::at("/nowhere/libnvrtc.so") }),
         ..CudaOptions::default()
     };
-    let Some(backend) = gpu::device_with(&options) else {
-        return;
-    };
+    let backend = gpu::device_with(&options);
     let features = FeatureConfig {
         features: vec![FeatureName::Torsions],
         fusion: Fusion::On,

@@ -56,9 +56,10 @@ fn with_scores(n: u64) -> Structure {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn own_kernels_compute_columns_after_the_built_in_ones() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let structures: Vec<_> = (0..60).map(with_scores).collect();
     let mut features = FeatureConfig {
         features: vec![FeatureName::ContactNumber, FeatureName::Rg],
@@ -143,9 +144,10 @@ fn own_kernels_compute_columns_after_the_built_in_ones() {
 }
 
 #[test]
+#[ignore = "needs a CUDA device"]
 fn an_own_kernel_that_does_not_compile_names_its_line() {
     let pool = pool();
-    let Some(gpu) = gpu() else { return };
+    let gpu = gpu();
     let text = "extern \"C\" __global__ void broken(float* y)\n{\n    y[0] = nothing;\n}\n";
     let features = FeatureConfig {
         features: vec![FeatureName::Rg],

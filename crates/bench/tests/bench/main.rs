@@ -1,12 +1,12 @@
 //! `tapeloop bench`: what it measures, refuses and draws.
 
-use tapeloop_test_support::forward;
+use tapeloop_conformance::forward;
 #[path = "../support/made_up_run.rs"]
 mod made_up_run;
 #[path = "../support/measured.rs"]
 mod measured;
+use tapeloop_conformance::tamper;
 use tapeloop_test_support::random;
-use tapeloop_test_support::tamper;
 
 mod points;
 mod references;

@@ -9,6 +9,26 @@
 //! A [`Backend`] is one open device. A [`DeviceSlot`] is one slot's share of it: buffers, a stream, and
 //! the graphs that were made for the slot.
 //!
+//! # Tests for a backend
+//!
+//! The crate `tapeloop-conformance` has the tests that every backend of tapeloop passes. Its author
+//! writes a function that opens the backend; a macro makes a test of each scenario:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
+//!
+//! fn on_the_cpu(scenario: tapeloop_conformance::Scenario) {
+//!     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
+//!     scenario(&backend);
+//! }
+//!
+//! tapeloop_conformance::tests!(on_the_cpu);
+//! ```
+//!
+//! The crate's documentation lists what each group checks, which parts of the contract are optional,
+//! and how the tests find out what a backend offers.
+//!
 //! # Order of work
 //!
 //! 1. The work of a slot runs in the order in which it was given, as in a CUDA stream. Slots run at

@@ -1,15 +1,22 @@
 //! The drawing of what a bucket replays.
 
 use crate::forward::BackendHooks;
-use crate::gather::{Gather, devices};
-use crate::seeds::program::Program;
+use crate::gather::Gather;
+use crate::seeds::simulated::device;
 use crate::tamper::Tamper;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tapeloop_conformance::program::Program;
 use tapeloop_engine::backend::Backend;
 use tapeloop_engine::backend::contract::{Op, Priority};
+use tapeloop_engine::backend::cpu::CpuBackend;
 use tapeloop_engine::record::{Kernel, Recorder};
 use tapeloop_engine::replay::{Buckets, Build, Executor, Mode, Policy};
+
+/// The CPU and a simulated device.
+fn devices() -> [Arc<dyn Backend>; 2] {
+    [Arc::new(CpuBackend::inline()), device(2).1]
+}
 
 fn dot(backend: &Arc<dyn Backend>, policy: Policy) -> String {
     let program = Program::new();
@@ -62,7 +69,7 @@ fn an_explicit_graph_has_the_edges_that_data_asks_for() {
             "label=\"bucket 1 of [32]: ",
             "explicit graph, 9 operations\"",
             "[label=\"upload x\\n128 B\", shape=invtrapezium, style=\"filled\"",
-            "[label=\"scale\\n8 x 1 x 1 blocks of 128 x 1 x 1\", shape=box",
+            "[label=\"scale\\n8 x 1 x 1 blocks of 4 x 1 x 1\", shape=box",
             "[label=\"memset mid\\n0x00, 128 B\", shape=ellipse",
             "[label=\"download z\\n128 B\", shape=trapezium",
             "[label=\"mid 128 B\"]",

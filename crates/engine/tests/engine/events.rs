@@ -2,8 +2,8 @@
 //! given its calls.
 
 use crate::forward::{BackendHooks, SlotHooks};
-use crate::seeds::program::{CAPACITIES, Program};
 use std::sync::{Arc, Mutex};
+use tapeloop_conformance::program::{CAPACITIES, Program};
 use tapeloop_engine::backend::contract::{DeviceSlot, GraphId};
 use tapeloop_engine::backend::{Backend, ExternalEvent};
 use tapeloop_engine::pipeline::{Filling, Ring, Slot, Wait};

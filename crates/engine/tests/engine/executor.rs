@@ -3,16 +3,14 @@
 use crate::forward::{BackendHooks, SlotHooks};
 use crate::scale::{Scale, doubled, vectors};
 use rayon::ThreadPoolBuilder;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tapeloop_engine::backend::contract::{DeviceSlot, GraphId, Priority};
 use tapeloop_engine::backend::{AllocationView, Backend, Residency, Space, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{EngineConfig, Pipeline, Ring, Wait};
-use tapeloop_engine::record::{Buffer, Kernel, Recorder, Unit};
+use tapeloop_engine::record::{Kernel, Recorder, Unit};
 use tapeloop_engine::replay::{Bindings, Bucket, Buckets, Executor, Fallback, Mode, Policy, Rung};
 use tapeloop_engine::workload::Extent;
 use tapeloop_engine::{Error, ErrorKind, Result};
-use tapeloop_sim::{SimBackend, SimOptions};
 
 fn cpu() -> Arc<dyn Backend> {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
@@ -50,7 +48,7 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
             .map(|(recorder, elements)| scratch(recorder, elements))
             .collect()
     };
-    assert!(refused(two([1_000, 4])).contains("declares or launches other things"));
+    assert!(refused(two([1_000, 4])).contains("other things"));
     assert_eq!(Buckets::new(two([4, 4])).unwrap().as_slice().len(), 2);
     let one = |capacity: u32, elements: usize| scratch(Recorder::new(&[capacity]), elements);
     let other_capacity = vec![Bucket {
@@ -78,7 +76,8 @@ fn buckets_that_would_not_fit_their_memory_are_refused() {
     let error = own
         .replay(&mut *device_slots[1], 0, Extent::from([1]))
         .unwrap_err();
-    assert_eq!(error.message(), "the executor is of another slot");
+    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
+    assert!(error.message().contains("another slot"), "{error}");
     let error = own
         .replay(&mut *device_slots[0], 0, Extent::from([5]))
         .unwrap_err();
@@ -149,51 +148,6 @@ fn a_bucket_that_is_dropped_keeps_what_it_is_bound_to() {
     assert_eq!(first(3, false), 5.0, "made again as it was bound");
 }
 
-/// `y = 2 x` for one number a batch, and its buffers.
-fn doubling() -> (Arc<Buckets>, [Buffer<u32>; 2]) {
-    let kernel = Kernel::new("double")
-        .reads::<u32>("x")
-        .writes::<u32>("y")
-        .twin(|launch| {
-            let (x, y): (&[u32], &mut [u32]) = (launch.read(), launch.write());
-            y[0] = 2 * x[0];
-        });
-    let mut recorder = Recorder::new(&[1]);
-    let x = recorder.upload_buffer::<u32>("x", 0, 1);
-    let y = recorder.download_buffer::<u32>("y", 0, 1);
-    recorder.upload(x);
-    recorder.launch(&kernel, 1, &[x.into(), y.into()]);
-    recorder.download(y);
-    let buckets = Buckets::single(recorder.finish().unwrap());
-    (Arc::new(buckets), [x, y])
-}
-
-#[test]
-fn a_batch_that_is_not_waited_for_is_done_before_the_next_begins() {
-    let (buckets, [x, y]) = doubling();
-    let buffers = buckets.largest().recording.buffers();
-    for policy in [Policy::default(), Policy::of(Mode::Stream)] {
-        for seed in 0..20 {
-            let sim = Arc::new(SimBackend::new(SimOptions::seeded(seed)));
-            let backend: Arc<dyn Backend> = sim.clone();
-            let device_slots = backend.open_slots(buffers, 1, Priority::Normal);
-            let mut device_slot = device_slots.unwrap().remove(0);
-            let device_slot = &mut *device_slot;
-            let mut executor = Executor::new(&backend, device_slot, &buckets, &policy).unwrap();
-            bytemuck::cast_slice_mut(device_slot.host_mut(&[x.id()]).pop().unwrap())[0] = 21u32;
-            for _ in 0..5 {
-                executor.replay(device_slot, 0, Extent::from([1])).unwrap();
-            }
-            device_slot.wait().unwrap();
-            assert_eq!(
-                bytemuck::cast_slice::<_, u32>(device_slot.host(y.id())),
-                [42]
-            );
-            assert!(sim.violations().is_empty(), "{:?}", sim.violations());
-        }
-    }
-}
-
 #[test]
 fn the_error_of_a_batch_is_returned_by_the_wait_and_not_by_the_next_batch() {
     let kernel = Kernel::new("fails_at_999")
@@ -235,22 +189,6 @@ fn the_error_of_a_batch_is_returned_by_the_wait_and_not_by_the_next_batch() {
     device_slot.wait().unwrap();
 }
 
-#[test]
-fn buffers_of_two_recordings_with_one_index_are_not_borrowed_together() {
-    let (buckets, [x, _]) = doubling();
-    let (_, [other, _]) = doubling();
-    let buffers = buckets.largest().recording.buffers();
-    let sim: Arc<dyn Backend> = Arc::new(SimBackend::new(SimOptions::seeded(1)));
-    for backend in [cpu(), sim] {
-        let device_slots = backend.open_slots(buffers, 1, Priority::Normal);
-        let mut device_slot = device_slots.unwrap().remove(0);
-        for pair in [[x.id(), other.id()], [other.id(), x.id()], [x.id(), x.id()]] {
-            let views = AssertUnwindSafe(|| device_slot.host_mut(&pair).len());
-            assert!(catch_unwind(views).is_err(), "{pair:?}");
-        }
-    }
-}
-
 /// A device that runs no loops.
 struct NoLoops;
 
@@ -283,11 +221,7 @@ fn a_graph_without_a_loop_is_launched_where_the_policy_allows_it() {
     let refused = open(Mode::Resident, Fallback::None).map(|_| ());
     let error = refused.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(
-        error
-            .to_string()
-            .contains("make the graph resident: planted")
-    );
+    assert!(error.to_string().contains("planted"));
     let mut pipeline = open(Mode::Resident, Fallback::Launches).unwrap();
     for vector in vectors(20) {
         pipeline.submit(vector).map_err(|_| ()).unwrap();

@@ -55,31 +55,6 @@ fn assert_right(results: &[Leased<f32>], items: &[Vec<f32>]) {
 }
 
 #[test]
-fn results_stay_as_they_are_while_later_batches_run() {
-    let engine = engine(6);
-    let items = vectors(60);
-    let mut held = Vec::new();
-    for item in &items {
-        held.push(result(&engine, item));
-        assert_right(&held, &items);
-    }
-    // Two slots of six are never lent.
-    assert_eq!(counts(&engine.counters()), (4, 56));
-}
-
-#[test]
-fn a_slot_is_lent_again_when_its_results_are_dropped() {
-    let engine = engine(3);
-    for item in &vectors(50) {
-        let leased = result(&engine, item);
-        let clone = leased.clone();
-        drop(leased);
-        assert_eq!(clone[..], doubled(item));
-    }
-    assert_eq!(counts(&engine.counters()), (50, 0));
-}
-
-#[test]
 fn a_slot_is_free_when_the_last_result_of_its_batch_is_dropped() {
     let engine = engine(3);
     let items = vectors(4);
@@ -196,46 +171,6 @@ fn a_batch_that_waits_for_a_slot_starts_when_a_result_is_dropped() {
 }
 
 #[test]
-fn results_outlive_their_engine_and_go_to_other_threads() {
-    fn is_shared<T: Send + Sync + 'static>(_: &T) {}
-    let items = vectors(3);
-    for keeps_backend in [true, false] {
-        let pool = pool(1);
-        let backends: [Arc<dyn Backend>; 1] = [Arc::new(CpuBackend::new(Arc::clone(&pool)))];
-        let engine = Engine::new(Leasing(Scale::new(2.0)), &backends, pool, &config(5)).unwrap();
-        let kept = keeps_backend.then_some(backends);
-        let results: Vec<_> = items.iter().map(|item| result(&engine, item)).collect();
-        assert_eq!(counts(&engine.counters()), (3, 0));
-        results.iter().for_each(is_shared);
-        drop(engine);
-        assert_right(&results, &items);
-        std::thread::scope(|scope| {
-            for (result, item) in results.into_iter().zip(&items) {
-                let clone = result.clone();
-                scope.spawn(move || assert_eq!(result[..], doubled(item)));
-                scope.spawn(move || assert_eq!(clone[..], doubled(item)));
-            }
-        });
-        drop(kept);
-    }
-}
-
-#[test]
-fn an_engine_and_the_results_that_it_lent_are_dropped_at_once() {
-    let items = vectors(3);
-    for _ in 0..50 {
-        let engine = engine(5);
-        let results: Vec<_> = items.iter().map(|item| result(&engine, item)).collect();
-        std::thread::scope(|scope| {
-            scope.spawn(move || drop(engine));
-            for result in results {
-                scope.spawn(move || drop(result));
-            }
-        });
-    }
-}
-
-#[test]
 fn the_engines_own_code_may_drop_the_last_result_of_a_batch() {
     let held: Arc<Mutex<Vec<Leased<f32>>>> = Arc::default();
     let inside = Arc::clone(&held);
@@ -266,34 +201,6 @@ fn an_item_that_fails_while_it_is_read_gives_its_part_of_the_slot_back() {
         }
     }
     assert_eq!(counts(&engine.counters()), (20, 0));
-}
-
-#[test]
-fn many_threads_hold_and_drop_results_of_large_and_small_batches() {
-    let mut config = EngineConfig::new([40_000, 100]);
-    config.slots = 5;
-    let engine = engine_of(Leasing(Scale::new(2.0)), 1, &config);
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
-            let engine = &engine;
-            scope.spawn(move || {
-                let mut held: Vec<(f32, usize, Leased<f32>)> = Vec::new();
-                for number in 0..60 {
-                    let length = [10, 1000, 40_000][(number + thread) % 3];
-                    let value = (100 * thread + number) as f32;
-                    let leased = result(engine, &vec![value; length]);
-                    held.push((value, length, leased));
-                    if held.len() > thread {
-                        let (value, length, leased) = held.swap_remove(number % held.len());
-                        assert_eq!(leased[..], vec![2.0 * value; length]);
-                    }
-                }
-            });
-        }
-    });
-    let counters = engine.counters();
-    assert_eq!(counters.results_leased + counters.results_copied, 240);
-    assert!(counters.results_leased > 0);
 }
 
 #[test]

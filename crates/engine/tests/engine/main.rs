@@ -1,13 +1,13 @@
 //! The engine and what it is made of, on the CPU backend and on the simulated device.
 
-use tapeloop_test_support::forward;
-use tapeloop_test_support::gather;
-use tapeloop_test_support::give;
-use tapeloop_test_support::leasing;
+use tapeloop_conformance::forward;
+use tapeloop_conformance::gather;
+use tapeloop_conformance::give;
+use tapeloop_conformance::leasing;
+use tapeloop_conformance::scale;
+use tapeloop_conformance::tamper;
 use tapeloop_test_support::random;
-use tapeloop_test_support::scale;
 use tapeloop_test_support::seeds;
-use tapeloop_test_support::tamper;
 
 mod audit;
 mod buckets;
@@ -24,10 +24,8 @@ mod pipeline;
 mod side_by_side;
 mod soundness;
 mod statistics;
-mod structs;
 mod threads;
 mod tickets;
 mod timeline;
 mod timestamps;
 mod urgent;
-mod verify;

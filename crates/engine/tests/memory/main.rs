@@ -1,6 +1,6 @@
 //! The memory of embedders: pools, buffers and their parts, on the CPU backend.
 
-use tapeloop_test_support::forward;
+use tapeloop_conformance::forward;
 
 mod buffers;
 mod graphs;

@@ -45,11 +45,6 @@ fn an_item_that_ends_the_process_is_found_among_ten_thousand() {
 }
 
 #[test]
-fn an_item_that_makes_a_kernel_fail_is_found() {
-    stream(500, 64, PANICS, None);
-}
-
-#[test]
 fn a_twin_that_reads_standard_input_takes_no_requests() {
     let (_, backend) = open();
     let mut config = EngineConfig::new([4]);
@@ -158,33 +153,6 @@ fn an_item_is_not_blamed_for_one_failure_alone() {
     let options = options_with(&[(ENDS, ends.path())]);
     let counters = stream_well(options, 1, ABORTS_TWICE);
     assert_eq!(counters.restarts, 2, "{counters:?}");
-}
-
-#[test]
-fn results_that_borrow_a_slot_stay_as_they_are_when_workers_end() {
-    let (worker, backend) = open();
-    let mut config = EngineConfig::new([64, 8]);
-    config.slots = 5;
-    let engine = Engine::new(Leasing(Scale::new(2.0)), &[backend], pool(), &config).unwrap();
-    let items = vectors(40);
-    let mut held = Vec::new();
-    for (place, item) in items.iter().enumerate() {
-        if place % 15 == 10 {
-            kill(worker.process_id().unwrap());
-        }
-        let done = engine.submit(item.clone()).unwrap().wait().unwrap();
-        held.push(done.result.unwrap());
-        for (leased, item) in held.iter().zip(&items) {
-            assert_eq!(leased[..], doubled(item));
-        }
-    }
-    let counters = engine.counters();
-    assert_eq!(counters.restarts, 2, "{counters:?}");
-    assert_eq!(counters.results_leased, 3, "{counters:?}");
-    drop((engine, worker));
-    for (leased, item) in held.iter().zip(&items) {
-        assert_eq!(leased[..], doubled(item));
-    }
 }
 
 #[test]

@@ -387,39 +387,6 @@ fn a_worker_that_does_not_start_again_is_tried_again() {
 }
 
 #[test]
-fn a_refused_operation_ends_its_batch_and_not_the_worker() {
-    let (worker, backend) = open();
-    let process = worker.process_id();
-    let program = program("slow", slow);
-    let mut slots = program.slots(&backend, 2);
-    let foreign = slots[1].0.addresses(program.x.id()).device;
-    let (device_slot, executor) = &mut slots[0];
-    let refused = Op::Memset {
-        device: foreign,
-        byte: 0,
-        bytes: 4,
-    };
-    device_slot.give(&refused).unwrap();
-    device_slot.fence().unwrap();
-    let error = device_slot.wait().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
-    assert!(error.to_string().contains("not the slot's own"), "{error}");
-    assert!(device_slot.is_done().unwrap(), "reported once");
-    let graph = executor.replay(&mut **device_slot, 0, [N].into());
-    graph.unwrap();
-    device_slot.wait().unwrap();
-    let missing = GraphId::unique();
-    assert!(device_slot.give_params(missing, 0, &refused).is_err());
-    device_slot.launch_graph(missing).unwrap();
-    device_slot.fence().unwrap();
-    assert_eq!(device_slot.wait().unwrap_err().kind(), ErrorKind::Usage);
-    program.submit(&mut slots[0], 4);
-    slots[0].0.wait().unwrap();
-    program.check(&*slots[0].0, 4);
-    assert_eq!(worker.process_id(), process, "it goes on");
-}
-
-#[test]
 fn memory_is_closed_until_a_fence_behind_the_work_is_reached() {
     let (_, backend) = open();
     let program = program("slow", slow);

@@ -2,11 +2,11 @@
 //! forbids, who holds allocations, what a loss of the device does.
 
 use crate::give::Give;
-use crate::random::Random;
 use crate::seeds::each_seed;
-use crate::seeds::program::{Handles, Input, Program, assert_clean, device, device_with};
+use crate::seeds::simulated::{assert_clean, device, device_with};
 use std::cell::Cell;
 use std::sync::Arc;
+use tapeloop_conformance::program::{Handles, Input, Program};
 use tapeloop_engine::ErrorKind;
 use tapeloop_engine::backend::contract::{Built, DeviceSlot, Node, Op};
 use tapeloop_engine::backend::{AllocationView, Backend, Space};
@@ -161,114 +161,6 @@ fn a_wait_leaves_other_slots_their_work() {
 }
 
 #[test]
-fn a_refused_operation_ends_the_capture_and_leaves_no_graph() {
-    each_seed(50, |seed| {
-        let (sim, backend) = device(seed);
-        let (handles, mut device_slots) = device_slots(&backend, 1);
-        let device_slot = &mut *device_slots[0];
-        let op = memset(device_slot.addresses(handles.mid.id()).device, 0, 128);
-        let foreign = memset(8, 0, 4);
-        for ops in [&[][..], &[&foreign], &[&op, &foreign, &op]] {
-            assert!(device_slot.capture(ops, None).is_err());
-        }
-        assert_eq!((sim.live().graphs, sim.live().captures), (0, 0));
-        let (graph, _) = device_slot.capture(&[&op], None).unwrap();
-        assert_eq!(device_slot.graph_ops(graph).unwrap(), [op]);
-    });
-}
-
-#[test]
-fn an_update_says_where_the_topology_differs() {
-    let (sim, backend) = device(0);
-    let (handles, mut device_slots) = device_slots(&backend, 1);
-    let device_slot = &mut *device_slots[0];
-    let scratch = memset(device_slot.addresses(handles.mid.id()).device, 0, 128);
-    let up = upload(&handles, device_slot);
-    let node = |op| Node { op, after: &[] };
-    let after = |op| Node { op, after: &[0] };
-    let mut into = None;
-    let mut build = |device_slot: &mut dyn DeviceSlot, nodes: &[Node<'_>]| {
-        let (graph, built) = device_slot.give_graph(nodes, into).unwrap();
-        into = Some(graph);
-        built
-    };
-    let told = |built: Built| match built {
-        Built::Reinstantiated { reason } => reason,
-        other => format!("{other:?}"),
-    };
-    assert_eq!(
-        build(device_slot, &[node(&up), node(&scratch)]),
-        Built::Instantiated
-    );
-    assert_eq!(
-        build(device_slot, &[node(&up), node(&scratch)]),
-        Built::Updated
-    );
-    let told_edge = told(build(device_slot, &[node(&up), after(&scratch)]));
-    assert!(told_edge.starts_with("node 1 ran after []"), "{told_edge}");
-    let told_kind = told(build(device_slot, &[node(&up), after(&up)]));
-    assert_eq!(told_kind, "node 1 was a memset, and is an upload");
-    let told_count = told(build(device_slot, &[node(&up)]));
-    assert!(
-        told_count.starts_with("node 1 is of one graph alone"),
-        "{told_count}"
-    );
-    let error = device_slot.capture(&[&up], into).unwrap_err();
-    assert!(error.message().contains("built explicitly"), "{error}");
-    assert!(
-        device_slot.give_params(into.unwrap(), 0, &scratch).is_err(),
-        "another kind"
-    );
-    assert!(
-        device_slot.give_graph(&[after(&up)], None).is_err(),
-        "no such node"
-    );
-    assert_eq!(device_slot.graph_ops(into.unwrap()).unwrap(), [up]);
-    drop(device_slots);
-    assert_clean(&sim);
-}
-
-#[test]
-fn allocations_are_the_devices_until_their_work_is_seen_done() {
-    each_seed(200, |seed| {
-        let (sim, backend) = device(seed);
-        let (_, mut device_slots) = device_slots(&backend, 2);
-        let (source, target) = (
-            backend.allocate(Space::Pinned, 64).unwrap(),
-            backend.allocate(Space::Device, 64).unwrap(),
-        );
-        source.write().unwrap().fill(7);
-        let op = Op::Upload {
-            host: source.address(),
-            device: target.address(),
-            bytes: 64,
-        };
-        for device_slot in &mut device_slots {
-            device_slot.adopt(&source).unwrap();
-            device_slot.adopt(&target).unwrap();
-        }
-        device_slots[0].give(&op).unwrap();
-        device_slots[0].fence().unwrap();
-        assert!(source.write().is_err());
-        assert!(source.read().is_ok(), "both read");
-        assert_eq!(
-            device_slots[1].give(&op).unwrap_err().kind(),
-            ErrorKind::Usage
-        );
-        assert!(backend.read(&target, 0, &mut [0; 64]).is_err());
-        device_slots[0].wait().unwrap();
-        assert_eq!(sim.live().leases, 0);
-        let mut bytes = [0; 64];
-        backend.read(&target, 0, &mut bytes).unwrap();
-        assert_eq!(bytes, [7; 64]);
-        let other = device(seed + 1).1.allocate(Space::Device, 8).unwrap();
-        assert!(device_slots[0].adopt(&other).is_err(), "of another backend");
-        drop((device_slots, source, target));
-        assert_clean(&sim);
-    });
-}
-
-#[test]
 fn an_update_that_is_refused_keeps_no_allocation() {
     let (sim, backend) = device(0);
     let program = Program::new();
@@ -329,10 +221,7 @@ fn a_lost_device_stays_lost_for_every_slot() {
         device_slots[0].give(&launch).unwrap();
         let fenced = device_slots[0].fence();
         let error = fenced.and_then(|()| device_slots[0].wait()).unwrap_err();
-        assert!(
-            error.message().contains("kernel panics panicked: planted"),
-            "{error}"
-        );
+        assert!(error.message().contains("kernel panics"), "{error}");
         assert_eq!((error.kind(), error.code()), (ErrorKind::Device, Some(719)));
         assert_eq!(device_slots[1].is_done().unwrap_err().code(), Some(719));
         let op = memset(device_slots[1].addresses(handles.mid.id()).device, 0, 128);
@@ -364,32 +253,6 @@ fn a_call_that_fails_has_no_effect_and_the_slot_goes_on() {
         device_slots[1].wait().unwrap();
         assert_eq!(device_slots[1].host(handles.y.id()), [9; 128]);
         drop(device_slots);
-        assert_clean(&sim);
-    });
-}
-
-#[test]
-fn slots_dropped_in_flight_take_nothing_with_them() {
-    each_seed(100, |seed| {
-        let (sim, backend) = device(seed);
-        let program = Program::new();
-        let mut device_slots = program.open(&backend, 2).unwrap();
-        for device_slot in &mut device_slots {
-            trip(&program.handles, &mut **device_slot, 1);
-        }
-        device_slots.remove((seed % 2) as usize);
-        device_slots[0].wait().unwrap();
-        drop(device_slots);
-        let slots = program.slots(&backend, 2, &Policy::default());
-        let mut slots: Vec<(Box<dyn DeviceSlot>, Executor)> = slots.unwrap();
-        let input = Input::random(&mut Random::new(seed), 8);
-        for (device_slot, executor) in &mut slots {
-            program.fill(&mut **device_slot, &input);
-            executor
-                .replay(&mut **device_slot, 0, input.extent())
-                .unwrap();
-        }
-        drop((slots, backend));
         assert_clean(&sim);
     });
 }

@@ -5,10 +5,11 @@
 
 use crate::random::Random;
 use crate::scale::{READ_FAILS, Scale, WRITE_FAILS, doubled, vectors};
-use crate::seeds::program::{assert_clean, device, policies};
+use crate::seeds::simulated::{assert_clean, device};
 use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
+use tapeloop_conformance::program::policies;
 use tapeloop_engine::pipeline::{Engine, EngineConfig};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{Completion, Extent};

@@ -3,11 +3,12 @@
 
 use crate::random::Random;
 use crate::scale::{Scale, doubled, vectors};
-use crate::seeds::program::{BLOCK, Input, Program, device_with, policies};
+use crate::seeds::simulated::device_with;
 use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tapeloop_conformance::program::{BLOCK, Input, Program, policies};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Ticket};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{Completion, Extent};
@@ -122,7 +123,7 @@ fn by_hand(program: &Program, seed: u64, policy: &Policy, faults: Vec<Fault>) ->
         let mut slots = program.slots(&backend, 2, policy)?;
         for _ in 0..3 {
             for (device_slot, executor) in &mut slots {
-                let input = Input::random(&mut random, 2 * BLOCK);
+                let input = Input::from_seed(random.next(), 2 * BLOCK);
                 program.fill(&mut **device_slot, &input);
                 executor.replay(&mut **device_slot, 0, input.extent())?;
                 while !device_slot.is_done()? {}

@@ -6,8 +6,9 @@ use crate::give::Give;
 use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug};
 use crate::seeds::each_seed;
-use crate::seeds::program::{BLOCK, Input, Program, assert_clean, device, device_with};
+use crate::seeds::simulated::{assert_clean, device, device_with};
 use std::sync::Arc;
+use tapeloop_conformance::program::{BLOCK, Input, Program};
 use tapeloop_engine::Result;
 use tapeloop_engine::backend::contract::{GraphId, Node, Op};
 use tapeloop_engine::backend::{AllocationView, Backend, Space};
@@ -64,7 +65,7 @@ fn rounds(seed: u64, backend: &Arc<dyn Backend>, policy: &Policy, reads: bool) -
         let mut inputs = Vec::new();
         for (device_slot, executor) in &mut slots {
             let elements = 1 + random.below(8);
-            let input = Input::random(&mut random, elements);
+            let input = Input::from_seed(random.next(), elements);
             program.fill(&mut **device_slot, &input);
             executor.replay(&mut **device_slot, 0, input.extent())?;
             inputs.push(input);
@@ -114,7 +115,7 @@ fn results_read_before_the_batch_is_done() {
         let program = Program::new();
         let policy = of_seed(seed);
         let (mut device_slot, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
-        let input = Input::random(&mut Random::new(seed), 5);
+        let input = Input::from_seed(seed, 5);
         program.fill(&mut *device_slot, &input);
         executor.replay(&mut *device_slot, 0, input.extent())?;
         device_slot.wait()?;
@@ -169,7 +170,7 @@ fn rebound(seed: u64, backend: &Arc<dyn Backend>, rung: Rung, in_flight: bool) -
     let build = *random.pick(Build::ALL);
     let policy = policy(Mode::Graph, build);
     let (mut device_slot, mut executor) = program.slots(backend, 1, &policy)?.remove(0);
-    let input = Input::random(&mut random, 8);
+    let input = Input::from_seed(random.next(), 8);
     program.fill(&mut *device_slot, &input);
     let mut allocations = Vec::new();
     for _ in 0..2 {
@@ -320,7 +321,7 @@ fn shared_exec(program: &Program, seed: u64, backend: &Arc<dyn Backend>) -> Resu
         graphs.push(graph);
         nodes.push(device_slot.graph_ops(graph)?);
     }
-    let input = Input::random(&mut Random::new(seed), 2 * BLOCK);
+    let input = Input::from_seed(seed, 2 * BLOCK);
     for (device_slot, ops) in nodes.iter().enumerate() {
         program.fill(&mut *device_slots[device_slot], &input);
         for (node, op) in ops.iter().enumerate() {

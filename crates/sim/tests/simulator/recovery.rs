@@ -3,13 +3,13 @@
 
 use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
-use crate::seeds;
-use crate::seeds::program::{assert_clean, device_with, policies};
+use crate::seeds::simulated::{assert_clean, device_with};
 use crate::seeds::{each_seed, wait};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tapeloop_conformance::program::policies;
 use tapeloop_engine::backend::Backend;
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::pipeline::{Close, Counters, Engine, EngineConfig, Pipeline, Ring, Wait};
@@ -442,7 +442,7 @@ fn as_many_restarts_as_are_allowed_are_no_end() {
 
 #[test]
 fn a_ring_goes_on_when_its_device_was_brought_back() {
-    let program = seeds::program::Program::new();
+    let program = tapeloop_conformance::program::Program::new();
     let (sim, backend) = supervised(3, vec![Fault::Kernel { launch: 2 }]);
     let policy = Policy {
         verify: Verify::Off,

@@ -2,12 +2,11 @@
 
 use crate::lookup::{Lookup, expected};
 use crate::random::Random;
-use crate::seeds::program::{assert_clean, device_with, policies};
+use crate::seeds::simulated::{assert_clean, device_with};
 use crate::seeds::{each_seed, wait};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
-use tapeloop_engine::ErrorKind;
-use tapeloop_engine::backend::Space;
+use tapeloop_conformance::program::policies;
 use tapeloop_engine::pipeline::{Close, EngineConfig, Pipeline};
 use tapeloop_engine::workload::Extent;
 use tapeloop_sim::{Fault, SimOptions};
@@ -70,23 +69,4 @@ fn every_batch_reads_the_same_table_whatever_loses_the_device() {
         devices.iter().for_each(|(sim, _)| assert_clean(sim));
     });
     assert!(seeds < 100 || restarts.get() > seeds / 3, "{restarts:?}");
-}
-
-#[test]
-fn a_supervised_device_refuses_a_table_that_batches_update_and_other_allocations() {
-    let (_, backend) = device_with(SimOptions {
-        supervised: true,
-        ..SimOptions::seeded(1)
-    });
-    let error = backend.allocate(Space::Device, 64).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-    let mut config = EngineConfig::new([4]);
-    config.slots = 1;
-    let error = Pipeline::new(Lookup::counting(), &[backend], pool, &config)
-        .err()
-        .unwrap();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    let text = error.to_string();
-    assert!(text.contains("buffer table: batches update it"), "{text}");
 }

@@ -1,8 +1,8 @@
 //! A backend with a bug: what an engine, or a layer under it, may get wrong.
 
-use crate::forward::{BackendHooks, SlotHooks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tapeloop_conformance::forward::{BackendHooks, SlotHooks};
 use tapeloop_engine::Result;
 use tapeloop_engine::backend::Backend;
 use tapeloop_engine::backend::contract::{

@@ -1,7 +1,7 @@
 //! Running a test on many seeds, and again on the one that failed.
 
 pub mod broken;
-pub mod program;
+pub mod simulated;
 
 use crate::random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -83,11 +83,14 @@ fn a_uniform_changes_between_batches_and_the_graph_does_not() {
     let bits = 1 << 32 | u64::from(5.0_f32.to_bits());
     let dtype = DType::F32;
     let error = pipeline.set_uniform("factor", Scalar { dtype, bits });
-    let text = "uniform factor: it takes 32 bits, and got 0x140a00000";
-    assert!(error.unwrap_err().to_string().contains(text));
+    let text = error.unwrap_err().to_string();
+    assert!(
+        text.contains("uniform factor") && text.contains("0x140a00000"),
+        "{text}"
+    );
     assert_eq!(one(&mut pipeline), 31.0);
     for name in ["facto", "summand"] {
         let error = pipeline.set_uniform(name, 1.0_f32).unwrap_err();
-        assert_eq!(error.fix_text(), Some("there are: factor"));
+        assert!(error.fix_text().unwrap().contains("factor"), "{error}");
     }
 }

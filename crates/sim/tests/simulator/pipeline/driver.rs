@@ -4,7 +4,7 @@
 use crate::mix::{Fate, Item, Log, Mix, Output};
 use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug, Watch};
-use crate::seeds::program::device_with;
+use crate::seeds::simulated::device_with;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::sync::Arc;

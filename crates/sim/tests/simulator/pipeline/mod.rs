@@ -7,11 +7,11 @@ mod rings;
 use crate::mix::Fate;
 use crate::seeds::broken::Bug;
 use crate::seeds::each_seed;
-use crate::seeds::program::policies;
 use driver::{Event, Outcome, Setup, run};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use tapeloop_conformance::program::policies;
 use tapeloop_engine::replay::{Mode, Policy};
 use tapeloop_sim::Fault;
 

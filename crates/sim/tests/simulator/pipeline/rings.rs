@@ -3,9 +3,10 @@
 use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug};
 use crate::seeds::each_seed;
-use crate::seeds::program::{CAPACITIES, Input, Program, device_with, policies};
+use crate::seeds::simulated::device_with;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use tapeloop_conformance::program::{CAPACITIES, Input, Program, policies};
 use tapeloop_engine::pipeline::{Filling, Finished, Ring, Slot, Wait};
 use tapeloop_engine::replay::{Mode, Policy};
 use tapeloop_engine::workload::Extent;
@@ -160,7 +161,7 @@ impl Driver<'_> {
         let fewer = self.slots_out() < self.slots;
         self.check(fewer, || "one slot more than there are".to_owned());
         let elements = 2 + self.random.below(CAPACITIES[1] - 1);
-        let input = Input::random(&mut self.random, elements);
+        let input = Input::from_seed(self.random.next(), elements);
         let handles = self.program.handles;
         slot.write(handles.header)[0] = elements as u32;
         slot.write(handles.x)[..elements].copy_from_slice(&input.x);

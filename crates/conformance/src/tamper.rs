@@ -23,27 +23,31 @@ pub struct Tamper {
     done: Mutex<Option<Change>>,
     /// Whether kernels do nothing.
     skips: AtomicBool,
-    /// How long a launch of a graph and a look each keep their thread asleep.
+    /// How long a launch of a graph, and a question whether work is done, keep their thread asleep.
     sleep: Mutex<Duration>,
-    /// So many launches of graphs run yet, where that ever ends; then they do nothing.
+    /// The launches of graphs that still run; later ones do nothing. `None`: all run.
     launches_left: Mutex<Option<usize>>,
     /// Launches of graphs.
     launches: AtomicUsize,
 }
 
 impl Tamper {
+    /// From now on, reading a graph's operations returns changed ones.
     pub fn hold(&self, change: Change) {
         *self.held.lock() = Some(change);
     }
 
+    /// Graphs that are made from now on run changed operations.
     pub fn run(&self, change: Change) {
         *self.done.lock() = Some(change);
     }
 
+    /// Kernels that are loaded from now on do nothing, as far as they run as twins.
     pub fn skip_kernels(&self) {
         self.skips.store(true, Relaxed);
     }
 
+    /// A launch of a graph, and a question whether work is done, take this long from now on.
     pub fn sleep(&self, time: Duration) {
         *self.sleep.lock() = time;
     }
@@ -72,10 +76,12 @@ impl Tamper {
         }
     }
 
+    /// How many graphs were launched.
     pub fn launches(&self) -> usize {
         self.launches.load(Relaxed)
     }
 
+    /// Takes both changes back.
     pub fn clear(&self) {
         (*self.held.lock(), *self.done.lock()) = (None, None);
     }
@@ -99,6 +105,7 @@ impl BackendHooks for Arc<Tamper> {
     }
 }
 
+/// A slot of a device with a [`Tamper`].
 pub struct TamperSlot {
     tamper: Arc<Tamper>,
     /// The operations that each graph was given, the latest first.
@@ -119,7 +126,8 @@ impl TamperSlot {
         }
         for (node, (done, given)) in done.iter().zip(&given).enumerate() {
             if done != given {
-                // SAFETY: the changed operation runs as a twin, which is safe code.
+                // SAFETY: the changed operation runs as a twin, which is safe code, or it is a kernel of a
+                // scenario that was given another number.
                 unsafe { inner.set_params(graph, node, done) }?;
             }
         }

@@ -3,13 +3,35 @@
 
 use tapeloop_engine::Result;
 use tapeloop_engine::backend::DeviceInfo;
-use tapeloop_engine::record::{Buffer, Kernel, Recorder, Twin, TwinLaunch};
+use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop_engine::workload::{Extent, ReadViews, ResidentViews, Workload, WriteViews};
 
 /// Elements of the table.
 pub const TABLE: usize = 1_000;
 
-pub const TWINS: [(&str, Twin); 2] = [("lookup", lookup), ("count", count)];
+/// A number at which both twins panic, and both kernels trap.
+pub const FAULTS: u32 = u32::MAX;
+
+/// The kernel that counts updates the table in the order of its threads, so it has one.
+const TEXT: &str = r#"
+extern "C" __global__ void lookup(const unsigned* header, const unsigned* x, const unsigned* table, unsigned* y)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= header[0]) return;
+    if (x[i] == 0xffffffffu) asm volatile("trap;");
+    y[i] = table[x[i] % 1000u] * x[i];
+}
+extern "C" __global__ void count(const unsigned* header, const unsigned* x, unsigned* table /* updated */, unsigned* y)
+{
+    if (blockIdx.x * blockDim.x + threadIdx.x != 0) return;
+    for (unsigned i = 0; i < header[0]; ++i) {
+        if (x[i] == 0xffffffffu) asm volatile("trap;");
+        y[i] = ++table[x[i] % 1000u];
+    }
+}
+"#;
+
+pub(crate) const TWINS: [(&str, Twin); 2] = [("lookup", lookup), ("count", count)];
 
 fn lookup(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
@@ -17,6 +39,7 @@ fn lookup(launch: &mut TwinLaunch<'_>) {
     let table: &[u32] = launch.read();
     let y: &mut [u32] = launch.write();
     for (y, x) in y.iter_mut().zip(x).take(header[0] as usize) {
+        assert!(*x != FAULTS, "planted");
         *y = table[*x as usize % table.len()].wrapping_mul(*x);
     }
 }
@@ -27,53 +50,72 @@ fn count(launch: &mut TwinLaunch<'_>) {
     let table: &mut [u32] = launch.write();
     let y: &mut [u32] = launch.write();
     for (y, x) in y.iter_mut().zip(x).take(header[0] as usize) {
+        assert!(*x != FAULTS, "planted");
         let counter = &mut table[*x as usize % TABLE];
         *counter += 1;
         *y = *counter;
     }
 }
 
+/// An entry of the table.
 pub fn entry(index: usize) -> u32 {
     (index as u32 + 1).wrapping_mul(2_654_435_761)
 }
 
+/// The result for a number.
 pub fn expected(x: u32) -> u32 {
     entry(x as usize % TABLE).wrapping_mul(x)
 }
 
+/// The buffers of a [`Lookup`].
 #[derive(Clone, Copy)]
 pub struct Buffers {
+    /// The numbers.
     pub x: Buffer<u32>,
+    /// The results.
     pub y: Buffer<u32>,
+    /// The table.
     pub table: Buffer<u32>,
 }
 
+/// The workload.
 pub struct Lookup {
     kernel: Kernel,
 }
 
+impl Default for Lookup {
+    fn default() -> Self {
+        Lookup::new()
+    }
+}
+
 impl Lookup {
+    /// With a kernel that reads the table.
     pub fn new() -> Self {
         let kernel = Kernel::new("lookup")
             .reads::<u32>("header")
-            .reads::<u32>("x")
-            .reads::<u32>("table")
-            .writes::<u32>("y")
-            .twin(lookup);
-        Lookup { kernel }
+            .reads::<u32>("x");
+        Lookup::of(kernel.reads::<u32>("table"), lookup)
     }
 
     /// With a kernel that counts in the table how often it looks there.
     pub fn counting() -> Self {
         let kernel = Kernel::new("count")
             .reads::<u32>("header")
-            .reads::<u32>("x")
-            .updates::<u32>("table")
-            .writes::<u32>("y")
-            .twin(count);
-        Lookup { kernel }
+            .reads::<u32>("x");
+        Lookup::of(kernel.updates::<u32>("table"), count)
     }
 
+    fn of(kernel: Kernel, twin: Twin) -> Self {
+        let kernel = kernel.writes::<u32>("y");
+        // SAFETY: the kernels touch what the header counts of their buffers, and the table.
+        let kernel = unsafe { kernel.code(&Image::cuda("lookup.cu", TEXT)) };
+        Lookup {
+            kernel: kernel.twin(twin),
+        }
+    }
+
+    /// Records a batch without an engine.
     pub fn record_with(&self, recorder: &mut Recorder) -> Buffers {
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
@@ -82,7 +124,8 @@ impl Lookup {
         recorder.upload(header);
         recorder.upload(x);
         let args = [header.into(), x.into(), table.into(), y.into()];
-        recorder.launch(&self.kernel, 1, &args);
+        let blocks = recorder.capacity(0).div_ceil(128);
+        recorder.launch(&self.kernel, blocks, &args);
         recorder.download(y);
         Buffers { x, y, table }
     }

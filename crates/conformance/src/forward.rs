@@ -12,17 +12,27 @@ use tapeloop_engine::backend::{
 use tapeloop_engine::record::{BufferDecl, BufferId, Image, Kernel};
 use tapeloop_engine::{Error, Result};
 
-/// What a [`Forward`] does in place of its backend. By default each method forwards.
+/// What the backend that [`BackendHooks::around`] makes does in place of the one it wraps. By default
+/// each method forwards.
 pub trait BackendHooks: Send + Sync + Sized + 'static {
+    /// The hooks of a slot.
     type Slot: SlotHooks;
 
     /// The hooks of one of the slots that were opened together.
     fn slot(&self, opened: &[Box<dyn DeviceSlot>]) -> Self::Slot;
 
+    /// In place of [`Backend::load`].
+    ///
+    /// # Errors
+    /// As there.
     fn load(&self, inner: &dyn Backend, kernel: &Kernel) -> Result<FunctionId> {
         inner.load(kernel)
     }
 
+    /// In place of [`Backend::open_slots`].
+    ///
+    /// # Errors
+    /// As there.
     fn open_slots(
         &self,
         inner: &dyn Backend,
@@ -38,6 +48,10 @@ pub trait BackendHooks: Send + Sync + Sized + 'static {
         Ok(slots.map(forward).collect())
     }
 
+    /// In place of [`Backend::allocate`].
+    ///
+    /// # Errors
+    /// As there.
     fn allocate(&self, inner: &dyn Backend, space: Space, bytes: usize) -> Result<Allocation> {
         inner.allocate(space, bytes)
     }
@@ -48,22 +62,32 @@ pub trait BackendHooks: Send + Sync + Sized + 'static {
     }
 }
 
-/// What a slot of a [`Forward`] does in place of the backend's slot. By default each method
-/// forwards.
+/// What a slot does in place of the slot that it wraps. By default each method forwards.
 pub trait SlotHooks: Send + Sync + 'static {
+    /// In place of [`DeviceSlot::addresses`].
     fn addresses(&self, inner: &dyn DeviceSlot, buffer: BufferId) -> Addresses {
         inner.addresses(buffer)
     }
 
+    /// In place of [`DeviceSlot::enqueue`].
+    ///
     /// # Safety
-    /// As [`DeviceSlot::enqueue`].
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
     unsafe fn enqueue(&mut self, inner: &mut dyn DeviceSlot, op: &Op) -> Result<()> {
         // SAFETY: the caller keeps the same contract.
         unsafe { inner.enqueue(op) }
     }
 
+    /// In place of [`DeviceSlot::make_graph`].
+    ///
     /// # Safety
-    /// As [`DeviceSlot::make_graph`].
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
     unsafe fn make_graph(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -74,8 +98,13 @@ pub trait SlotHooks: Send + Sync + 'static {
         unsafe { inner.make_graph(source, into) }
     }
 
+    /// In place of [`DeviceSlot::set_params`].
+    ///
     /// # Safety
-    /// As [`DeviceSlot::set_params`].
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
     unsafe fn set_params(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -87,18 +116,31 @@ pub trait SlotHooks: Send + Sync + 'static {
         unsafe { inner.set_params(graph, node, op) }
     }
 
+    /// In place of [`DeviceSlot::graph_ops`].
+    ///
+    /// # Errors
+    /// As there.
     fn graph_ops(&self, inner: &dyn DeviceSlot, graph: GraphId) -> Result<Vec<Op>> {
         inner.graph_ops(graph)
     }
 
+    /// In place of [`DeviceSlot::drop_graph`].
     fn drop_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) {
         inner.drop_graph(graph);
     }
 
+    /// In place of [`DeviceSlot::launch_graph`].
+    ///
+    /// # Errors
+    /// As there.
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         inner.launch_graph(graph)
     }
 
+    /// In place of [`DeviceSlot::make_resident`].
+    ///
+    /// # Errors
+    /// As there.
     fn make_resident(
         &mut self,
         inner: &mut dyn DeviceSlot,
@@ -108,26 +150,47 @@ pub trait SlotHooks: Send + Sync + 'static {
         inner.make_resident(graph, residency)
     }
 
+    /// In place of [`DeviceSlot::stream`].
     fn stream(&self, inner: &dyn DeviceSlot) -> Option<u64> {
         inner.stream()
     }
 
+    /// In place of [`DeviceSlot::wait_for_event`].
+    ///
+    /// # Errors
+    /// As there.
     fn wait_for_event(&mut self, inner: &mut dyn DeviceSlot, event: &ExternalEvent) -> Result<()> {
         inner.wait_for_event(event)
     }
 
+    /// In place of [`DeviceSlot::record_event`].
+    ///
+    /// # Errors
+    /// As there.
     fn record_event(&mut self, inner: &mut dyn DeviceSlot, event: &ExternalEvent) -> Result<()> {
         inner.record_event(event)
     }
 
+    /// In place of [`DeviceSlot::fence`].
+    ///
+    /// # Errors
+    /// As there.
     fn fence(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         inner.fence()
     }
 
+    /// In place of [`DeviceSlot::is_done`].
+    ///
+    /// # Errors
+    /// As there.
     fn is_done(&mut self, inner: &mut dyn DeviceSlot) -> Result<bool> {
         inner.is_done()
     }
 
+    /// In place of [`DeviceSlot::wait`].
+    ///
+    /// # Errors
+    /// As there.
     fn wait(&mut self, inner: &mut dyn DeviceSlot) -> Result<()> {
         inner.wait()
     }
@@ -144,8 +207,8 @@ struct ForwardSlot<H> {
     inner: Box<dyn DeviceSlot>,
 }
 
-// SAFETY: calls go to a backend that keeps the contract. Hooks that break it run on the CPU and
-// on the simulated device, where kernels are safe code.
+// SAFETY: calls go to a backend that keeps the contract. Hooks that break it run where kernels are safe
+// code, or change nothing but values.
 unsafe impl<H: BackendHooks> Backend for Forward<H> {
     fn id(&self) -> BackendId {
         self.inner.id()

@@ -1,22 +1,22 @@
 //! A kernel that takes all it works on in a struct: `y = x * table[i % n] + offset`,
 //! with the table in memory of the embedder's.
 
-use rayon::ThreadPoolBuilder;
+use crate::program::accepted_policies;
 use std::sync::Arc;
+use tapeloop_engine::Result;
 use tapeloop_engine::backend::contract::{DeviceSlot, Priority};
-use tapeloop_engine::backend::cpu::CpuBackend;
-use tapeloop_engine::backend::{Allocation, AllocationView, Backend, Space};
+use tapeloop_engine::backend::{Allocation, AllocationView, Backend, Contents};
 use tapeloop_engine::record::{
-    Access, Buffer, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch,
+    Access, Buffer, DType, Image, Kernel, Recorder, Recording, StructArg, Twin, TwinLaunch,
 };
-use tapeloop_engine::replay::{Buckets, Executor, Mode, Policy, Replay};
-use tapeloop_sim::{SimBackend, SimOptions};
+use tapeloop_engine::replay::{Buckets, Executor, Policy, Replay, Rung};
 
+/// Elements of a batch.
 pub const LEN: usize = 300;
 /// Elements of the table.
 pub const TABLE: usize = 7;
 
-pub const TEXT: &str = r#"
+const TEXT: &str = r#"
 struct Params { const float* x; float offset; unsigned n; float* y; const float* table; unsigned table_n; };
 extern "C" __global__ void gather(Params p)
 {
@@ -25,16 +25,25 @@ extern "C" __global__ void gather(Params p)
 }
 "#;
 
+pub(crate) const TWINS: [(&str, Twin); 1] = [("gather", twin)];
+
 /// As the kernel has it; pointers are set by the launch.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Params {
+    /// The address of the input.
     pub x: u64,
+    /// What is added to each product.
     pub offset: f32,
+    /// Elements of the input.
     pub n: u32,
+    /// The address of the output.
     pub y: u64,
+    /// The address of the table.
     pub table: u64,
+    /// Elements of the table.
     pub table_n: u32,
+    /// Unused.
     pub padding: u32,
 }
 
@@ -62,27 +71,42 @@ fn twin(launch: &mut TwinLaunch<'_>) {
     }
 }
 
+/// A recording with the kernel.
 pub struct Gather {
     kernel: Kernel,
+    /// The input.
     pub x: Buffer<f32>,
+    /// The output.
     pub y: Buffer<f32>,
+}
+
+impl Default for Gather {
+    fn default() -> Self {
+        Gather::new()
+    }
 }
 
 /// A slot with what runs on it, and the table.
 pub struct Slot {
+    /// The slot.
     pub device_slot: Box<dyn DeviceSlot>,
+    /// What replays in the slot.
     pub executor: Executor,
+    /// The input.
     pub x: Buffer<f32>,
+    /// The output.
     pub y: Buffer<f32>,
+    /// The table.
     pub table: Allocation,
 }
 
 impl Gather {
-    /// A kernel that says that it follows pointers in device memory.
+    /// With a kernel whose declaration says that it follows pointers in device memory.
     pub fn following() -> Self {
         Gather::of(declared().follows_device_pointers())
     }
 
+    /// With a kernel that follows the pointers of its struct alone.
     pub fn new() -> Self {
         Gather::of(declared())
     }
@@ -95,53 +119,48 @@ impl Gather {
         Gather { kernel, x, y }
     }
 
-    /// What a batch does, with the table at `address`; and its `x` and `y`.
+    /// The recording with its table at `address`, and its `x` and `y`.
     pub fn recording(&self, address: u64) -> (Recording, Buffer<f32>, Buffer<f32>) {
         record(&self.kernel, address)
     }
 
+    /// A table of ascending numbers, which kernels only read, so that a supervised device has it too.
     pub fn table(&self, backend: &dyn Backend, first: f32) -> Allocation {
-        self.table_in(backend, first, Space::Device)
-    }
-
-    fn table_in(&self, backend: &dyn Backend, first: f32, space: Space) -> Allocation {
         let values: Vec<f32> = (0..TABLE).map(|i| first + i as f32).collect();
-        let bytes = bytemuck::cast_slice(&values);
-        let allocation = backend.allocate(space, bytes.len()).unwrap();
-        backend.write(bytes, &allocation, 0).unwrap();
-        allocation
-    }
-
-    pub fn slot(&self, backend: &Arc<dyn Backend>, policy: &Policy) -> Slot {
-        self.slot_with(backend, policy, Space::Device)
+        let contents: Arc<Contents> = Arc::new(bytemuck::cast_slice::<f32, u8>(&values).to_vec());
+        backend.allocate_filled(&contents).unwrap()
     }
 
     /// A slot whose table starts at 1, and is declared.
-    pub fn slot_with(&self, backend: &Arc<dyn Backend>, policy: &Policy, space: Space) -> Slot {
-        let table = self.table_in(&**backend, 1.0, space);
+    pub fn slot(&self, backend: &Arc<dyn Backend>, policy: &Policy) -> Slot {
+        self.slot_with(backend, policy, self.table(&**backend, 1.0))
+    }
+
+    /// A slot with this table, which is declared.
+    pub fn slot_with(
+        &self,
+        backend: &Arc<dyn Backend>,
+        policy: &Policy,
+        table: Allocation,
+    ) -> Slot {
         let (recording, x, y) = record(&self.kernel, table.address());
         let buffers = recording.buffers().to_vec();
         let buckets = Arc::new(Buckets::single(recording));
-        let mut device_slot = backend
-            .open_slots(&buffers, 1, Priority::Normal)
-            .unwrap()
-            .remove(0);
-        let mut executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
-        executor
-            .declare(
-                &mut *device_slot,
-                AllocationView::new(&table, 0, table.bytes()).unwrap(),
-            )
-            .unwrap();
-        Slot {
+        let slots = backend.open_slots(&buffers, 1, Priority::Normal);
+        let mut device_slot = slots.unwrap().remove(0);
+        let executor = Executor::new(backend, &mut *device_slot, &buckets, policy).unwrap();
+        let mut slot = Slot {
             device_slot,
             executor,
             x,
             y,
             table,
-        }
+        };
+        slot.declare(&slot.table.clone());
+        slot
     }
 
+    /// Writes `x`: multiples of `scale`.
     pub fn fill(&self, device_slot: &mut dyn DeviceSlot, scale: f32) {
         let x: Vec<f32> = (0..LEN).map(|i| i as f32 * scale).collect();
         device_slot.host_mut(&[self.x.id()])[0].copy_from_slice(bytemuck::cast_slice(&x));
@@ -188,8 +207,42 @@ fn record(kernel: &Kernel, address: u64) -> (Recording, Buffer<f32>, Buffer<f32>
 }
 
 impl Slot {
+    /// Lets batches of the slot use all of an allocation.
+    pub fn declare(&mut self, allocation: &Allocation) {
+        let view = AllocationView::new(allocation, 0, allocation.bytes()).unwrap();
+        self.executor.declare(&mut *self.device_slot, view).unwrap();
+    }
+
+    /// Takes the table away from the slot's batches.
+    pub fn withdraw_table(&mut self) {
+        self.executor
+            .withdraw(&mut *self.device_slot, &self.table)
+            .unwrap();
+    }
+
+    /// Points the struct at another table, with another offset, by no cheaper rung than `least`.
+    ///
+    /// # Errors
+    /// As [`Executor::update_from`].
+    pub fn point(&mut self, table: u64, offset: f32, least: Rung) -> Result<Rung> {
+        let bindings = self.executor.bindings(&mut *self.device_slot, 0).unwrap();
+        let mut bindings = bindings.clone();
+        let params = Params {
+            offset,
+            ..Params::default()
+        };
+        bindings
+            .set_struct(0, "params", pointing(&params, self.x, self.y, table))
+            .unwrap();
+        self.executor
+            .update_from(&mut *self.device_slot, 0, bindings, least)
+    }
+
     /// Gives a full batch.
-    pub fn give(&mut self, _: &Gather) -> tapeloop_engine::Result<Replay> {
+    ///
+    /// # Errors
+    /// As [`Executor::replay`].
+    pub fn give(&mut self) -> Result<Replay> {
         let largest = self.executor.buckets().largest().capacity;
         self.executor.replay(&mut *self.device_slot, 0, largest)
     }
@@ -197,28 +250,17 @@ impl Slot {
     /// Runs a batch and returns its results.
     pub fn run(&mut self, gather: &Gather, scale: f32) -> Vec<f32> {
         gather.fill(&mut *self.device_slot, scale);
-        self.give(gather).unwrap();
+        self.give().unwrap();
         self.device_slot.wait().unwrap();
         bytemuck::cast_slice(self.device_slot.host(gather.y.id())).to_vec()
     }
 }
 
-/// The CPU and a simulated device.
-pub fn devices() -> [Arc<dyn Backend>; 2] {
-    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
-    [
-        Arc::new(CpuBackend::new(pool)),
-        Arc::new(SimBackend::new(SimOptions::seeded(1))),
-    ]
-}
-
-/// Every legal policy. Nothing is ready before memory is declared.
-pub fn policies() -> Vec<Policy> {
+/// The policies that a backend accepts. No bucket is ready before its memory is declared.
+pub fn policies(backend: &Arc<dyn Backend>) -> Vec<Policy> {
     let lazy = |policy| Policy {
         warm_up: false,
         ..policy
     };
-    let mut all: Vec<Policy> = Policy::combinations().map(lazy).collect();
-    all.sort_by_key(|policy| policy.mode == Mode::Stream);
-    all
+    accepted_policies(backend).into_iter().map(lazy).collect()
 }

@@ -6,7 +6,11 @@ use tapeloop_engine::record::Recorder;
 use tapeloop_engine::workload::{Extent, Leased, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{DeviceInfo, Error, Result};
 
-pub struct Leasing(pub Scale);
+/// The workload.
+pub struct Leasing(
+    /// What computes the results.
+    pub Scale,
+);
 
 impl Workload for Leasing {
     type Item = Vec<f32>;

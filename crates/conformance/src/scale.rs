@@ -1,9 +1,22 @@
 //! A small workload for engine tests.
 
 use tapeloop_engine::backend::DeviceInfo;
-use tapeloop_engine::record::{Buffer, Kernel, Recorder, TwinLaunch};
+use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, Result};
+
+/// An item whose first element is -4 ends the work of its batch.
+const TEXT: &str = r#"
+extern "C" __global__ void scale_vectors(const unsigned* header, const float* x, float* y, float factor)
+{
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= header[0]) return;
+    if (x[i] == -4.0f) asm volatile("trap;");
+    y[i] = __fmul_rn(x[i], factor);
+}
+"#;
+
+pub(crate) const TWINS: [(&str, Twin); 1] = [("scale_vectors", |launch| scale(launch, |_| ()))];
 
 /// Scales ragged vectors; one axis of elements, one of vectors.
 pub struct Scale {
@@ -13,16 +26,21 @@ pub struct Scale {
     capacity_min: u32,
 }
 
+/// The buffers of a [`Scale`].
 pub struct Buffers {
     x: Buffer<f32>,
+    /// The scaled vectors.
     pub y: Buffer<f32>,
     starts: Buffer<u32>,
 }
 
-/// The vectors that the tests make fail, by their first element.
+/// The first element of a vector whose `write` fails.
 pub const WRITE_FAILS: f32 = -1.0;
+/// The first element of a vector whose `write` panics.
 pub const WRITE_PANICS: f32 = -2.0;
+/// The first element of a vector whose `read` fails.
 pub const READ_FAILS: f32 = -3.0;
+/// An element at which the twin panics, and the kernel traps.
 pub const TWIN_PANICS: f32 = -4.0;
 
 fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
@@ -38,8 +56,9 @@ fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
 }
 
 impl Scale {
+    /// Multiplies by `factor`.
     pub fn new(factor: f32) -> Self {
-        Scale::of(factor, |kernel| kernel.twin(|launch| scale(launch, |_| ())))
+        Scale::of(factor, |kernel| kernel.twin(TWINS[0].1))
     }
 
     /// A workload whose twin calls `before` with the elements of each batch first.
@@ -55,6 +74,8 @@ impl Scale {
             .writes::<f32>("y")
             .scalar::<f32>("factor")
             .changeable("factor");
+        // SAFETY: the kernel touches what the header counts of its buffers.
+        let kernel = unsafe { kernel.code(&Image::cuda("scale.cu", TEXT)) };
         Scale {
             kernel: with_twin(kernel),
             factor,
@@ -134,11 +155,13 @@ impl Workload for Scale {
     }
 }
 
+/// Vectors of 1 to 50 elements.
 pub fn vectors(count: usize) -> Vec<Vec<f32>> {
     let vector = |n: usize| (0..1 + n * 7 % 50).map(|i| (n * 100 + i) as f32).collect();
     (0..count).map(vector).collect()
 }
 
+/// What a factor of 2 makes of a vector.
 pub fn doubled(vector: &[f32]) -> Vec<f32> {
     vector.iter().map(|x| x * 2.0).collect()
 }

@@ -3,16 +3,55 @@
 use tapeloop_engine::Result;
 use tapeloop_engine::backend::contract::{Built, DeviceSlot, GraphId, GraphSource, Node, Op};
 
-/// The unsafe calls of a slot, for tests.
+/// A copy to the device.
+pub fn upload(host: u64, device: u64, bytes: usize) -> Op {
+    Op::Upload {
+        host,
+        device,
+        bytes,
+    }
+}
+
+/// A copy from the device.
+pub fn download(device: u64, host: u64, bytes: usize) -> Op {
+    Op::Download {
+        device,
+        host,
+        bytes,
+    }
+}
+
+/// A write of one byte everywhere in a range of the device.
+pub fn memset(device: u64, byte: u8, bytes: usize) -> Op {
+    Op::Memset {
+        device,
+        byte,
+        bytes,
+    }
+}
+
+/// The unsafe calls of a slot, for scenarios whose operations are known to be sound.
 pub trait Give {
     /// [`DeviceSlot::enqueue`].
+    ///
+    /// # Errors
+    /// As there.
     fn give(&mut self, op: &Op) -> Result<()>;
     /// [`DeviceSlot::make_graph`] of an explicit graph.
+    ///
+    /// # Errors
+    /// As there.
     fn give_graph(&mut self, nodes: &[Node<'_>], into: Option<GraphId>)
     -> Result<(GraphId, Built)>;
     /// [`DeviceSlot::make_graph`] of a captured graph.
+    ///
+    /// # Errors
+    /// As there.
     fn capture(&mut self, ops: &[&Op], into: Option<GraphId>) -> Result<(GraphId, Built)>;
     /// [`DeviceSlot::set_params`].
+    ///
+    /// # Errors
+    /// As there.
     fn give_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()>;
 }
 
@@ -45,6 +84,9 @@ impl<L: DeviceSlot + ?Sized> Give for L {
 }
 
 /// The only graph of a slot, which any executor of the slot may have made.
+///
+/// # Panics
+/// If the slot has none.
 pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
     // SAFETY: the slot is the test's.
     let of = |number| unsafe { GraphId::from_number(number) };

@@ -1,0 +1,38 @@
+//! Idle engines take no processor time, on a device that does nothing. The only test of its process, since
+//! the clock counts all threads.
+#![cfg(unix)]
+
+use rayon::ThreadPoolBuilder;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::time::Duration;
+use tapeloop_engine::{Engine, EngineConfig};
+use tapeloop_test_support::empty::{EmptyBackend, Nothing};
+
+fn engine() -> Engine<Nothing> {
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let config = EngineConfig::new([1]);
+    let backends = [EmptyBackend::shared()];
+    Engine::new(Nothing::new(4), &backends, Arc::new(pool), &config).unwrap()
+}
+
+/// Processor time of the process so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn idle_engines_take_no_processor_time() {
+    let engines: Vec<Engine<Nothing>> = (0..48).map(|_| engine()).collect();
+    for engine in &engines {
+        engine.submit(7).unwrap().wait().unwrap().result.unwrap();
+    }
+    // Their threads spin for a while after the last event, then sleep.
+    std::thread::sleep(Duration::from_millis(100));
+    let before = processor_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let taken = processor_time() - before;
+    // A thread that wakes every millisecond takes more than that.
+    assert!(taken < Duration::from_millis(5), "{taken:?} in a second");
+}
