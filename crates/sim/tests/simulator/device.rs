@@ -6,12 +6,12 @@ use crate::seeds::each_seed;
 use crate::seeds::simulated::{assert_clean, device, device_with};
 use std::cell::Cell;
 use std::sync::Arc;
-use tapeloop_conformance::program::{Handles, Input, Program};
+use tapeloop_conformance::program::{Handles, Program};
 use tapeloop_engine::ErrorKind;
-use tapeloop_engine::backend::contract::{Built, DeviceSlot, Node, Op};
+use tapeloop_engine::backend::contract::{DeviceSlot, Op};
 use tapeloop_engine::backend::{AllocationView, Backend, Space};
 use tapeloop_engine::record::{Kernel, TwinLaunch};
-use tapeloop_engine::replay::{Executor, Policy};
+use tapeloop_engine::replay::Policy;
 use tapeloop_sim::{Fault, SimBackend, SimOptions, ViolationKind};
 
 fn device_slots(backend: &Arc<dyn Backend>, count: usize) -> (Handles, Vec<Box<dyn DeviceSlot>>) {

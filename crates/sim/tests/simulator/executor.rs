@@ -5,9 +5,7 @@ use crate::random::Random;
 use crate::seeds::each_seed;
 use crate::seeds::simulated::{assert_clean, device};
 use tapeloop_conformance::program::{CAPACITIES, Input, Program, policies};
-use tapeloop_engine::ErrorKind;
 use tapeloop_engine::backend::contract::DeviceSlot;
-use tapeloop_engine::backend::{AllocationView, Space};
 use tapeloop_engine::replay::{Executor, Policy};
 
 struct Slot {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tapeloop_conformance::program::{CAPACITIES, Input, Program};
 use tapeloop_engine::backend::contract::DeviceSlot;
 use tapeloop_engine::backend::{Backend, Residency};
-use tapeloop_engine::replay::{Build, Executor, Mode, Policy, Rung, Transfer, Verify};
+use tapeloop_engine::replay::{Build, Executor, Mode, Policy, Transfer, Verify};
 use tapeloop_engine::{ErrorKind, Result};
 use tapeloop_sim::{Fault, LoopMistake, SimBackend, SimOptions, ViolationKind};
 

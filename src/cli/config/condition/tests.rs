@@ -78,7 +78,7 @@ fn operators_are_tests_and_their_opposites() {
     is("chain > 'A'", "0>\"A\"");
     is("flags contains 'cb_built'", "0 has \"cb_built\"");
     is("flags not contains 'cb_built'", "(not 0 has \"cb_built\")");
-    refused("plddt contains '7'", 7, "plddt .. texts");
+    refused("plddt contains '7'", 7, "texts .. plddt");
     refused("flags contains 7", 16, "flags .. texts");
 }
 
