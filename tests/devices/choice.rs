@@ -51,7 +51,7 @@ fn auto_takes_the_cpu_where_no_device_is_in_sight_and_says_why() {
     let selected = select(Choice::Auto, &pool()).unwrap();
     assert_eq!(selected.backend.device().backend, "cpu");
     println!("auto: {}", selected.reason);
-    let reasons = ["no NVIDIA driver", "no device in sight", "no CUDA support"];
+    let reasons = ["no NVIDIA driver", "shows no GPU", "no CUDA support"];
     assert!(
         reasons
             .iter()

@@ -3,11 +3,12 @@
 
 use crate::every_feature::every_feature;
 use std::sync::Arc;
+use tapeloop::EngineConfig;
 use tapeloop::backend::ThreadPoolBuilder;
 use tapeloop::features::{Features, Input};
+use tapeloop::pipeline::Pipeline;
 use tapeloop::structure::{ReadOptions, Reader};
 use tapeloop::workload::Workload;
-use tapeloop::{EngineConfig, Pipeline};
 use tapeloop_test_support::counted::{counted, instructions};
 use tapeloop_test_support::empty::{EmptyBackend, Nothing};
 use tapeloop_test_support::repository;
