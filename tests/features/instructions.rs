@@ -4,7 +4,7 @@
 use crate::every_feature::every_feature;
 use std::sync::Arc;
 use tapeloop::EngineConfig;
-use tapeloop::backend::ThreadPoolBuilder;
+use tapeloop::backend::{ThreadPool, ThreadPoolBuilder};
 use tapeloop::features::{Features, Input};
 use tapeloop::pipeline::Pipeline;
 use tapeloop::structure::{ReadOptions, Reader};
@@ -70,14 +70,18 @@ const BATCHES: usize = 4;
 
 /// Instructions of batches of `items` on a device that does nothing.
 fn count_batches<W: Workload>(
+    pool: &Arc<ThreadPool>,
     workload: W,
     config: &EngineConfig,
     mut items: impl FnMut() -> Vec<W::Item>,
 ) {
-    // The caller's thread is the pool, so that all of the host's work is counted.
-    let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
-    let pool = Arc::new(pool.build().unwrap());
-    let mut pipeline = Pipeline::new(workload, &[EmptyBackend::shared()], pool, config).unwrap();
+    let mut pipeline = Pipeline::new(
+        workload,
+        &[EmptyBackend::shared()],
+        Arc::clone(pool),
+        config,
+    )
+    .unwrap();
     let mut run = |items: Vec<W::Item>| {
         let count = items.len();
         for item in items {
@@ -102,19 +106,30 @@ fn the_host_spends_as_many_instructions_on_a_batch_as_it_did() {
     let Some(counts) =
         instructions("instructions::the_host_spends_as_many_instructions_on_a_batch_as_it_did")
     else {
-        count_batches(Nothing::new(4), &EngineConfig::new([1]), || vec![7]);
-        count_batches(Nothing::new(4), &EngineConfig::new([ITEMS as u32]), || {
-            vec![7; ITEMS]
-        });
+        // The caller's thread is the pool, so that all of the host's work is counted.
+        let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        let pool = Arc::new(pool.build().unwrap());
+        count_batches(&pool, Nothing::new(4), &EngineConfig::new([1]), || vec![7]);
+        count_batches(
+            &pool,
+            Nothing::new(4),
+            &EngineConfig::new([ITEMS as u32]),
+            || vec![7; ITEMS],
+        );
         let config = EngineConfig::new(Features::capacity(1 << 12));
-        count_batches(Features::new(every_feature()).unwrap(), &config, || {
-            let structure = Ok(structure.clone());
-            vec![Input {
-                source: String::new(),
-                ordinal: 0,
-                structure,
-            }]
-        });
+        count_batches(
+            &pool,
+            Features::new(every_feature()).unwrap(),
+            &config,
+            || {
+                let structure = Ok(structure.clone());
+                vec![Input {
+                    source: String::new(),
+                    ordinal: 0,
+                    structure,
+                }]
+            },
+        );
         return;
     };
     let atoms = structure.xyz.len();

@@ -233,12 +233,14 @@ fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
             bits(&expected)
         );
     }
+    // Enough for two batches of each bucket.
+    let few = &structures[..24];
     for policy in Policy::combinations() {
         let mut config = EngineConfig::new(Features::capacity(777));
         config.policy = policy;
         config.buckets = Features::buckets(777, 1024);
-        let tables = compute(&structures, &config, 2);
-        assert!(bits(&tables) == bits(&expected), "{policy:?}");
+        let tables = compute(few, &config, 2);
+        assert!(bits(&tables) == bits(&expected[..few.len()]), "{policy:?}");
     }
     let mut reversed = structures;
     reversed.reverse();

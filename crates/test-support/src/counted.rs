@@ -7,6 +7,9 @@ use std::process::Command;
 /// Set in the process whose instructions are counted.
 const COUNTED: &str = "TAPELOOP_TEST_COUNTED";
 
+/// [`counted`], by the name that callgrind knows.
+const FUNCTION: &str = "tapeloop_test_support::counted::counted";
+
 /// Runs `work`, whose instructions on this thread are one number of what [`instructions`] returns.
 #[inline(never)]
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
@@ -27,8 +30,9 @@ pub fn instructions(test: &str) -> Option<Vec<u64>> {
     let folder = std::env::temp_dir().join(format!("counted-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--toggle-collect=*counted::counted*"])
-        .arg("--dump-after=*counted::counted*")
+        .arg("--tool=callgrind")
+        .arg(format!("--toggle-collect={FUNCTION}"))
+        .arg(format!("--dump-after={FUNCTION}"))
         .arg(format!(
             "--callgrind-out-file={}",
             folder.join("out").display()
