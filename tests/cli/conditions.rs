@@ -96,10 +96,11 @@ fn bench_format(count: usize) -> String {
 #[test]
 fn the_bytes_depend_on_the_condition_and_the_inputs_alone() {
     let folder = tempfile::tempdir().unwrap();
+    let samples = small_samples(folder.path());
     for format in ["parquet", "arrow", "csv", "json"] {
         let run_into = |name: &str, more: &[&str]| {
             let out = folder.path().join(format).join(name);
-            let start = [SAMPLES, "-o", str_of(&out), "--format", format];
+            let start = [str_of(&samples), "-o", str_of(&out), "--format", format];
             let condition = ["--where", "plddt is null and cn_ca_10 <= 12"];
             let cuts = ["tables.rows_per_group=300", "tables.inputs_per_part=5"];
             let cuts = cuts.map(|key| ["--set", key]).concat();

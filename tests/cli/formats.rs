@@ -181,6 +181,7 @@ fn file_names_of_any_characters_are_read_back_from_every_format() {
 #[test]
 fn a_full_disk_fails_the_run_in_every_format_and_leaves_no_part() {
     let folder = tempfile::tempdir().unwrap();
+    let samples = small_samples(folder.path());
     let command = |shell: &str, out: &Path, [format, compression]: [&str; 2], rows: usize| {
         let set = [
             format!("tables.format={format}"),
@@ -190,7 +191,14 @@ fn a_full_disk_fails_the_run_in_every_format_and_leaves_no_part() {
         let shell = format!("{shell}; exec \"$0\" \"$@\"");
         Command::new("sh")
             .args(["-c", &shell, env!("CARGO_BIN_EXE_tapeloop"), "run"])
-            .args(["--backend", "cpu", "-i", SAMPLES, "-o", str_of(out)])
+            .args([
+                "--backend",
+                "cpu",
+                "-i",
+                str_of(&samples),
+                "-o",
+                str_of(out),
+            ])
             .args(set.iter().flat_map(|key| ["--set", key]))
             .output()
             .unwrap()
