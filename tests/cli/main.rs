@@ -6,6 +6,7 @@ mod disk_calls;
 #[path = "../support/every_feature.rs"]
 mod every_feature;
 use tapeloop_test_support::archives as makers;
+use tapeloop_test_support::messages::has_parts;
 use tapeloop_test_support::random;
 
 mod annotations;
@@ -90,20 +91,6 @@ fn run_well(args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Whether a text has these parts in their order, which " .. " separates. Tests name the place of a message,
-/// and the words that tell its cause from others: `x.tsv .. line 2 .. "one" .. residue number`. Its wording
-/// is in `tests/architecture/messages.txt`.
-fn has_parts(text: &str, parts: &str) -> bool {
-    let mut rest = text;
-    parts.split(" .. ").all(|part| match rest.split_once(part) {
-        Some((_, after)) => {
-            rest = after;
-            true
-        }
-        None => false,
-    })
 }
 
 fn str_of(path: &Path) -> &str {

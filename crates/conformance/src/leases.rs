@@ -1,12 +1,12 @@
 //! Results that borrow the memory of their slot.
 
-use crate::leasing::Leasing;
+use crate::leasing::{Leasing, assert_right, counts, result};
 use crate::program::accepted_policies;
 use crate::scale::{Scale, doubled, vectors};
 use crate::threads;
 use std::sync::Arc;
 use tapeloop_engine::backend::Backend;
-use tapeloop_engine::pipeline::{Counters, Engine, EngineConfig, Wait};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Wait};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{Extent, Leased};
 
@@ -16,23 +16,6 @@ fn engine(backend: &Arc<dyn Backend>, slots: usize, policy: Policy) -> Engine<Le
     (config.slots, config.policy, config.wait) = (slots, policy, Wait::Spin);
     let backends = [Arc::clone(backend)];
     Engine::new(Leasing(Scale::new(2.0)), &backends, threads(1), &config).unwrap()
-}
-
-/// The result of an item that has a batch for itself.
-fn result(engine: &Engine<Leasing>, item: &[f32]) -> Leased<f32> {
-    let done = engine.submit(item.to_vec()).unwrap().wait().unwrap();
-    done.result.unwrap()
-}
-
-/// The results that were leased, and those that were copied.
-fn counts(counters: &Counters) -> (u64, u64) {
-    (counters.results_leased, counters.results_copied)
-}
-
-fn assert_right(results: &[Leased<f32>], items: &[Vec<f32>]) {
-    for (result, item) in results.iter().zip(items) {
-        assert_eq!(result[..], doubled(item));
-    }
 }
 
 /// All results are held while later batches run in the other slots.

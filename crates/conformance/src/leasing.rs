@@ -1,7 +1,7 @@
 //! [`Scale`] with results that borrow their slot.
 
-use crate::scale::{Buffers, READ_FAILS, Scale};
-
+use crate::scale::{Buffers, READ_FAILS, Scale, doubled};
+use tapeloop_engine::pipeline::{Counters, Engine};
 use tapeloop_engine::record::Recorder;
 use tapeloop_engine::workload::{Extent, Leased, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{DeviceInfo, Error, Result};
@@ -51,5 +51,23 @@ impl Workload for Leasing {
             READ_FAILS => Err(Error::input("planted")),
             _ => Ok(leased),
         }
+    }
+}
+
+/// The result of an item that has a batch for itself.
+pub fn result(engine: &Engine<Leasing>, item: &[f32]) -> Leased<f32> {
+    let done = engine.submit(item.to_vec()).unwrap().wait().unwrap();
+    done.result.unwrap()
+}
+
+/// The results that were leased, and those that were copied.
+pub fn counts(counters: &Counters) -> (u64, u64) {
+    (counters.results_leased, counters.results_copied)
+}
+
+/// Panics unless each result is that of its item, doubled.
+pub fn assert_right(results: &[Leased<f32>], items: &[Vec<f32>]) {
+    for (result, item) in results.iter().zip(items) {
+        assert_eq!(result[..], doubled(item));
     }
 }

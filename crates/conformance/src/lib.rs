@@ -42,7 +42,7 @@
 //! | [`allocations`] | copies; the host and the device use memory in turn; graphs keep the memory that they use | `adopt`, leases |
 //! | [`audit`] | what the engine's audit reads back, and pointers in structs | `graph_ops` |
 //! | [`verify`] | a batch may run twice, as launches and as a graph, with the same inputs | order of work |
-//! | [`timestamps`] | times of batches, which cost nothing if nobody asks | `timestamps` |
+//! | [`timestamps`] | times of batches, which cost nothing unless asked for | `timestamps` |
 //! | [`leases`] | results that borrow the memory of a slot stay as they are | `host`, dropping slots |
 //! | [`loops`] | graphs that a loop on the device replays, or the refusal | `make_resident` |
 //! | [`recovery`] | a supervised device that is lost comes back with everything that it had | `revive` |

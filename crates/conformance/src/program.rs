@@ -379,3 +379,18 @@ pub fn unverified(policy: Policy) -> Policy {
         ..policy
     }
 }
+
+/// Runs a batch with its times, waits for it, and checks its results.
+pub fn replay_timed(
+    program: &Program,
+    device_slot: &mut dyn DeviceSlot,
+    executor: &mut Executor,
+    input: &Input,
+) -> Replay {
+    program.fill(device_slot, input);
+    let bucket = program.buckets.find(input.extent()).unwrap();
+    let replay = executor.replay_timed(device_slot, bucket, input.extent());
+    device_slot.wait().unwrap();
+    assert!(program.is_right(device_slot, input));
+    replay.unwrap()
+}

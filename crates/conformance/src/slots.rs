@@ -93,7 +93,7 @@ pub fn buffers_of_two_recordings_are_not_borrowed_together(backend: &Arc<dyn Bac
     }
 }
 
-/// Memory of another slot and of nobody is refused, in launches and in graphs, and the slot goes on.
+/// Memory of another slot, and memory that was never allocated, is refused, in launches and in graphs, and the slot goes on.
 pub fn memory_that_a_slot_does_not_own_is_refused(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     let mut slots = program.slots(backend, 2, &Policy::default()).unwrap();
@@ -141,7 +141,7 @@ pub fn slots_work_at_the_same_time_and_move_between_threads(backend: &Arc<dyn Ba
     }
 }
 
-/// Slots are dropped with a batch that nobody has waited for, before and after their executors, and
+/// Slots are dropped with a batch that was not waited for, before and after their executors, and
 /// the next slots work.
 pub fn slots_may_be_dropped_with_work_in_flight(backend: &Arc<dyn Backend>) {
     let program = Program::new();

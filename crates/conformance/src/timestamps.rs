@@ -2,14 +2,14 @@
 
 use crate::assert_refused;
 use crate::give::{Give, memset};
-use crate::program::{Input, Loops, Program, accepted_policies, loops, unverified};
+use crate::program::{Input, Loops, Program, accepted_policies, loops, replay_timed, unverified};
 use crate::slots::refusal;
 use std::sync::Arc;
 use tapeloop_engine::ErrorKind;
 use tapeloop_engine::backend::Backend;
-use tapeloop_engine::backend::contract::{DeviceSlot, Node, Op, TIMESTAMPS};
+use tapeloop_engine::backend::contract::{Node, Op, TIMESTAMPS};
 use tapeloop_engine::record::HEADER_LEN;
-use tapeloop_engine::replay::{Build, Executor, Mode, Policy, Replay, Verify};
+use tapeloop_engine::replay::{Build, Mode, Policy, Verify};
 
 /// The driver of a GPU gives times in steps of half a microsecond.
 const GPU_STEP_NS: u64 = 1_000;
@@ -19,20 +19,6 @@ const GPU_OFF_NS: u64 = 100_000;
 /// A batch that is verified runs twice, and has no times.
 fn timeable(backend: &Arc<dyn Backend>) -> impl Iterator<Item = Policy> {
     accepted_policies(backend).into_iter().map(unverified)
-}
-
-fn replay_timed(
-    program: &Program,
-    device_slot: &mut dyn DeviceSlot,
-    executor: &mut Executor,
-    input: &Input,
-) -> Replay {
-    program.fill(device_slot, input);
-    let bucket = program.buckets.find(input.extent()).unwrap();
-    let replay = executor.replay_timed(device_slot, bucket, input.extent());
-    device_slot.wait().unwrap();
-    assert!(program.is_right(device_slot, input));
-    replay.unwrap()
 }
 
 /// A timed batch has all its times, in order, and those of the next batch are later.

@@ -8,6 +8,7 @@ pub mod empty;
 mod files;
 #[cfg(feature = "structure")]
 pub mod made_up;
+pub mod messages;
 #[cfg(feature = "engine")]
 pub mod mix;
 pub mod random;

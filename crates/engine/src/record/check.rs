@@ -281,25 +281,13 @@ fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::record::{Access, Arg, Buffer, DType, Kernel, Recorder, Scalar, StructArg};
+    use tapeloop_test_support::messages::has_parts;
 
     fn kernel() -> Kernel {
         Kernel::new("scale")
             .reads::<f32>("x")
             .writes::<f32>("y")
             .scalar::<f32>("a")
-    }
-
-    /// Whether a text has these parts in their order, which " .. " separates: the place that a message names, and
-    /// the words that tell its cause from others.
-    fn has_parts(text: &str, parts: &str) -> bool {
-        let mut rest = text;
-        parts.split(" .. ").all(|part| match rest.split_once(part) {
-            Some((_, after)) => {
-                rest = after;
-                true
-            }
-            None => false,
-        })
     }
 
     fn record(commands: impl FnOnce(&mut Recorder, Buffer<f32>, Buffer<f32>)) -> String {

@@ -1,7 +1,7 @@
 //! Results that borrow the memory of their slot.
 
 use crate::gate::STAYS;
-use crate::leasing::Leasing;
+use crate::leasing::{Leasing, assert_right, counts, result};
 use crate::scale::{READ_FAILS, Scale, doubled, vectors};
 use crossbeam_channel::unbounded;
 use parking_lot::Mutex;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{
-    Close, Counters, Engine, EngineConfig, Packer, Pipeline, Ring, SubmitOptions, Wait,
+    Close, Engine, EngineConfig, Packer, Pipeline, Ring, SubmitOptions, Wait,
 };
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{Completion, Extent, Leased};
@@ -35,23 +35,6 @@ fn engine_of(workload: Leasing, devices: usize, config: &EngineConfig) -> Engine
 
 fn engine(slots: usize) -> Engine<Leasing> {
     engine_of(Leasing(Scale::new(2.0)), 1, &config(slots))
-}
-
-/// The result of an item that has a batch for itself.
-fn result(engine: &Engine<Leasing>, item: &[f32]) -> Leased<f32> {
-    let done = engine.submit(item.to_vec()).unwrap().wait().unwrap();
-    done.result.unwrap()
-}
-
-/// The results that were leased, and those that were copied.
-fn counts(counters: &Counters) -> (u64, u64) {
-    (counters.results_leased, counters.results_copied)
-}
-
-fn assert_right(results: &[Leased<f32>], items: &[Vec<f32>]) {
-    for (result, item) in results.iter().zip(items) {
-        assert_eq!(result[..], doubled(item));
-    }
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use crate::seeds::simulated::{assert_clean, device, device_with};
 use std::sync::Arc;
 use std::time::Instant;
-use tapeloop_conformance::program::{Input, Program, policies};
+use tapeloop_conformance::program::{Input, Program, policies, replay_timed, unverified};
 use tapeloop_engine::backend::contract::{DeviceSlot, TIMESTAMPS, host_ns};
 use tapeloop_engine::backend::cpu::CpuBackend;
 use tapeloop_engine::backend::{AllocationView, Backend, Space};
-use tapeloop_engine::replay::{Executor, Policy, Replay, Verify};
+use tapeloop_engine::replay::Policy;
 use tapeloop_sim::{Fault, SimOptions};
 
 fn cpu() -> Arc<dyn Backend> {
@@ -20,29 +20,6 @@ fn timestamps(device_slot: &dyn DeviceSlot) -> [u64; TIMESTAMPS] {
         .timestamps()
         .unwrap()
         .map(|timestamp| timestamp.expect("was met"))
-}
-
-/// A batch that is verified runs twice, and has no times.
-fn unverified(policy: &Policy) -> Policy {
-    Policy {
-        verify: Verify::Off,
-        ..*policy
-    }
-}
-
-fn replay_timed(
-    program: &Program,
-    device_slot: &mut dyn DeviceSlot,
-    executor: &mut Executor,
-    input: &Input,
-) -> Replay {
-    program.fill(device_slot, input);
-    let bucket = program.buckets.find(input.extent()).unwrap();
-    let replay = executor
-        .replay_timed(device_slot, bucket, input.extent())
-        .unwrap();
-    device_slot.wait().unwrap();
-    replay
 }
 
 #[test]
@@ -96,7 +73,7 @@ fn where_the_graph_with_timestamps_is_refused_batches_run_without() {
         ..SimOptions::seeded(3)
     };
     let (sim, backend) = device_with(options);
-    let policy = unverified(&Policy::default());
+    let policy = unverified(Policy::default());
     let slots = program.slots(&backend, 1, &policy);
     let (mut device_slot, mut executor) = slots.unwrap().remove(0);
     let input = Input::from_seed(3, 8);

@@ -1,6 +1,7 @@
 //! Reading structure files.
 
 mod message_pack;
+use tapeloop_test_support::messages::has_parts;
 use tapeloop_test_support::random;
 #[cfg(unix)]
 mod assemblies;
@@ -24,16 +25,3 @@ mod predicted_models;
 mod real_files;
 mod sequence;
 mod truncation;
-
-/// Whether a text has these parts in their order, which " .. " separates: the place that a message names, and
-/// the words that tell its cause from others.
-pub(crate) fn has_parts(text: &str, parts: &str) -> bool {
-    let mut rest = text;
-    parts.split(" .. ").all(|part| match rest.split_once(part) {
-        Some((_, after)) => {
-            rest = after;
-            true
-        }
-        None => false,
-    })
-}
