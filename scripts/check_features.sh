@@ -20,7 +20,7 @@ lint --package tapeloop-python --all-targets
 
 lint --package tapeloop-structure --lib
 lint --package tapeloop --lib --no-default-features
-lint --package tapeloop --lib --bins --no-default-features --features cli # without CUDA
+lint --package tapeloop-cli --lib --bins --no-default-features # without CUDA
 
 engine_sets=(
     ""

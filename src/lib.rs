@@ -7,9 +7,8 @@
 //!
 //! - [`structure`]: the readers of PDB, mmCIF and BinaryCIF files, and the model of a structure
 //! - [`features`]: the built-in workload: structures in, tables of features out
-//! - `cli`: the program's library: configs, streams of files into tables, behind the Cargo feature
-//!   of that name
-//! - `bench`: how fast all of that is, behind `cli` too
+//!
+//! The crate `tapeloop-cli` has the program and its library: configs, and streams of files into tables.
 //!
 //! The guides: [from a folder to a DataFrame](guides::folder_to_dataframe), [on a
 //! cluster](guides::cluster), [read a benchmark report](guides::benchmark_report) and
@@ -17,13 +16,9 @@
 //!
 //! # Cargo features
 //!
-//! `default = ["cli", "cuda-12040"]`. The features `cuda` to `cuda-13000`, `nvtx` and `supervise` are those
+//! `default = ["cuda-12040", "supervise"]`. The features `cuda` to `cuda-13000`, `nvtx` and `supervise` are those
 //! of [`tapeloop_engine`].
 
-#[cfg(feature = "cli")]
-pub mod bench;
-#[cfg(feature = "cli")]
-pub mod cli;
 pub mod features;
 
 pub use tapeloop_engine::{

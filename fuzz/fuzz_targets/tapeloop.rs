@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use tapeloop::cli::fuzzing::TARGETS;
+use tapeloop_cli::fuzzing::TARGETS;
 
 static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
     let name = std::env::var("TARGET").unwrap_or_default();

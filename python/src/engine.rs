@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Mutex;
 use std::time::Duration;
 use tapeloop::ErrorKind;
-use tapeloop::cli::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};
+use tapeloop_cli::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};
 
 create_exception!(
     pytapeloop,

@@ -77,9 +77,7 @@ pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
 pub use residue_depth::DepthChains;
-pub use table::{Column, FeatureTable};
-#[cfg(all(test, feature = "cli"))]
-pub(crate) use table::{SharedColumns, Values};
+pub use table::{Column, FeatureTable, Values};
 
 /// The workload that computes features of structures.
 pub struct Features {
@@ -118,9 +116,9 @@ impl Features {
         Extent::from(lengths)
     }
 
-    /// A capacity with `factor` times the room for what has a number that follows from the data.
-    #[cfg(feature = "cli")]
-    pub(crate) fn with_pair_room(capacity: Extent, factor: u32) -> Extent {
+    /// A capacity with `factor` times the room for rows whose number follows from the data: contacts,
+    /// hydrogen bonds, interfaces.
+    pub fn with_pair_room(capacity: Extent, factor: u32) -> Extent {
         let room = capacity[PAIR_ROOM].saturating_mul(factor);
         capacity.with(PAIR_ROOM, room)
     }
@@ -228,7 +226,7 @@ impl Workload for Features {
     ) -> Result<FeatureTable> {
         let item = (Extent::default(), views.extent());
         let (columns, _) = buffers.read(views, &[item], None);
-        Ok(FeatureTable::alone(columns))
+        Ok(FeatureTable::new(columns.0))
     }
 
     fn read_batch(
@@ -242,7 +240,7 @@ impl Workload for Features {
         let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
         let table =
-            |((at, extent), rows)| FeatureTable::new(Arc::clone(&columns), at, extent, rows);
+            |((at, extent), rows)| FeatureTable::of_batch(Arc::clone(&columns), at, extent, rows);
         Some(Ok(items.into_iter().zip(rows).map(table).collect()))
     }
 

@@ -30,11 +30,22 @@ pub struct FeatureTable {
 #[derive(Debug, Default)]
 pub(crate) struct SharedColumns(pub(crate) [Vec<Values>; TableName::ALL.len()]);
 
-/// The values of a column.
-#[derive(Debug)]
-pub(crate) enum Values {
+/// The values of a column that a table owns, as [`Column`] shows them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Values of all kinds but reals.
     Count(Vec<i32>),
+    /// Reals.
     Real(Vec<f32>),
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Values::Count(values) => values.len(),
+            Values::Real(values) => values.len(),
+        }
+    }
 }
 
 impl TableName {
@@ -72,7 +83,7 @@ pub(crate) struct SizedRows {
 impl FeatureTable {
     /// The rows of the structure that spans `extent` from `at` on, and has these rows of the tables
     /// whose length follows from the data.
-    pub(super) fn new(
+    pub(super) fn of_batch(
         columns: Arc<SharedColumns>,
         at: Extent,
         extent: Extent,
@@ -90,22 +101,20 @@ impl FeatureTable {
         FeatureTable { columns, rows }
     }
 
-    /// The table whose rows are all rows of the columns.
-    pub(crate) fn alone(columns: SharedColumns) -> Self {
-        let rows = |columns: &Vec<Values>| match columns.first() {
-            Some(Values::Count(values)) => 0..values.len(),
-            Some(Values::Real(values)) => 0..values.len(),
-            None => 0..0,
-        };
-        let rows = columns.0.each_ref().map(rows);
-        let columns = Arc::new(columns);
+    /// A structure's table with these columns of each of [`TableName::ALL`], such as one that was
+    /// kept elsewhere.
+    ///
+    /// # Panics
+    /// If columns of one table differ in length.
+    pub fn new(columns: [Vec<Values>; TableName::ALL.len()]) -> Self {
+        let rows = columns.each_ref().map(|columns| {
+            let rows = columns.first().map_or(0, Values::len);
+            let is_equal = columns.iter().all(|values| values.len() == rows);
+            assert!(is_equal, "the columns of a table have one length");
+            0..rows
+        });
+        let columns = Arc::new(SharedColumns(columns));
         FeatureTable { columns, rows }
-    }
-
-    /// Tables without columns.
-    #[doc(hidden)]
-    pub fn empty() -> Self {
-        FeatureTable::alone(SharedColumns::default())
     }
 
     /// The number of rows of a table.
@@ -170,7 +179,7 @@ mod tests {
             Vec::new(),
             interfaces(),
         ];
-        FeatureTable::alone(SharedColumns(columns))
+        FeatureTable::new(columns)
     }
 
     /// The residues of the second structure of the batch.
@@ -216,14 +225,14 @@ mod tests {
         };
         let (first, second, third) = (extent(3, 1, 1), extent(2, 2, 1), extent(0, 0, 1));
         [
-            FeatureTable::new(
+            FeatureTable::of_batch(
                 Arc::clone(&columns),
                 extent(0, 0, 0),
                 first,
                 rows(0..2, 0..0, 0..0),
             ),
-            FeatureTable::new(Arc::clone(&columns), first, second, rows(2..3, 0..2, 0..1)),
-            FeatureTable::new(columns, extent(5, 3, 2), third, rows(3..3, 2..3, 1..1)),
+            FeatureTable::of_batch(Arc::clone(&columns), first, second, rows(2..3, 0..2, 0..1)),
+            FeatureTable::of_batch(columns, extent(5, 3, 2), third, rows(3..3, 2..3, 1..1)),
         ]
     }
 

@@ -239,7 +239,7 @@ fn the_scan_finds_lines_that_install_by_name() {
         "pip uninstall NAME",
         "pip install pandas && NAME run samples",
         "pip install nvidia-cuda-nvrtc) or build NAME with nvcc",
-        "`cargo install --path .` installs NAME",
+        "`cargo install --path crates/cli` installs NAME",
         "cargo add NAME --path ../NAME",
         "NAME = { path = \"../NAME\", features = [\"cuda-12040\"] }",
         "tar -xzf release/NAME-*-linux.tar.gz",

@@ -32,14 +32,6 @@ const ARROWS: &[(&str, Arrows)] = &[
             ("pipeline", &["record", "workload", "backend", "replay"]),
         ],
     ),
-    (
-        "src",
-        &[
-            ("features", &[]),
-            ("bench", &["features"]),
-            ("cli", &["features"]),
-        ],
-    ),
 ];
 
 /// The most files that may import each other in a circle.

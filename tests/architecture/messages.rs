@@ -37,7 +37,7 @@ const DESCRIPTIONS: &[&str] = &["summary", "formula", "source"];
 
 /// Folders with descriptions of features and columns, which are sentences; messages begin with a small
 /// letter.
-const DESCRIBED: &[&str] = &["src/features/", "src/cli/tables/"];
+const DESCRIBED: &[&str] = &["src/features/", "crates/cli/src/tables/"];
 
 /// Files without a message: parts of tests, generated code and drawings.
 const WITHOUT: &[&str] = &["build.rs", "crates/svg/", "crates/test-support/"];

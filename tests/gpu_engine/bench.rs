@@ -4,13 +4,13 @@ use crate::gpu::device;
 use crate::target::turn;
 use std::sync::Arc;
 use std::time::Duration;
-use tapeloop::bench::limits;
-use tapeloop::bench::machine::describe;
-use tapeloop::bench::measure::{Session, Settings};
-use tapeloop::bench::point::{Axis, Point, Space, Work};
-use tapeloop::bench::record::{Outcome, Record};
-use tapeloop::bench::runner::Machine;
-use tapeloop::bench::synthetic::Synthetic;
+use tapeloop_bench::limits;
+use tapeloop_bench::machine::describe;
+use tapeloop_bench::measure::{Session, Settings};
+use tapeloop_bench::point::{Axis, Point, Space, Work};
+use tapeloop_bench::record::{Outcome, Record};
+use tapeloop_bench::runner::Machine;
+use tapeloop_bench::synthetic::Synthetic;
 
 fn session() -> Session {
     let backends = vec![device()];

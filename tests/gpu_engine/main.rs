@@ -20,7 +20,7 @@ use tapeloop_test_support::sevenfold;
 mod attributes;
 #[cfg(feature = "cuda")]
 mod batch;
-#[cfg(all(feature = "cuda", feature = "cli"))]
+#[cfg(feature = "cuda")]
 mod bench;
 mod bytes;
 #[cfg(feature = "cuda")]

@@ -6,7 +6,7 @@ use tapeloop::features::{OwnKernel, OwnKernelSettings, Threads};
 use tapeloop::structure::Channel;
 
 /// The kernel that `tapeloop kernel new` writes.
-const TEMPLATE: &str = include_str!("../../../src/bin/tapeloop/new_kernel.cu");
+const TEMPLATE: &str = include_str!("../../../crates/cli/src/bin/tapeloop/new_kernel.cu");
 
 const SUMS: &str = r#"
 #include "tapeloop.cuh"

@@ -1,0 +1,145 @@
+//! Options that several commands take, each of which overrides a key of the config file.
+
+use clap::Args;
+use std::path::Path;
+use tapeloop::error::Result;
+use tapeloop_cli::config::RawConfig;
+
+/// All options that override a run's config file.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Overrides {
+    #[command(flatten)]
+    features: FeatureArgs,
+    #[command(flatten)]
+    reading: ReadingArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    set: SetArgs,
+}
+
+#[derive(Debug, Default, Args)]
+pub(super) struct FeatureArgs {
+    /// Features and presets to compute, separated by commas; `tapeloop features` lists them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    features: Vec<String>,
+}
+
+#[derive(Debug, Default, Args)]
+pub(super) struct ReadingArgs {
+    /// Models to read from each file: first, all, joined (the parts of an assembly).
+    #[arg(long, value_name = "WHICH")]
+    models: Option<String>,
+    /// Reject PDB files that may be cut short: without END, or with fewer atoms than MASTER says.
+    #[arg(long)]
+    strict: bool,
+    /// Format of all inputs, whatever their names and contents: auto, pdb, mmcif, bcif.
+    #[arg(long, value_name = "FORMAT")]
+    input_format: Option<String>,
+}
+
+#[derive(Debug, Default, Args)]
+pub(super) struct EngineArgs {
+    /// How batches are launched: graph, stream, resident.
+    #[arg(long, value_name = "NAME")]
+    mode: Option<String>,
+    /// Number of batches in flight.
+    #[arg(long, value_name = "N")]
+    slots: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct DeviceArgs {
+    /// What to compute on: auto, cuda, cpu.
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
+    /// GPU among the visible ones: a number, a UUID or its beginning, most_free.
+    #[arg(long, value_name = "WHICH")]
+    device: Option<String>,
+    /// GPUs to compute on together: numbers and UUIDs, separated by commas, or all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    devices: Vec<String>,
+    /// Number of threads; 0 for one for each core.
+    #[arg(long, value_name = "N")]
+    threads: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct SetArgs {
+    /// Set any key of the config: --set batch.residues=8192; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Let the config file name code to run: worker, nvrtc, kernel_cache, references.
+    #[arg(long)]
+    trust_config: bool,
+}
+
+impl Overrides {
+    /// These features, and no other option.
+    pub(super) fn of_features(features: FeatureArgs) -> Self {
+        Overrides {
+            features,
+            ..Overrides::default()
+        }
+    }
+
+    /// The keys of the file with these options over them.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not valid TOML; an assignment has no `=`.
+    pub(crate) fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
+        let mut raw = self.set.raw_config(file)?;
+        self.features.set(&mut raw);
+        self.reading.set(&mut raw);
+        self.engine.set(&mut raw);
+        self.device.set(&mut raw);
+        Ok(raw)
+    }
+}
+
+impl FeatureArgs {
+    pub(super) fn set(self, raw: &mut RawConfig) {
+        raw.set_list("--features", "features", self.features);
+    }
+}
+
+impl ReadingArgs {
+    pub(super) fn set(self, raw: &mut RawConfig) {
+        raw.set("--models", "models", self.models);
+        raw.set("--strict", "strict", self.strict.then_some(true));
+        raw.set("--input-format", "input_format", self.input_format);
+    }
+}
+
+impl EngineArgs {
+    pub(super) fn set(self, raw: &mut RawConfig) {
+        raw.set("--mode", "mode", self.mode);
+        raw.set("--slots", "slots", self.slots);
+    }
+}
+
+impl DeviceArgs {
+    pub(super) fn set(self, raw: &mut RawConfig) {
+        raw.set("--backend", "backend", self.backend);
+        raw.set("--device", "device", self.device);
+        raw.set_list("--devices", "devices", self.devices);
+        raw.set("--threads", "threads", self.threads);
+    }
+}
+
+impl SetArgs {
+    /// The keys of the file with the assignments over them.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not valid TOML; an assignment has no `=`.
+    pub(super) fn raw_config(self, file: Option<&Path>) -> Result<RawConfig> {
+        let mut raw = RawConfig::read(file)?;
+        raw.trusts_file = self.trust_config;
+        for assignment in &self.set {
+            raw.set_assignment(assignment)?;
+        }
+        Ok(raw)
+    }
+}

@@ -1,0 +1,265 @@
+//! `tapeloop bench`.
+
+mod file_work;
+mod references;
+mod structures;
+
+use super::args::BenchArgs;
+use super::signals;
+use file_work::FileWork;
+use indicatif::{ProgressBar, ProgressStyle};
+use references::References;
+use serde_json::Map;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use structures::StructureSet;
+use tapeloop::backend::select_all;
+use tapeloop::error::{Context, Error, Result};
+use tapeloop::structure::{ReadBudget, Reader, Structure};
+use tapeloop_bench::compare::{Machines, compare};
+use tapeloop_bench::measure::Session;
+use tapeloop_bench::point::{self, Point, Work};
+use tapeloop_bench::record::{self, Record};
+use tapeloop_bench::reference::ReferenceProgram;
+use tapeloop_bench::runner::Machine;
+
+use tapeloop_bench::synthetic::Synthetic;
+use tapeloop_bench::{limits, machine, report};
+use tapeloop_cli::config::BenchConfig;
+use tapeloop_cli::exit_codes::{FAILED, GOOD, INTERRUPTED};
+use tapeloop_cli::plan::thread_pool;
+use tapeloop_cli::terminal::say;
+use tapeloop_files::shown;
+use tapeloop_inputs::{ArchiveOptions, Archives, Content, Shard, Sources, Trajectories};
+
+/// The history; each run appends to it.
+const HISTORY: &str = "bench.jsonl";
+
+/// The report of the latest run.
+const REPORT: &str = "report.html";
+
+/// Measures, or compares two histories, and returns the exit code.
+///
+/// # Errors
+/// The config or a file is wrong, or the device cannot be used.
+pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
+    if let [old, new] = &args.compare[..] {
+        let machines = match args.any_machine {
+            true => Machines::Any,
+            false => Machines::Same,
+        };
+        let comparison = compare(&record::read(old)?, &record::read(new)?, machines)?;
+        say(&format!("{comparison}\n"));
+        return Ok(comparison.exit_code());
+    }
+    let config = args.resolve()?;
+    tapeloop_inputs::check(&config.input, &Trajectories::Unknown, &Map::new(), false)?;
+    let has_input = !config.input.is_empty();
+    if !has_input && config.works.iter().all(|work| *work == Work::Features) {
+        let error = Error::usage("the workloads features and files need structures");
+        return Err(error.fix("name files or folders with --input"));
+    }
+    let pool = thread_pool(config.threads)?;
+    let selected = select_all(config.backend, &config.devices, &pool, &config.cuda)?;
+    tracing::info!(reason = selected[0].reason, "chose the backend");
+    let backends = selected.into_iter().map(|it| it.backend).collect();
+    let machine = Machine { backends, pool };
+    let mut works = config.works.clone();
+    if !has_input && works.contains(&Work::Features) {
+        works.retain(|work| *work != Work::Features);
+        tracing::info!("skipped the workload features: `input` is not set");
+    }
+    let files = config.files && has_input;
+    if config.files && !files {
+        tracing::info!("skipped the workload files: `input` is not set");
+    }
+    let on_device = !machine.first().device().shares_host_memory;
+    let of_work = |&work: &Work| (work, config.points(work, on_device, args.full));
+    let plan: Vec<(Work, Vec<Point>)> = works.iter().map(of_work).collect();
+    if args.dry_run {
+        let points = plan.iter().flat_map(|(_, points)| points);
+        points.for_each(|point| say(&format!("{point}\n")));
+        if files {
+            say("files: whole runs from the files to tables\n");
+        }
+        return Ok(GOOD);
+    }
+    if !args.full {
+        point::check_count(plan.iter().map(|(_, points)| points.len()).sum())?;
+    }
+    measure(&config, machine, &plan, files, args.quiet)
+}
+
+fn measure(
+    config: &BenchConfig,
+    machine: Machine,
+    plan: &[(Work, Vec<Point>)],
+    files: bool,
+    quiet: bool,
+) -> Result<u8> {
+    let interrupt = signals::listen()?;
+    let References {
+        programs,
+        mut tools,
+    } = References::start(config.references.as_deref())?;
+    let has_features = plan.iter().any(|(work, _)| *work == Work::Features);
+    let has_input = !config.input.is_empty();
+    let structures = match has_features || (files || !tools.is_empty()) && has_input {
+        true => Some(Structures::read(config, &machine)?),
+        false => None,
+    };
+    fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
+    let mut run = machine::describe(&machine.backends, config.to_toml());
+    run.limits = limits::measure(&machine)?;
+    let mut session = Session {
+        machine,
+        settings: config.settings.clone(),
+        run,
+        references: programs,
+    };
+    let history = config.output.join(HISTORY);
+    let mut records: Vec<Record> = Vec::new();
+    let mut keep = |measured: Vec<Record>| -> Result<()> {
+        // Appended at once, so that a later error loses nothing.
+        record::append(&history, &measured)?;
+        records.extend(measured);
+        Ok(())
+    };
+    let mut measure_all = || -> Result<()> {
+        for (work, points) in plan {
+            let bar = progress(work.name(), quiet);
+            let go_on = |number: usize, all: usize, point: &Point| {
+                bar.set_length(all as u64);
+                bar.set_position(number as u64);
+                bar.set_message(point.to_string());
+                !interrupt.stops_here()
+            };
+            keep(match (&structures, work) {
+                (Some(structures), Work::Features) => {
+                    let batches = |point: &Point| Arc::new(structures.set.in_batches(point.batch));
+                    session.measure(points, batches, go_on)
+                }
+                _ => session.measure(points, synthetic, go_on),
+            })?;
+            bar.finish_and_clear();
+        }
+        let of_files = structures.iter().find_map(|structures| {
+            let files = structures.files.as_ref()?;
+            Some((structures, files))
+        });
+        if (files || !tools.is_empty()) && has_input && of_files.is_none() {
+            tracing::warn!(
+                "skipped the workload files: it and other programs read files, and some inputs are \
+                 members of archives or of packed sets"
+            );
+        }
+        if let Some((structures, paths)) = of_files {
+            let work = FileWork {
+                paths,
+                set: &structures.set,
+                reading: config.reading,
+                features: &config.features,
+                run_settings: config.run_settings(),
+                folder: config.output.join("programs"),
+                rounds: config.settings.rounds,
+                on_cuda: session.run.backend == "cuda",
+            };
+            let mut programs: Vec<Option<&mut ReferenceProgram>> =
+                tools.iter_mut().map(Some).collect();
+            if files && programs.is_empty() {
+                programs.push(None);
+            }
+            for program in programs {
+                let bar = progress("files", quiet);
+                keep(work.measure(program, &session.run, |task| {
+                    bar.set_message(task.to_owned());
+                    !interrupt.stops_here()
+                })?)?;
+                bar.finish_and_clear();
+            }
+        }
+        Ok(())
+    };
+    let measured = measure_all();
+    if records.is_empty() {
+        return measured.map(|()| INTERRUPTED);
+    }
+    let page = config.output.join(REPORT);
+    tapeloop_files::replace(&page, report::html(&records)?.as_bytes()).within(|| shown(&page))?;
+    // The page has what was measured before the error.
+    measured?;
+    if !quiet {
+        say(&report::text(&records)?);
+        say(&format!("\n{}\n", shown(&page)));
+    }
+    let refused = records.iter().filter(|record| record.figures().is_none());
+    Ok(match (refused.count(), interrupt.has_stopped()) {
+        (_, true) => INTERRUPTED,
+        (0, false) => GOOD,
+        _ => FAILED,
+    })
+}
+
+fn synthetic(point: &Point) -> Arc<Synthetic> {
+    let benchmark = Synthetic::of(point);
+    Arc::new(benchmark.unwrap_or_else(|| unreachable!("work of structures has its own")))
+}
+
+fn progress(what: &'static str, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{prefix:8} {pos}/{len} {wide_msg} {eta}");
+    let style = style.expect("the template is well formed");
+    ProgressBar::new(0).with_prefix(what).with_style(style)
+}
+
+/// The structures of the input.
+struct Structures {
+    set: Arc<StructureSet>,
+    /// The files that they come from. `None` if some are members of archives or of packed sets.
+    files: Option<Vec<PathBuf>>,
+}
+
+impl Structures {
+    /// Reads structures up to `atoms_max`. Files that cannot be read are skipped with a warning.
+    fn read(config: &BenchConfig, machine: &Machine) -> Result<Self> {
+        let mut reader = Reader::new(config.reading);
+        let (mut structures, mut files) = (Vec::<Structure>::new(), Some(Vec::new()));
+        let mut atoms = 0;
+        let archives = Archives::Read(ArchiveOptions {
+            members: None,
+            limits: config.reading.limits,
+            // Each member is parsed before the next one is read.
+            budget: Arc::new(ReadBudget::new(u64::MAX)),
+            has_topology: false,
+            reader: Map::new(),
+        });
+        for source in Sources::new(config.input.clone(), archives, Shard::WHOLE) {
+            let is_file = matches!(source.content, Ok(Content::File));
+            let content = source.content;
+            match content.and_then(|content| content.read(&source.path, &mut reader)) {
+                Ok(read) => {
+                    atoms += read.iter().map(|one| one.xyz.len() as u64).sum::<u64>();
+                    structures.extend(read);
+                    files = files.filter(|_| is_file);
+                    if let Some(files) = &mut files {
+                        files.push(source.path);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, path = shown(&source.path), "skipped a file that cannot be read")
+                }
+            }
+            if atoms >= config.atoms_max {
+                break;
+            }
+        }
+        let set = StructureSet::new(structures, config.features.clone(), &machine.pool)?;
+        Ok(Structures {
+            set: Arc::new(set),
+            files,
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! `tapeloop doctor`.
+
+use super::progress::{Audience, CompilingProgress};
+use rayon::ThreadPool;
+use serde_json::{Value as Json, json};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use tapeloop::backend::doctor::{Finding, KernelBuild, Status, examine};
+use tapeloop::backend::{Backend, Choice, Compilation};
+use tapeloop::error::{Error, ErrorKind, Result};
+use tapeloop::features::{KERNEL_TARGETS, NVCC_VERSION};
+use tapeloop_bench::internal::format::counted;
+use tapeloop_cli::config::Config;
+use tapeloop_cli::exit_codes::{FAILED, GOOD};
+use tapeloop_cli::plan::thread_pool;
+use tapeloop_cli::selection::{cuda_options, select};
+use tapeloop_cli::terminal::say;
+
+/// Checks the driver, the devices and NVRTC, prints the findings, as JSON if `as_json`, and returns
+/// the exit code. With `warm` it compiles all kernels that a run with this config may use.
+///
+/// # Errors
+/// The threads of the config cannot be started.
+pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
+    let pool = thread_pool(config.threads)?;
+    let kernels = KernelBuild {
+        nvcc_version: NVCC_VERSION,
+        targets: KERNEL_TARGETS,
+    };
+    let mut findings = examine(&config.devices, &cuda_options(config), kernels, &pool);
+    if warm {
+        let cache = findings.iter().find(|finding| finding.label == "cache");
+        let is_kept = cache.is_none_or(|finding| finding.status == Status::Good);
+        let compiled = compile_ahead(config, &pool, is_kept);
+        findings.push(compiled.unwrap_or_else(|error| Finding::of_error(WARM, &error)));
+    }
+    if as_json {
+        let findings: Vec<Json> = findings.iter().map(json_of).collect();
+        say(&format!("{:#}\n", Json::from(findings)));
+    } else {
+        let lines: Vec<String> = findings.iter().map(|it| format!("{it}\n")).collect();
+        say(&lines.concat());
+    }
+    // Only these two decide the exit code.
+    let decides = |finding: &&Finding| ["auto", WARM].contains(&&*finding.label);
+    let mut decisive = findings.iter().filter(decides);
+    let usable = decisive.all(|finding| finding.status == Status::Good);
+    Ok(if usable { GOOD } else { FAILED })
+}
+
+/// The label of what `--warm` did.
+const WARM: &str = "compiled";
+
+/// Compiles what the cache does not have.
+///
+/// # Errors
+/// A kernel cannot be compiled, there is no GPU to compile for, or no cache that keeps the code.
+fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>, is_kept: bool) -> Result<Finding> {
+    let selected = select(config, pool)?.into_iter();
+    let backends: Vec<Arc<dyn Backend>> = selected.map(|one| one.backend).collect();
+    let is_cpu = backends[0].device().backend == "cpu";
+    if is_cpu && config.backend == Choice::Auto {
+        let error = Error::new(ErrorKind::Unavailable, "there is no GPU to compile for");
+        return Err(error.fix("run it where the GPU is"));
+    }
+    let images = config.features.images();
+    if !is_cpu && !is_kept && images.iter().any(|image| image.binary.is_none()) {
+        let error = Error::new(
+            ErrorKind::Unavailable,
+            "no cache keeps the compiled kernels",
+        );
+        return Err(error.fix("see the finding `cache`"));
+    }
+    let audience = std::io::stderr().is_terminal().then_some(Audience::Reader);
+    let shown = CompilingProgress::start(audience, &backends);
+    let prepared = backends.iter().try_for_each(|it| it.prepare(&images));
+    drop(shown);
+    prepared?;
+    let Compilation { images, ns, .. } = backends.iter().map(|it| it.compilation()).sum();
+    let detail = match images {
+        0 if is_cpu => "the CPU needs no kernels".to_owned(),
+        0 => "all kernels were compiled before".to_owned(),
+        _ => format!("{} in {:.2} s", counted(images, "kernel"), ns as f64 / 1e9),
+    };
+    Ok(Finding::new(Status::Good, WARM, detail))
+}
+
+fn json_of(finding: &Finding) -> Json {
+    let status = match finding.status {
+        Status::Good => "good",
+        Status::Spare => "not_needed",
+        Status::Missing => "missing",
+    };
+    json!({
+        "status": status,
+        "label": finding.label,
+        "detail": finding.detail,
+        "fix": finding.fix,
+    })
+}

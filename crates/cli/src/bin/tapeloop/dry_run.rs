@@ -1,0 +1,96 @@
+//! The text of `--dry-run`.
+
+use tapeloop::error::Result;
+use tapeloop::features::TableName;
+use tapeloop_bench::internal::format;
+use tapeloop_cli::config::{Config, Reduction};
+use tapeloop_cli::oversized;
+use tapeloop_cli::plan::{Plan, memory_text};
+use tapeloop_cli::tables::rows_bytes;
+use tapeloop_error::internal::printable;
+
+/// The text of `--dry-run`: what the run would do, and the config as a config file.
+/// `result` completes "this run would". With `verbose` the columns and the memory of each buffer too.
+///
+/// # Errors
+/// The engine's settings are wrong.
+pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<String> {
+    let Config {
+        input,
+        features,
+        tables,
+        ..
+    } = &plan.config;
+    let memory = plan.memory()?;
+    let columns: Vec<String> = TableName::ALL
+        .into_iter()
+        .flat_map(|table| features.columns(table))
+        .map(|column| column.name)
+        .chain(plan.config.reductions.iter().map(Reduction::name))
+        .collect();
+    let inputs: Vec<String> = input
+        .iter()
+        .map(|item| printable(item).into_owned())
+        .collect();
+    let of_residues = features.columns(TableName::Residues).len();
+    let chosen = plan.config.condition.as_ref().map_or(String::new(), |it| {
+        format!(
+            "# Of the residues, it would take those where {}.\n",
+            printable(&it.text)
+        )
+    });
+    let batch = plan.config.batch;
+    let alone = match batch.structure_residues_max > batch.residues_max {
+        true => format!(
+            "# A structure of more than {} runs alone on the CPU, with up to {}.\n",
+            format::counted(batch.residues_max.into(), "residue"),
+            memory_text(&oversized::memory_max(plan)?),
+        ),
+        false => String::new(),
+    };
+    let details = match verbose {
+        true => format!(
+            "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
+            columns.join(", "),
+            memory.to_string().replace('\n', "\n# ")
+        ),
+        false => String::new(),
+    };
+    Ok(format!(
+        "# This run would read {}, compute {} ({}) on {},\n\
+         # and {result}.\n{chosen}\
+         # Choice of the backend: {}.\n\
+         # Memory: {} for {} batches in flight, and up to {} for rows that wait to be written.\n\
+         {alone}{details}#\n\
+         # The config as resolved:\n{}",
+        inputs.join(", "),
+        format::counted(plan.features_computed(), "feature"),
+        format::counted(columns.len() as u64, "column"),
+        plan.device(),
+        plan.reason,
+        memory_text(&memory),
+        memory.slots,
+        format::size(rows_bytes(*tables, of_residues) as f64),
+        plan.config.to_toml(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use std::sync::Arc;
+    use tapeloop::backend::cpu::CpuBackend;
+    use tapeloop_cli::config::RawConfig;
+
+    #[test]
+    fn the_batches_are_those_of_all_devices() {
+        let text = "backend = \"cpu\"\nthreads = 2\nslots = 2\nbatch.residues = 256";
+        let raw = RawConfig::parse(text, Path::new("run.toml")).unwrap();
+        let mut plan = Plan::of_any_input(Config::resolve(raw).unwrap()).unwrap();
+        let another = CpuBackend::new(Arc::clone(&plan.pool));
+        plan.backends.push(Arc::new(another));
+        let text = describe(&plan, "print", false).unwrap();
+        assert!(text.contains("for 4 batches in flight"), "{text}");
+    }
+}

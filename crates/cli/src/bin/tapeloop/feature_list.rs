@@ -1,0 +1,287 @@
+//! `tapeloop features`: the features that a run computes, as text for a terminal, as JSON, and as
+//! Markdown for `docs/CONFIG.md`.
+
+use serde_json::{Value as Json, json};
+use std::fmt::Write;
+use tapeloop::features::{
+    ColumnDecl, ColumnKind, Cutoff, FeatureConfig, FeatureName, Setting, TableName,
+};
+use tapeloop_cli::config::{Config, range_text, setting_json};
+
+/// Maximum width of a line, in characters.
+const WIDTH: usize = 100;
+
+const NO_COLUMNS: &str = "None with these settings";
+
+/// Indentation of a feature's lines, and the width of their labels.
+const INDENT: usize = 4;
+const LABEL: usize = 10;
+
+/// The features of `config` as text: name, meaning, settings and columns of each,
+/// then the presets.
+pub(super) fn text(config: &Config) -> String {
+    let features = &config.features;
+    let mut text = String::new();
+    for &name in &features.features {
+        describe(&mut text, features, name);
+        text.push('\n');
+    }
+    let is_left_out = |name: &FeatureName| !features.features.contains(name);
+    let left_out: Vec<FeatureName> = FeatureName::ALL
+        .iter()
+        .copied()
+        .filter(is_left_out)
+        .collect();
+    if !left_out.is_empty() {
+        text.push_str("not chosen\n");
+        wrap(&mut text, " ".repeat(INDENT), INDENT, &names(&left_out));
+        text.push('\n');
+    }
+    text.push_str("presets\n");
+    for (preset, of) in FeatureName::PRESETS {
+        labelled(&mut text, preset, &names(of));
+    }
+    text.push_str(
+        "\ndocs/CONFIG.md lists the columns that name residues, chains and structures.\n",
+    );
+    text
+}
+
+fn names(features: &[FeatureName]) -> String {
+    let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
+    names.join(", ")
+}
+
+fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
+    let about = features.about(name);
+    text.push_str(name.name());
+    text.push('\n');
+    wrap(text, " ".repeat(INDENT), INDENT, about.summary);
+    labelled(text, "formula", about.formula);
+    if !about.source.is_empty() {
+        labelled(text, "source", about.source);
+    }
+    if !about.needs.is_empty() {
+        labelled(text, "needs", &about.needs.join(", "));
+    }
+    let settings = features.settings(name);
+    let key_width = settings.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    for (at, (key, setting)) in settings.iter().enumerate() {
+        let line = format!(
+            "{key:<key_width$} = {} ({})",
+            value(setting),
+            range(setting)
+        );
+        labelled(text, if at == 0 { "settings" } else { "" }, &line);
+    }
+    let columns = features.columns_of(name);
+    if columns.is_empty() {
+        labelled(text, "columns", NO_COLUMNS);
+    }
+    let longest = |of: fn(&ColumnDecl) -> usize| columns.iter().map(of).max().unwrap_or(0);
+    let (name_width, unit_width) = (longest(|c| c.name.len()), longest(|c| unit(c).len()));
+    for of_table in columns.chunk_by(|a, b| a.table == b.table) {
+        labelled(
+            text,
+            "columns",
+            &format!("of {}:", folder(of_table[0].table)),
+        );
+        for column in of_table {
+            let (kind, unit) = (type_name(column.kind), unit(column));
+            let start = format!(
+                "{:INDENT$}{:LABEL$}{:<name_width$}  {kind:<7}  {unit:<unit_width$}  ",
+                "", "", column.name
+            );
+            let hang = start.len();
+            wrap(text, start, hang, &meaning(column));
+        }
+    }
+}
+
+/// Appends a line with a label and an indented text.
+fn labelled(text: &mut String, label: &str, of: &str) {
+    let start = format!("{:INDENT$}{label:<LABEL$}", "");
+    wrap(text, start, INDENT + LABEL, of);
+}
+
+/// Appends `start` and then `words`, wrapped at [`WIDTH`]. Lines after the first are indented by
+/// `hang`.
+fn wrap(text: &mut String, start: String, hang: usize, words: &str) {
+    let mut line = start;
+    let mut is_fresh = true;
+    for word in words.split_whitespace() {
+        let taken = line.chars().count() + usize::from(!is_fresh) + word.chars().count();
+        if !is_fresh && taken > WIDTH {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = " ".repeat(hang);
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_fresh = false;
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+fn value(setting: &Setting) -> String {
+    match setting_json(setting) {
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(Json::to_string).collect();
+            format!("[{}]", items.join(", "))
+        }
+        single => single.to_string(),
+    }
+}
+
+/// The values that a setting takes, in words.
+fn range(setting: &Setting) -> String {
+    let max = Cutoff::MAX_ANGSTROM;
+    match setting {
+        Setting::Length(_) => format!("A, 0.001 to {max}"),
+        Setting::Lengths(_) => format!("a list, in A, each 0.001 to {max}"),
+        Setting::Integer(_, range) => range_text(range),
+        Setting::Flag(_) => "true or false".to_owned(),
+        Setting::Choice(_, words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            words.join(" or ")
+        }
+        Setting::Texts(_) => "a list of strings".to_owned(),
+    }
+}
+
+fn folder(table: TableName) -> &'static str {
+    match table {
+        TableName::Residues => "residues",
+        TableName::Chains => "chains",
+        TableName::Structures => "structures",
+        TableName::Contacts => "contacts",
+        TableName::HydrogenBonds => "hydrogen_bonds",
+        TableName::Ligands => "ligands",
+        TableName::Interfaces => "interfaces",
+    }
+}
+
+fn type_name(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Count | ColumnKind::LigandNumber => "int32",
+        ColumnKind::Real => "float32",
+        ColumnKind::Half => "float16",
+        ColumnKind::Flag => "bool",
+        ColumnKind::Chain | ColumnKind::LigandComponent | ColumnKind::Text(_) => "string",
+    }
+}
+
+fn unit(column: &ColumnDecl) -> &'static str {
+    if column.unit.is_empty() {
+        "-"
+    } else {
+        column.unit
+    }
+}
+
+fn meaning(column: &ColumnDecl) -> String {
+    match column.kind {
+        ColumnKind::Text(texts) => format!("{} One of {}.", column.about, texts.join(" ")),
+        _ => column.about.clone(),
+    }
+}
+
+/// The features of `config` as JSON: a list of features, each with its settings and columns.
+pub(super) fn json(config: &Config) -> Json {
+    let features = &config.features;
+    let of_column = |column: &ColumnDecl| {
+        json!({
+            "name": column.name,
+            "table": folder(column.table),
+            "type": type_name(column.kind),
+            "unit": column.unit,
+            "description": meaning(column),
+        })
+    };
+    let of_feature = |&name: &FeatureName| {
+        let about = features.about(name);
+        let columns: Vec<Json> = features.columns_of(name).iter().map(of_column).collect();
+        let settings: serde_json::Map<String, Json> = features
+            .settings(name)
+            .iter()
+            .map(|(key, setting)| ((*key).to_owned(), setting_json(setting)))
+            .collect();
+        json!({
+            "name": name.name(),
+            "summary": about.summary,
+            "formula": about.formula,
+            "source": about.source,
+            "needs": about.needs,
+            "settings": settings,
+            "columns": columns,
+        })
+    };
+    features.features.iter().map(of_feature).collect()
+}
+
+/// The features of `config` as the section of `docs/CONFIG.md`.
+pub(super) fn markdown(config: &Config) -> String {
+    let features = &config.features;
+    let mut text = String::from("| preset | features |\n|---|---|\n");
+    for (preset, of) in FeatureName::PRESETS {
+        let of: Vec<String> = of.iter().map(|name| format!("`{}`", name.name())).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| `\"{preset}\"` | {} |", of.join(", "));
+    }
+    for &name in &features.features {
+        markdown_of(&mut text, features, name);
+    }
+    text
+}
+
+fn markdown_of(text: &mut String, features: &FeatureConfig, name: FeatureName) {
+    let about = features.about(name);
+    let _ = writeln!(
+        text,
+        "\n#### `\"{}\"`\n\n{}\n\n```",
+        name.name(),
+        about.summary
+    );
+    wrap(text, String::new(), 4, about.formula);
+    text.push_str("```\n");
+    if !about.source.is_empty() {
+        let _ = writeln!(text, "\nSource: {}.", about.source.trim_end_matches('.'));
+    }
+    if !about.needs.is_empty() {
+        let _ = writeln!(text, "\nComputed with {}.", about.needs.join(", "));
+    }
+    let settings = features.settings(name);
+    if !settings.is_empty() {
+        text.push_str("\n| key | default | values |\n|---|---|---|\n");
+    }
+    for (key, setting) in settings {
+        let (value, range) = (value(&setting), cell(&range(&setting)));
+        let _ = writeln!(text, "| `{key}` | `{value}` | {range} |");
+    }
+    let columns = features.columns_of(name);
+    if columns.is_empty() {
+        let _ = writeln!(text, "\n{NO_COLUMNS}.");
+        return;
+    }
+    text.push_str("\n| column | table | type | unit | what |\n|---|---|---|---|---|\n");
+    for column in columns {
+        let _ = writeln!(
+            text,
+            "| `{}` | `{}` | {} | {} | {} |",
+            column.name,
+            folder(column.table),
+            type_name(column.kind),
+            unit(&column),
+            cell(&meaning(&column))
+        );
+    }
+}
+
+/// Escapes text for a cell of a Markdown table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,282 @@
+//! `tapeloop inspect`: shows a packed set.
+
+use super::args::InspectArgs;
+use serde_json::{Value as Json, json};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use tapeloop::error::{Context, Error, Result};
+use tapeloop::structure::{ReadBudget, ReadLimits, Structure};
+use tapeloop_bench::internal::format;
+use tapeloop_cli::exit_codes::GOOD;
+use tapeloop_cli::terminal::say;
+use tapeloop_error::internal::printable;
+use tapeloop_files::shown;
+use tapeloop_inputs::packed::{ASSEMBLIES, Batch, PackedFile, SetSettings, enum_name, files_in};
+use tapeloop_inputs::structure_name;
+
+/// What a set holds.
+#[derive(Default)]
+struct Totals {
+    files: u64,
+    bytes: u64,
+    inputs: u64,
+    rejected: u64,
+    structures: u64,
+    residues: u64,
+    atoms: u64,
+    /// Files without checksums.
+    unchecked: u64,
+    /// Those of all files; one in a set that `tapeloop pack` made.
+    settings: Vec<SetSettings>,
+}
+
+/// Prints what a set holds, or its structures of one name, and returns the exit code.
+///
+/// # Errors
+/// The set cannot be read or is damaged, or no structure has the name.
+pub(super) fn inspect(args: &InspectArgs) -> Result<u8> {
+    let files = files_in(&args.set).within(|| shown(&args.set))?;
+    say(&match &args.name {
+        None => totals(&files)?.print(args.json),
+        Some(name) => {
+            let found = find(&files, name)?;
+            if found.is_empty() {
+                let message = format!("no input of the set is called {}", printable(name));
+                let error = Error::usage(message).fix("give a file's name, with or without ending");
+                return Err(error.within(shown(&args.set)));
+            }
+            match args.json {
+                true => format!("{:#}\n", Json::from(found)),
+                false => found.iter().map(text_of_input).collect(),
+            }
+        }
+    });
+    Ok(GOOD)
+}
+
+/// Nothing else waits for memory here.
+fn budget() -> Arc<ReadBudget> {
+    Arc::new(ReadBudget::new(u64::MAX))
+}
+
+/// Reads all structures as a run does, and compares the checksums.
+fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
+    let (limits, budget) = (ReadLimits::default(), budget());
+    let mut totals = Totals::default();
+    for path in files {
+        let path = path.as_ref();
+        let mut file = PackedFile::open(path).within(|| shown(path))?;
+        totals.files += 1;
+        totals.bytes += file.bytes();
+        totals.unchecked += u64::from(!file.has_checksums());
+        if totals.settings.iter().all(|known| known != file.settings()) {
+            totals.settings.push(file.settings().clone());
+        }
+        for at in 0..file.batches() {
+            let names = file.names(at, &limits).within(|| shown(path))?;
+            let batch = file.batch(at, &names, &limits, &budget)?.decode()?;
+            let mut row = 0;
+            while let Some((_, rows)) = names.input(row) {
+                totals.inputs += 1;
+                row = rows.end;
+                if batch.error(rows.start).is_some() {
+                    totals.rejected += 1;
+                    continue;
+                }
+                for structure in batch.structures(rows)? {
+                    totals.structures += 1;
+                    totals.residues += structure.residues.len() as u64;
+                    totals.atoms += structure.xyz.len() as u64;
+                }
+            }
+        }
+    }
+    Ok(totals)
+}
+
+impl Totals {
+    fn print(&self, as_json: bool) -> String {
+        let Totals {
+            files,
+            bytes,
+            inputs,
+            rejected,
+            structures,
+            residues,
+            atoms,
+            unchecked,
+            settings,
+        } = self;
+        if as_json {
+            let first = settings.first().cloned().unwrap_or_default();
+            let text = json!({
+                "files": files,
+                "bytes": bytes,
+                "inputs": inputs,
+                "rejected": rejected,
+                "structures": structures,
+                "residues": residues,
+                "atoms": atoms,
+                "files_without_checksums": unchecked,
+                "settings": first.reader,
+                "annotations": first.channels(),
+                "settings_differ": settings.len() > 1,
+            });
+            return format!("{text:#}\n");
+        }
+        let whole = |count: &u64| format::whole(*count);
+        let checksums = match unchecked {
+            0 => "all right".to_owned(),
+            some => format!("missing in {}", format::counted(*some, "file")),
+        };
+        let settings: String = settings.iter().map(settings_text).collect();
+        format!(
+            "files        {} ({})\n\
+             inputs       {} ({} rejected)\n\
+             structures   {}\n\
+             residues     {}\n\
+             atoms        {}\n\
+             checksums    {checksums}\n\
+             {settings}",
+            whole(files),
+            format::size(*bytes as f64),
+            whole(inputs),
+            whole(rejected),
+            whole(structures),
+            whole(residues),
+            whole(atoms),
+        )
+    }
+}
+
+/// The lines of the settings of a file, whose texts may be anything.
+fn settings_text(settings: &SetSettings) -> String {
+    let reader = match &settings.reader {
+        None => "not stated".to_owned(),
+        Some(reader) => {
+            let settings = reader.iter().map(|(key, value)| format!("{key} = {value}"));
+            settings.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let annotations = match &settings.channels()[..] {
+        [] => String::new(),
+        channels => format!("annotations  {}\n", printable(&channels.join(", "))),
+    };
+    format!("settings     {}\n{annotations}", printable(&reader))
+}
+
+/// The inputs of a name, as JSON. Reads the names of all record batches, and the batches with a
+/// match.
+fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
+    let (limits, budget) = (ReadLimits::default(), budget());
+    let mut found = Vec::new();
+    for path in files {
+        let path = path.as_ref();
+        let mut file = PackedFile::open(path).within(|| shown(path))?;
+        for at in 0..file.batches() {
+            let names = file.names(at, &limits).within(|| shown(path))?;
+            let (mut matches, mut row) = (Vec::new(), 0);
+            while let Some((source, rows)) = names.input(row) {
+                row = rows.end;
+                let file_name = Path::new(source).file_name();
+                let is_match = source == name
+                    || structure_name(source) == name
+                    || file_name.is_some_and(|of_file| of_file == name);
+                if is_match {
+                    matches.push((source.to_owned(), rows));
+                }
+            }
+            if matches.is_empty() {
+                continue;
+            }
+            let batch = file.batch(at, &names, &limits, &budget)?.decode()?;
+            for (source, rows) in matches {
+                found.push(input_json(&source, path, &batch, rows)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn input_json(source: &str, file: &Path, batch: &Batch, rows: Range<usize>) -> Result<Json> {
+    let place =
+        |structures| json!({"source": source, "file": shown(file), "structures": structures});
+    if let Some(error) = batch.error(rows.start) {
+        let mut input = place(json!([]));
+        input["rejected"] = json!(error.to_string());
+        return Ok(input);
+    }
+    let structures = batch.structures(rows)?;
+    let structures: Vec<Json> = structures.iter().map(structure_json).collect();
+    Ok(place(Json::from(structures)))
+}
+
+fn structure_json(structure: &Structure) -> Json {
+    let mut sequences = vec![String::new(); structure.chains.len()];
+    for residue in &structure.residues {
+        sequences[residue.chain as usize].push(char::from(residue.aa));
+    }
+    let chains = structure.row_chains().iter().zip(sequences);
+    let chains = chains.map(|(chain, sequence)| {
+        json!({
+            "chain": chain.auth_asym_id,
+            "label_asym_id": chain.label_asym_id,
+            "entity_id": chain.entity_id,
+            "residues": sequence.len(),
+            "sequence": sequence,
+        })
+    });
+    let channels = structure.channels.iter().map(|channel| &channel.name);
+    json!({
+        "entry_id": structure.entry_id,
+        "model": structure.model,
+        "assembly": enum_name(&ASSEMBLIES, &structure.assembly),
+        "residues": structure.residues.len(),
+        "atoms": structure.xyz.len(),
+        "annotations": channels.collect::<Vec<_>>(),
+        "chains": chains.collect::<Vec<_>>(),
+    })
+}
+
+/// The lines of an input, from its JSON.
+fn text_of_input(input: &Json) -> String {
+    let text = |value: &Json| printable(value.as_str().unwrap_or("?")).into_owned();
+    let mut lines = format!("{} in {}\n", text(&input["source"]), text(&input["file"]));
+    if input["rejected"].is_string() {
+        lines += &format!("  rejected: {}\n", text(&input["rejected"]));
+    }
+    for structure in input["structures"].as_array().into_iter().flatten() {
+        lines += &format!(
+            "  entry {}, model {}, assembly {}: {} residues, {} atoms\n",
+            text(&structure["entry_id"]),
+            structure["model"],
+            text(&structure["assembly"]),
+            structure["residues"],
+            structure["atoms"],
+        );
+        let chains = structure["chains"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        let mut chains_of_id: HashMap<&str, u32> = HashMap::new();
+        for chain in chains {
+            let id = chain["chain"].as_str().unwrap_or_default();
+            *chains_of_id.entry(id).or_insert(0) += 1;
+        }
+        for chain in chains {
+            let id = chain["chain"].as_str().unwrap_or_default();
+            let name = match &chain["label_asym_id"] {
+                // The parts of a chain that is split share the author's id.
+                Json::String(label) if chains_of_id[id] > 1 => printable(label).into_owned(),
+                _ => text(&chain["chain"]),
+            };
+            let residues = &chain["residues"];
+            lines += &format!(
+                "    chain {name}, {residues} residues: {}\n",
+                text(&chain["sequence"])
+            );
+        }
+    }
+    lines
+}

@@ -1,0 +1,118 @@
+//! The `tapeloop` program.
+//!
+//! `args` are the command line, and `misuse` explains mistakes in it. `run` computes the features of all
+//! inputs with the library of the program ([`tapeloop_cli`]): `progress` shows how far it is, `summary`
+//! says at the end how it went, `bottleneck` and `run_notes` say what that means, and `run_end` writes
+//! it into `run.json`. The other commands have a file each.
+
+mod args;
+mod bench;
+mod bottleneck;
+mod devices;
+mod doctor;
+mod dry_run;
+mod feature_list;
+mod generate;
+mod graph;
+mod inspect;
+mod log;
+mod memory;
+mod misuse;
+mod new_kernel;
+mod pack;
+mod paint;
+mod progress;
+mod run;
+mod run_end;
+mod run_notes;
+mod signals;
+mod summary;
+mod timeline;
+mod validate;
+
+use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
+use std::io::Write;
+use std::process::ExitCode;
+use tapeloop::error::Result;
+use tapeloop_cli::exit_codes::{self, GOOD};
+use tapeloop_cli::terminal::{complain, final_code, note, say};
+
+fn main() -> ExitCode {
+    memory::set_up_allocator();
+    let cli = match misuse::parse() {
+        Ok(cli) => cli,
+        Err(help_or_mistake) => return print(&help_or_mistake),
+    };
+    log::start();
+    let outcome = command(cli);
+    let code = outcome.unwrap_or_else(|error| {
+        complain(&format!("error: {error}"));
+        exit_codes::of_error(&error)
+    });
+    ExitCode::from(final_code(code))
+}
+
+/// Prints the help or the version to standard output, or a mistake of the command line to standard
+/// error.
+fn print(text: &clap::Error) -> ExitCode {
+    let printed = text.print();
+    if !text.use_stderr() {
+        note(printed.and_then(|()| std::io::stdout().flush()));
+    }
+    ExitCode::from(final_code(text.exit_code() as u8))
+}
+
+fn command(cli: Cli) -> Result<u8> {
+    let Some(command) = cli.command else {
+        misuse::check_command(&cli.show.files)?;
+        return run::run(cli.show.into_run());
+    };
+    match command {
+        Command::Run(args) => run::run(*args),
+        Command::Pack(args) => pack::pack(*args),
+        Command::Inspect(args) => inspect::inspect(&args),
+        Command::Features(args) => features(args),
+        Command::Paint(args) => paint::paint(*args),
+        Command::Validate(args) => validate::validate(*args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::Graph(args) => graph(*args),
+        Command::Doctor(args) => {
+            let (as_json, warm) = (args.json, args.warm);
+            doctor::doctor(&args.resolve()?, as_json, warm)
+        }
+        Command::Kernel(KernelCommand::New { path }) => new_kernel::new_kernel(&path),
+        Command::Devices(args) => devices::devices(args.json),
+        Command::Completions { shell } => generate::completions(shell),
+        Command::Man { folder } => generate::manual(&folder),
+        #[cfg(target_os = "linux")]
+        Command::Worker => worker(),
+    }
+}
+
+/// `tapeloop graph`.
+fn graph(args: GraphArgs) -> Result<u8> {
+    let (bucket, format) = (args.bucket, args.format);
+    graph::graph(&args.resolve()?, bucket, format)
+}
+
+/// `tapeloop features`.
+fn features(args: FeaturesArgs) -> Result<u8> {
+    let (as_json, as_markdown) = (args.json, args.markdown);
+    let config = args.resolve()?;
+    say(&match (as_json, as_markdown) {
+        (true, _) => format!("{:#}\n", feature_list::json(&config)),
+        (_, true) => feature_list::markdown(&config),
+        _ => feature_list::text(&config),
+    });
+    Ok(GOOD)
+}
+
+/// `tapeloop worker`.
+#[cfg(target_os = "linux")]
+fn worker() -> Result<u8> {
+    let twins = tapeloop::features::twins();
+    // SAFETY: nothing has changed standard input, and only the user who runs this program can start
+    // the command from a process that is no tapeloop.
+    unsafe { tapeloop::backend::worker::serve(&twins) }?;
+    Ok(GOOD)
+}

@@ -1,0 +1,58 @@
+//! `tapeloop kernel new`: a kernel of one's own that works.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use tapeloop::error::{Context, Error, ErrorKind, Result};
+use tapeloop::features::{OwnKernel, OwnKernelSettings};
+use tapeloop_cli::exit_codes::GOOD;
+use tapeloop_cli::terminal::say;
+use tapeloop_files::shown;
+
+const TEXT: &str = include_str!("new_kernel.cu");
+const CONFIG: &str = include_str!("new_kernel.toml");
+/// The name in both texts.
+const NAME: &str = "neighbours";
+
+/// Writes `NAME.cu` and `NAME.toml`, which must not exist, and returns the exit code.
+///
+/// # Errors
+/// The name is no name of a function, or a file exists or cannot be written.
+pub(super) fn new_kernel(path: &Path) -> Result<u8> {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("");
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let settings = OwnKernelSettings {
+        text: TEXT.replace(NAME, name).into(),
+        entry: name.to_owned(),
+        values: [("radius".to_owned(), 8000.0)].into(),
+        ..OwnKernelSettings::default()
+    };
+    // A word of the language makes another declaration of the text.
+    // SAFETY: the kernel is checked, and never run.
+    let made = unsafe { OwnKernel::new(settings) };
+    if !is_name || made.is_err() {
+        return Err(
+            Error::config(format!("{name:?} is not a name of a function"))
+                .fix("use letters, digits and _, and begin with a letter"),
+        );
+    }
+    for (extension, text) in [("cu", TEXT), ("toml", CONFIG)] {
+        let path = path.with_extension(extension);
+        let text = text.replace(NAME, name);
+        let written = OpenOptions::new().write(true).create_new(true).open(&path);
+        let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+        written
+            .map_err(|error| Error::new(ErrorKind::Io, error.to_string()).fix("give another name"))
+            .within(|| shown(&path))?;
+        say(&format!("wrote {}\n", shown(&path)));
+    }
+    let name = shown(path);
+    say(&format!(
+        "try it on a GPU: tapeloop run {name}.toml STRUCTURES -o out --trust-config\n"
+    ));
+    Ok(GOOD)
+}

@@ -1,0 +1,238 @@
+//! Progress: a bar on a terminal, a line every few seconds elsewhere, or JSON for programs.
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tapeloop::backend::{Backend, Compilation};
+use tapeloop::error::Result;
+use tapeloop::features::Features;
+use tapeloop::pipeline::Engine;
+use tapeloop_bench::internal::format;
+use tapeloop_cli::input_count::{InputCount, Stoppable};
+use tapeloop_cli::plan::Plan;
+use tapeloop_cli::run_counters::{RunCounters, RunCounts};
+use tapeloop_cli::terminal::{complain, short};
+use tapeloop_inputs::{Shard, Trajectories};
+
+const BAR_EVERY: Duration = Duration::from_millis(100);
+const LINE_EVERY: Duration = Duration::from_secs(5);
+const JSON_EVERY: Duration = Duration::from_millis(500);
+
+/// Whom progress is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// A bar on a terminal, lines elsewhere.
+    Reader,
+    /// Lines of JSON.
+    Program,
+}
+
+/// Shows progress until it is dropped.
+pub(super) struct Progress {
+    _count: Option<InputCount>,
+    _display: Option<Stoppable>,
+}
+
+impl Progress {
+    /// Shows the progress of `counters`. Meanwhile a thread lists `items` a second time to count
+    /// all inputs, for the remaining time.
+    pub(super) fn start(
+        audience: Audience,
+        counters: &Arc<RunCounters>,
+        items: &[String],
+        trajectories: &Trajectories,
+        shard: Shard,
+    ) -> Self {
+        let shown = Arc::clone(counters);
+        let show = move |stopped: Receiver<()>| {
+            let mut display = Display::new(audience);
+            let next = |every| stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout);
+            while next(display.every()) {
+                display.show(&shown.counts());
+            }
+            display.clear();
+        };
+        Progress {
+            _count: InputCount::start(counters, items, trajectories, shard),
+            _display: Stoppable::start("tapeloop-show", show),
+        }
+    }
+}
+
+/// Shows how far backends are with compiling, until it is dropped. Most compile nothing, and then
+/// nothing is shown.
+pub(super) struct CompilingProgress {
+    _display: Option<Stoppable>,
+}
+
+impl CompilingProgress {
+    /// `None` shows nothing.
+    pub(super) fn start(audience: Option<Audience>, backends: &[Arc<dyn Backend>]) -> Self {
+        let start = |audience| {
+            let backends = backends.to_vec();
+            let show = move |stopped| show_compilations(audience, &backends, &stopped);
+            Stoppable::start("tapeloop-show", show)
+        };
+        CompilingProgress {
+            _display: audience.and_then(start),
+        }
+    }
+}
+
+/// Starts the engine of a plan, and shows the audience how far the compilation of kernels is.
+pub(super) fn start_engine(plan: &Plan, audience: Option<Audience>) -> Result<Engine<Features>> {
+    let _shown = CompilingProgress::start(audience, &plan.backends);
+    plan.start()
+}
+
+fn show_compilations(audience: Audience, backends: &[Arc<dyn Backend>], stopped: &Receiver<()>) {
+    let every = match audience {
+        Audience::Reader => BAR_EVERY,
+        Audience::Program => JSON_EVERY,
+    };
+    let mut display = None;
+    while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        let compiling = backends.iter().map(|backend| backend.compilation()).sum();
+        show_compiling(audience, &mut display, compiling);
+    }
+    if let Some(display) = display {
+        display.clear();
+    }
+}
+
+/// Shows a compilation that goes on. `display` is made when there is one.
+fn show_compiling(audience: Audience, display: &mut Option<Display>, compiling: Compilation) {
+    let Compilation {
+        images, done, ns, ..
+    } = compiling;
+    if done == images {
+        return;
+    }
+    let is_first = display.is_none();
+    match display.get_or_insert_with(|| Display::new(audience)) {
+        Display::Bar(bar) => {
+            if is_first {
+                bar.set_style(style(
+                    "{elapsed} compiling kernels for this GPU [{bar:20}] {pos}/{len}",
+                ));
+            }
+            bar.set_length(images);
+            bar.set_position(done);
+        }
+        Display::Lines(_) if is_first => complain(&format!(
+            "compiling {} for this GPU",
+            format::counted(images, "kernel")
+        )),
+        Display::Lines(_) => {}
+        Display::Json(_) => {
+            let compiling = json!({
+                "kernels": images,
+                "compiled": done,
+                "seconds": ns as f64 / 1e9,
+            });
+            complain(&json!({ "compiling": compiling }).to_string());
+        }
+    }
+}
+
+enum Display {
+    Bar(ProgressBar),
+    Lines(Instant),
+    Json(Instant),
+}
+
+impl Display {
+    fn new(audience: Audience) -> Self {
+        if audience == Audience::Program {
+            return Display::Json(Instant::now());
+        }
+        if !std::io::stderr().is_terminal() {
+            return Display::Lines(Instant::now());
+        }
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(style("{spinner} {elapsed} {pos} inputs, {msg}"));
+        Display::Bar(bar)
+    }
+
+    fn every(&self) -> Duration {
+        match self {
+            Display::Bar(_) => BAR_EVERY,
+            Display::Lines(_) => LINE_EVERY,
+            Display::Json(_) => JSON_EVERY,
+        }
+    }
+
+    fn show(&mut self, counts: &RunCounts) {
+        match self {
+            Display::Bar(bar) => {
+                bar.set_message(rates(counts, bar.elapsed()));
+                if let (None, Some(total)) = (bar.length(), counts.inputs_total) {
+                    bar.set_length(total);
+                    bar.set_style(style("{elapsed} [{bar:20}] {pos}/{len}, {msg}, ETA {eta}"));
+                }
+                bar.set_position(counts.inputs);
+            }
+            Display::Lines(started) => {
+                let of = counts.inputs_total.map_or(String::new(), |total| {
+                    format!(" of {}", format::whole(total))
+                });
+                let elapsed = started.elapsed();
+                complain(&format!(
+                    "{:>6} s: {}{of} inputs, {}{}",
+                    elapsed.as_secs(),
+                    format::whole(counts.inputs),
+                    rates(counts, elapsed),
+                    remaining(counts, elapsed)
+                ));
+            }
+            Display::Json(started) => {
+                let counts = json!({
+                    "seconds": started.elapsed().as_secs_f64(),
+                    "inputs": counts.inputs,
+                    "inputs_total": counts.inputs_total,
+                    "structures": counts.structures,
+                    "residues": counts.residues,
+                    "rejected": counts.rejected,
+                });
+                complain(&json!({ "progress": counts }).to_string());
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if let Display::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates here are well formed")
+}
+
+fn rates(counts: &RunCounts, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let rejected = match counts.rejected {
+        0 => String::new(),
+        rejected => format!(", {} rejected", format::whole(rejected)),
+    };
+    format!(
+        "{} structures/s, {} residues/s{rejected}",
+        short(counts.structures as f64 / seconds),
+        short(counts.residues as f64 / seconds)
+    )
+}
+
+fn remaining(counts: &RunCounts, elapsed: Duration) -> String {
+    match counts.inputs_total {
+        Some(total) if counts.inputs > 0 => {
+            let left = total.saturating_sub(counts.inputs) as f64;
+            let seconds = elapsed.as_secs_f64() * left / counts.inputs as f64;
+            format!(", ETA {seconds:.0} s")
+        }
+        _ => String::new(),
+    }
+}

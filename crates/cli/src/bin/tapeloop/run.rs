@@ -1,0 +1,454 @@
+//! `tapeloop run`.
+
+use super::args::{RunArgs, Target};
+use super::bottleneck::Cores;
+use super::dry_run::describe;
+use super::progress::{Audience, Progress, start_engine};
+use super::run_end::ended;
+use super::run_notes::notes;
+use super::signals;
+use super::summary::{Outcome, listed};
+use super::timeline::TimelineFolder;
+use serde_json::{Value as Json, json};
+use std::collections::HashSet;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+use tapeloop::error::{Error, Result};
+use tapeloop::features::{Features, TableName};
+use tapeloop::workload::{Completion, Sink};
+use tapeloop_annotations::{Level, check_matched};
+use tapeloop_bench::internal::{Threads, core_time};
+use tapeloop_cli::config::Config;
+use tapeloop_cli::exit_codes::{GOOD, REJECTED};
+use tapeloop_cli::output::{
+    self, Committed, FINISHED, Found, Interrupted, OutputFolder, RESUME, replaces_input,
+};
+use tapeloop_cli::oversized;
+use tapeloop_cli::plan::Plan;
+use tapeloop_cli::result_writer::{ResultWriter, Rows};
+use tapeloop_cli::run_counters::RunCounters;
+use tapeloop_cli::run_json::RunHeader;
+use tapeloop_cli::source_thread::SourceThread;
+use tapeloop_cli::table_plan::{column_sources, row_filter};
+use tapeloop_cli::tables::{
+    ColumnStatistics, RESIDUES, Tables, TerminalTable, printed_table, written_folders,
+};
+use tapeloop_cli::terminal::{complain, say};
+use tapeloop_files::FileId;
+use tapeloop_files::shown;
+use tapeloop_inputs::{InputDigests, Source, Trajectories};
+
+/// Runs, and returns the exit code.
+///
+/// # Errors
+/// The run cannot start, or an error ended it.
+pub(super) fn run(args: RunArgs) -> Result<u8> {
+    let (config, target, shown) = args.resolve()?;
+    let is_terminal = std::io::stderr().is_terminal();
+    // A progress bar and rows on one terminal would mix.
+    let is_free = matches!(target, Target::Folder(_)) || !std::io::stdout().is_terminal();
+    check_stdout(&target, &config, shown.json)?;
+    let plan = Plan::new(config)?;
+    check_printed(&target, &plan.config)?;
+    if shown.dry_run {
+        let format = plan.config.tables.format.name();
+        let result = match &target {
+            Target::Folder(folder) => {
+                let tables = listed(&written_folders(&plan.config.tables));
+                let folder = tapeloop_files::shown(folder);
+                format!("write the tables {tables} as {format} files to {folder}")
+            }
+            Target::Stdout => {
+                let printed = printed_table(&plan.config.tables).unwrap_or(RESIDUES);
+                format!("print the {printed} as {format}")
+            }
+            Target::Table => "print a table of the residues".to_owned(),
+        };
+        say(&describe(&plan, &result, shown.verbose)?);
+        return Ok(GOOD);
+    }
+    if !matches!(target, Target::Folder(_)) {
+        warn_of_unprinted(&plan);
+    }
+    let interrupted = match shown.resume {
+        true => match find_earlier(&plan, &target)? {
+            Found::Nothing => None,
+            Found::Interrupted(interrupted) => Some(*interrupted),
+            Found::Finished(record) => {
+                if !shown.quiet {
+                    complain("the run has finished already, and nothing is left to do");
+                }
+                let rejected = record["written"]["rejected"].as_u64().unwrap_or(0);
+                return Ok(match rejected <= shown.max_rejects {
+                    true => GOOD,
+                    false => REJECTED,
+                });
+            }
+        },
+        false => None,
+    };
+    let to = Destination {
+        target: &target,
+        overwrite: shown.overwrite,
+        interrupted,
+        progress: match shown.progress_json {
+            true => Some(Audience::Program),
+            false => (!shown.quiet && (shown.verbose || is_terminal && is_free))
+                .then_some(Audience::Reader),
+        },
+        compiling: match shown.progress_json {
+            true => Some(Audience::Program),
+            false => (!shown.quiet && (shown.verbose || is_terminal)).then_some(Audience::Reader),
+        },
+    };
+    let outcome = compute(&plan, to, |_| Ok(()))?;
+    if shown.json {
+        say(&format!("{:#}\n", outcome.record));
+    }
+    let text = match &target {
+        _ if shown.quiet => outcome.nothing_done(),
+        _ if shown.verbose => outcome.summary(&plan, true),
+        Target::Folder(_) if is_terminal => outcome.summary(&plan, false),
+        Target::Folder(_) | Target::Stdout => outcome.problems(),
+        Target::Table => outcome.problems_of_table(),
+    };
+    if !text.is_empty() {
+        complain(text.trim_end());
+    }
+    Ok(match outcome.exit_code()? {
+        REJECTED if outcome.counts.rejected <= shown.max_rejects => GOOD,
+        code => code,
+    })
+}
+
+/// What the output folder has of an earlier run.
+fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
+    let Target::Folder(folder) = target else {
+        let error = Error::config("--resume needs a folder of results");
+        return Err(error.fix("name one with --output"));
+    };
+    let header = RunHeader::new(plan, SystemTime::now()).json();
+    output::find(folder, &header)
+}
+
+/// Checks that there is a table to print.
+fn check_printed(target: &Target, config: &Config) -> Result<()> {
+    let printed = printed_table(&config.tables);
+    let error = match target {
+        Target::Stdout if printed.is_none() => {
+            let written = listed(&written_folders(&config.tables));
+            let message =
+                format!("standard output holds one table, and `tables.written` names {written}");
+            Error::config(message).fix("leave one of them, or name a folder with --output")
+        }
+        Target::Table if printed != Some(RESIDUES) => {
+            let message = "--format table prints residues, which `tables.written` leaves out";
+            Error::config(message).fix("give --format csv or json, or leave tables.written out")
+        }
+        _ => return Ok(()),
+    };
+    Err(error)
+}
+
+/// Warns of annotations that are in none of the rows on standard output, if these are of residues.
+fn warn_of_unprinted(plan: &Plan) {
+    if printed_table(&plan.config.tables) != Some(RESIDUES) {
+        return;
+    }
+    let mut columns = plan.annotation_columns().iter();
+    if let Some(column) = columns.find(|column| column.level != Level::Residues) {
+        tracing::warn!(
+            first = column.name,
+            "standard output has residues alone, without annotations of structures and variants; \
+             name a folder with --output"
+        );
+    }
+}
+
+/// Checks that standard output can hold what the run prints there.
+fn check_stdout(target: &Target, config: &Config, json: bool) -> Result<()> {
+    let format = config.tables.format;
+    if matches!(target, Target::Folder(_)) {
+        return Ok(());
+    }
+    if json {
+        let error = Error::config("--json and --output - both print to standard output");
+        return Err(error.fix("name a folder as output, or use --format json"));
+    }
+    if matches!(target, Target::Stdout) && !format.is_text() && std::io::stdout().is_terminal() {
+        let format = format.name();
+        let error = Error::config(format!(
+            "standard output is a terminal, and {format} is binary"
+        ));
+        return Err(error.fix(format!(
+            "redirect it: > table.{format}, or give --format table, csv or json"
+        )));
+    }
+    Ok(())
+}
+
+/// Where a run writes, and what it shows.
+pub(super) struct Destination<'a> {
+    pub(super) target: &'a Target,
+    /// Whether the results of an earlier run may be replaced.
+    pub(super) overwrite: bool,
+    /// The run to go on with.
+    pub(super) interrupted: Option<Interrupted>,
+    /// Whom progress is shown.
+    pub(super) progress: Option<Audience>,
+    /// Whom the compilation of kernels is shown, which ends before the first result.
+    pub(super) compiling: Option<Audience>,
+}
+
+/// Runs a plan. `watch` gets every result before the tables do.
+///
+/// # Errors
+/// The run cannot start. An error that ends it later is in the outcome.
+pub(super) fn compute(
+    plan: &Plan,
+    to: Destination<'_>,
+    mut watch: impl FnMut(&Completion<Features>) -> Result<()>,
+) -> Result<Outcome> {
+    let started = SystemTime::now();
+    let clock = Instant::now();
+    let cores_before = core_time(Threads::All);
+    let annotations = plan.annotations.as_ref();
+    let reads = annotations.map_or(&[][..], |annotations| annotations.files());
+    let reads: Vec<PathBuf> = reads.iter().chain(&plan.config.topology).cloned().collect();
+    let shard = plan.config.shard;
+    let mut sources = plan.sources(plan.config.input.clone());
+    // Only a run with a folder can go on, and the digests read the size and the time of each file.
+    let digests = match to.target {
+        Target::Folder(_) => sources.digests(&reads),
+        Target::Stdout | Target::Table => InputDigests::default(),
+    };
+    let interrupted = to.interrupted.as_ref();
+    let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
+    sources.skip_computed(&committed.ranges)?;
+    let interrupt = signals::listen()?;
+    let mut engine = start_engine(plan, to.compiling)?;
+    let timeline = plan.config.timeline.as_deref();
+    let timeline = timeline.map(TimelineFolder::make).transpose()?;
+    let header = RunHeader::new(plan, started);
+    let folder = match (to.target, to.interrupted) {
+        (Target::Folder(_), Some(interrupted)) => Some(interrupted.open()?),
+        (Target::Folder(path), None) => Some(OutputFolder::claim(
+            path,
+            &written_folders(&plan.config.tables),
+            to.overwrite,
+            &reads,
+            header.config(),
+        )?),
+        (Target::Stdout | Target::Table, _) => None,
+    };
+    let counters = Arc::new(RunCounters::default());
+    let rows = open_rows(plan, to.target, folder.as_ref());
+    let table_cores = rows.cores();
+    let sources = SourceThread::start(sources, &interrupt, &counters)?;
+    let replaced = Arc::new(OnceLock::new());
+    let earlier = folder.as_ref().map(|folder| folder.earlier().clone());
+    let sources = reject_earlier_results(sources, earlier.unwrap_or_default(), &replaced);
+    let is_fresh = committed.inputs == 0;
+    let mut results = ResultWriter::start(
+        rows,
+        row_filter(plan),
+        folder,
+        Arc::clone(&counters),
+        header.clone(),
+        committed,
+        digests,
+    )?
+    .with_annotations(plan.annotations.clone())
+    .with_optional(plan.config.tables.optional);
+    // What was found in a topology concerns all frames, and counts once.
+    if let (true, Trajectories::Read(topology, _), Some(path)) =
+        (is_fresh, &plan.trajectories, &plan.config.topology)
+    {
+        counters.add_findings(&shown(path), &topology.structure().findings);
+    }
+    let streamed = {
+        let items = &plan.config.input;
+        let _progress = to
+            .progress
+            .map(|audience| Progress::start(audience, &counters, items, &plan.trajectories, shard));
+        let inputs = tapeloop_cli::reading::inputs(
+            sources,
+            plan.config.reading,
+            &plan.read_budget(engine.memory()),
+            &plan.pool,
+            &counters,
+            plan.annotations.as_ref(),
+        );
+        engine.run(inputs, &mut |completion| {
+            let (completion, is_alone) = oversized::complete(plan, completion);
+            watch(&completion)?;
+            results.accept(completion)?;
+            // `accept` may have ended the part before this input.
+            if is_alone {
+                counters.add_alone();
+            }
+            Ok(())
+        })
+    };
+    let finished = results.finish(streamed);
+    let (columns, error) = match finished.columns {
+        Ok(columns) => (judged(plan, columns), None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let elapsed = clock.elapsed();
+    let compilation = plan.compilation();
+    let cores = core_time(Threads::All).zip(cores_before);
+    let counts = counters.counts();
+    let matches = counters.matches();
+    let tables = annotations.map_or(Ok(Vec::new()), |all| all.by_table(&matches));
+    // An error here must not leave the run without its record.
+    let (tables, error) = match tables {
+        Ok(tables) => (tables, error),
+        Err(unreadable) => (Vec::new(), error.or(Some(unreadable))),
+    };
+    let mut outcome = Outcome {
+        elapsed,
+        cores: Cores {
+            threads: plan.pool.current_num_threads(),
+            elapsed,
+            read_wall: counts.read,
+            read: counters.read_cores.total(),
+            tables: table_cores.total(),
+            all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
+            compiling: Duration::from_nanos(compilation.ns),
+        },
+        counts,
+        notes: notes(plan, &counters, &tables, &matches),
+        matches,
+        tables,
+        written: finished.written,
+        counters: engine.counters(),
+        statistics: engine.statistics(),
+        compilation,
+        memory: engine.memory().clone(),
+        shrunk: engine.shrunk().to_vec(),
+        columns,
+        interrupted: interrupt.has_stopped(),
+        error: error.or_else(|| replaced.get().cloned()),
+        rejected: finished.rejected,
+        folder: finished
+            .folder
+            .as_ref()
+            .map(|folder| folder.path().to_owned()),
+        keeps_earlier: false,
+        truncated: counters.first_truncated(),
+        findings: counters.findings(),
+        record: Json::Null,
+    };
+    // Then the run ended early, and not all inputs were read.
+    let is_closed = closes_stdout(&outcome);
+    if is_closed {
+        outcome.error = None;
+    }
+    if let Some(annotations) = annotations {
+        let logged = annotations.log(&outcome.matches);
+        outcome.error = outcome.error.or(logged.err());
+        if outcome.state() == FINISHED && !is_closed && outcome.counts.structures > 0 {
+            let (rejected, unmatched) = (outcome.counts.rejected, plan.config.unmatched);
+            let checked = check_matched(&outcome.tables, &outcome.matches, rejected, unmatched);
+            outcome.error = checked.err();
+        }
+    }
+    if let (Some(folder), Some(timeline)) = (timeline, engine.timeline()) {
+        let written = folder.write(&timeline, &outcome.statistics, &outcome.title(plan));
+        outcome.error = outcome.error.or(written.err());
+    }
+    outcome.record = ended(header, plan, &outcome);
+    if outcome.state() != FINISHED {
+        outcome.record[RESUME] = json!(finished.committed);
+    }
+    if let Some(folder) = finished.folder {
+        match folder.finish(&outcome.record, outcome.has_succeeded()) {
+            Ok(folder) => {
+                outcome.keeps_earlier =
+                    matches!(to.target, Target::Folder(named) if *named != folder);
+                outcome.folder = Some(folder);
+            }
+            // The first error is the cause: a full disk fails `run.json` too.
+            Err(error) => outcome.error = outcome.error.or(Some(error)),
+        }
+    }
+    Ok(outcome)
+}
+
+/// Whether the reader of standard output closed it, as `| head` does. The run ends, and nothing is
+/// wrong.
+#[cfg(unix)]
+fn closes_stdout(outcome: &Outcome) -> bool {
+    let closed = std::io::Error::from_raw_os_error(libc::EPIPE).to_string();
+    let error = outcome.error.as_ref();
+    outcome.folder.is_none() && error.is_some_and(|error| error.message() == closed)
+}
+
+#[cfg(not(unix))]
+fn closes_stdout(_: &Outcome) -> bool {
+    false
+}
+
+/// Gives each source that is one of the `earlier` results an error, since the run would replace
+/// its own input. `replaced` gets the first error.
+fn reject_earlier_results<S>(
+    sources: S,
+    earlier: HashSet<FileId>,
+    replaced: &Arc<OnceLock<Error>>,
+) -> impl Iterator<Item = Source> + Send + use<S>
+where
+    S: Iterator<Item = Source> + Send,
+{
+    let replaced = Arc::clone(replaced);
+    sources.map(move |mut source| {
+        // Without earlier results no file's identity is looked up.
+        let is_earlier = |id: FileId| earlier.contains(&id);
+        if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
+            let error = replaces_input(&source.path);
+            source.content = Err(replaced.get_or_init(|| error).clone());
+        }
+        source
+    })
+}
+
+/// The columns' statistics, without a judgement of columns of chosen residues, pairs, ligands,
+/// interfaces and variants: it is no surprise that these have one value, or none.
+fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatistics> {
+    const CHOSEN: [&str; 5] = [
+        "contacts",
+        "hydrogen_bonds",
+        "ligands",
+        "interfaces",
+        "variants",
+    ];
+    let are_chosen = |table| match table {
+        "residues" => plan.config.condition.is_some(),
+        table => CHOSEN.contains(&table),
+    };
+    let chosen = columns.iter_mut().filter(|it| are_chosen(it.table));
+    chosen.for_each(|column| column.idle_when = None);
+    columns
+}
+
+fn open_rows(plan: &Plan, target: &Target, folder: Option<&OutputFolder>) -> Rows {
+    let Config {
+        features, tables, ..
+    } = &plan.config;
+    let columns = |table| features.columns(table);
+    let sources = column_sources(plan, &columns);
+    let (provenance, pool) = (plan.provenance(), Arc::clone(&plan.pool));
+    match (target, folder) {
+        (Target::Table, _) => Rows::Terminal(TerminalTable::new(&columns(TableName::Residues))),
+        (_, None) => Rows::Tables(Tables::to_stdout(*tables, &sources, &provenance, pool)),
+        (_, Some(folder)) => Rows::Tables(Tables::new(
+            folder.path(),
+            *tables,
+            &sources,
+            &provenance,
+            pool,
+        )),
+    }
+}

@@ -1,0 +1,33 @@
+//! Ctrl-C and the termination signals.
+
+use tapeloop::error::{Error, ErrorKind, Result};
+use tapeloop_cli::exit_codes::INTERRUPTED;
+use tapeloop_cli::interrupt::Interrupt;
+use tapeloop_cli::terminal::complain;
+
+/// Installs the signal handler. The first signal asks the run to end in order, the second one exits the
+/// program at once.
+///
+/// # Errors
+/// [`ErrorKind::Io`] if the system refuses the handler.
+pub(super) fn listen() -> Result<Interrupt> {
+    let (interrupt, ask) = Interrupt::by_call();
+    let mut ask = Some(ask);
+    ctrlc::set_handler(move || {
+        match ask.take() {
+            Some(ask) => ask(),
+            None => std::process::exit(i32::from(INTERRUPTED)),
+        }
+        // Printing to a full pipe blocks, and must not hold up the second signal.
+        let _ = std::thread::Builder::new().spawn(|| {
+            complain("interrupted: finishing the batches in flight; interrupt again to abort");
+        });
+    })
+    .map_err(|error| {
+        Error::new(
+            ErrorKind::Io,
+            format!("cannot install the signal handler: {error}"),
+        )
+    })?;
+    Ok(interrupt)
+}

@@ -1,0 +1,381 @@
+//! The grammar of conditions, by recursive descent:
+//!
+//! ```text
+//! any  = all { "or" all }
+//! all  = part { "and" part }
+//! part = "not" part | "(" any ")" | test
+//! test = FLAG | COLUMN ( OPERATOR VALUE | "is" ["not"] "null" | ["not"] "contains" VALUE
+//!               | ["not"] "in" "(" VALUE {"," VALUE} ")" )
+//! ```
+
+use super::super::column_hint::column_hint;
+use super::super::features::{ColumnPlace, feature_of_column};
+use super::{Condition, FRAME_KEYS, Literal, Node, OTHER_NAMES, Test, ValueType};
+use half::f16;
+use tapeloop::error::{Error, Result};
+use tapeloop_error::internal::excerpt;
+
+/// The most parentheses and `not` inside each other, since each takes a part of the stack.
+const DEPTH_MAX: usize = 64;
+
+/// A piece of the text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Token<'a> {
+    /// A column, or a word such as `and`.
+    Word(&'a str),
+    Number(&'a str),
+    /// A text with its quotes.
+    Quoted(&'a str),
+    /// An operator, a parenthesis or a comma.
+    Sign(&'a str),
+    End,
+}
+
+/// Operators of two characters come before those that they begin with.
+const SIGNS: [&str; 9] = ["==", "!=", "<=", ">=", "<", ">", "(", ")", ","];
+
+pub(super) fn parse(text: &str, columns: &[(&str, ValueType)]) -> Result<Condition> {
+    let mut parser = Parser {
+        tokens: tokens(text)?,
+        next: 0,
+        depth: 0,
+        columns,
+        named: Vec::new(),
+    };
+    let root = parser.any()?;
+    if parser.token() != Token::End {
+        return Err(parser.unexpected("`and`, `or` or the end"));
+    }
+    Ok(Condition {
+        text: text.to_owned(),
+        columns: parser.named,
+        root,
+    })
+}
+
+/// The tokens, each with the number of its first character, from 1.
+fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
+    let mut tokens = Vec::new();
+    let (mut rest, mut place) = (text, 1);
+    loop {
+        let spaces = length_while(rest, char::is_whitespace);
+        place += rest[..spaces].chars().count();
+        rest = &rest[spaces..];
+        let Some(first) = rest.chars().next() else {
+            tokens.push((place, Token::End));
+            return Ok(tokens);
+        };
+        let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
+        let is_of_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let (length, token): (usize, fn(&'a str) -> Token<'a>) = match first {
+            'a'..='z' | 'A'..='Z' | '_' => (length_while(rest, is_of_word), Token::Word),
+            '0'..='9' | '.' | '+' | '-' => (number_length(rest), Token::Number),
+            '\'' | '"' => match quoted_length(rest, first) {
+                Some(length) => (length, Token::Quoted),
+                None => {
+                    let fix = "end it with the quote that it begins with";
+                    return Err(at(place, "a text without an end").fix(fix));
+                }
+            },
+            _ => match sign {
+                Some(sign) => (sign.len(), Token::Sign),
+                None => {
+                    let message = format!("`{}` has no meaning here", excerpt(first.to_string()));
+                    let fix = match first {
+                        '=' => "write == to compare",
+                        '&' => "write and",
+                        '|' => "write or",
+                        '!' => "write not, or !=",
+                        _ => "write a comparison such as plddt >= 70",
+                    };
+                    return Err(at(place, &message).fix(fix));
+                }
+            },
+        };
+        tokens.push((place, token(&rest[..length])));
+        place += rest[..length].chars().count();
+        rest = &rest[length..];
+    }
+}
+
+fn length_while(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+    text.find(|char| !is_part(char)).unwrap_or(text.len())
+}
+
+/// The length of a number, or of what looks like one.
+fn number_length(text: &str) -> usize {
+    let mut last = ' ';
+    text.find(|char: char| {
+        let is_sign = matches!(char, '+' | '-') && matches!(last, ' ' | 'e' | 'E');
+        last = char;
+        !(char.is_ascii_alphanumeric() || matches!(char, '.' | '_') || is_sign)
+    })
+    .unwrap_or(text.len())
+}
+
+/// The length of a text in quotes, in which two quotes stand for one; `None` if it has no end.
+fn quoted_length(text: &str, quote: char) -> Option<usize> {
+    let mut length = 1;
+    loop {
+        length += text[length..].find(quote)? + 1;
+        if !text[length..].starts_with(quote) {
+            return Some(length);
+        }
+        length += 1;
+    }
+}
+
+/// The text of a [`Token::Quoted`].
+fn unquoted(quoted: &str) -> String {
+    let (quote, inner) = (&quoted[..1], &quoted[1..quoted.len() - 1]);
+    inner.replace(&quote.repeat(2), quote)
+}
+
+fn at(place: usize, message: &str) -> Error {
+    Error::config(format!("character {place}: {message}"))
+}
+
+struct Parser<'a> {
+    tokens: Vec<(usize, Token<'a>)>,
+    next: usize,
+    /// Parentheses and `not` around the next token.
+    depth: usize,
+    columns: &'a [(&'a str, ValueType)],
+    /// The columns that the condition names.
+    named: Vec<String>,
+}
+
+impl<'a> Parser<'a> {
+    fn token(&self) -> Token<'a> {
+        self.tokens[self.next].1
+    }
+
+    fn place(&self) -> usize {
+        self.tokens[self.next].0
+    }
+
+    /// Goes behind the token. The last token, [`Token::End`], stays.
+    fn advance(&mut self) {
+        self.next = (self.next + 1).min(self.tokens.len() - 1);
+    }
+
+    /// Whether the token is this word, in upper or lower case. Goes behind it if so.
+    fn takes_word(&mut self, word: &str) -> bool {
+        let is_it = matches!(self.token(), Token::Word(found) if found.eq_ignore_ascii_case(word));
+        if is_it {
+            self.advance();
+        }
+        is_it
+    }
+
+    /// Whether the token is this sign. Goes behind it if so.
+    fn takes_sign(&mut self, sign: &str) -> bool {
+        let is_it = self.token() == Token::Sign(sign);
+        if is_it {
+            self.advance();
+        }
+        is_it
+    }
+
+    fn expect_sign(&mut self, sign: &str) -> Result<()> {
+        match self.takes_sign(sign) {
+            true => Ok(()),
+            false => Err(self.unexpected(&format!("`{sign}`"))),
+        }
+    }
+
+    fn unexpected(&self, expected: &str) -> Error {
+        let message = format!("expected {expected}, not {}", self.found());
+        at(self.place(), &message).fix("write a comparison such as plddt >= 70")
+    }
+
+    /// The token, for messages.
+    fn found(&self) -> String {
+        match self.token() {
+            Token::Word(text) | Token::Number(text) | Token::Quoted(text) | Token::Sign(text) => {
+                format!("`{}`", excerpt(text))
+            }
+            Token::End => "the end".to_owned(),
+        }
+    }
+
+    fn any(&mut self) -> Result<Node> {
+        let mut parts = vec![self.all()?];
+        while self.takes_word("or") {
+            parts.push(self.all()?);
+        }
+        Ok(one_or(parts, Node::Any))
+    }
+
+    fn all(&mut self) -> Result<Node> {
+        let mut parts = vec![self.part()?];
+        while self.takes_word("and") {
+            parts.push(self.part()?);
+        }
+        Ok(one_or(parts, Node::All))
+    }
+
+    fn part(&mut self) -> Result<Node> {
+        let place = self.place();
+        let is_not = self.takes_word("not");
+        if !is_not && !self.takes_sign("(") {
+            return self.test();
+        }
+        if self.depth == DEPTH_MAX {
+            let message = format!("more than {DEPTH_MAX} parentheses and `not` inside each other");
+            return Err(at(place, &message).fix("write fewer"));
+        }
+        self.depth += 1;
+        let inner = match is_not {
+            true => not(self.part()?),
+            false => self.any()?,
+        };
+        self.depth -= 1;
+        if !is_not {
+            self.expect_sign(")")?;
+        }
+        Ok(inner)
+    }
+
+    fn test(&mut self) -> Result<Node> {
+        let (name, value_type) = self.column()?;
+        let index = self.named.iter().position(|known| known == name);
+        let index = index.unwrap_or_else(|| {
+            self.named.push(name.to_owned());
+            self.named.len() - 1
+        });
+        let test = |test| Node::Test(index, test);
+        if self.takes_word("is") {
+            let is_not = self.takes_word("not");
+            if !self.takes_word("null") {
+                return Err(self.unexpected("`null`"));
+            }
+            let is_null = test(Test::IsNull);
+            return Ok(if is_not { not(is_null) } else { is_null });
+        }
+        let is_not = self.takes_word("not");
+        if self.takes_word("in") {
+            self.expect_sign("(")?;
+            let mut literals = vec![self.literal(name, value_type)?];
+            while self.takes_sign(",") {
+                literals.push(self.literal(name, value_type)?);
+            }
+            self.expect_sign(")")?;
+            let is_one = test(Test::OneOf(literals));
+            return Ok(if is_not { not(is_one) } else { is_one });
+        }
+        let place = self.place();
+        if self.takes_word("contains") {
+            if value_type != ValueType::Text {
+                let message = format!("`contains` needs a column of texts, and {name} holds none");
+                return Err(at(place, &message).fix("write a comparison"));
+            }
+            let Literal::Text(part) = self.literal(name, value_type)? else {
+                unreachable!("a text column has texts");
+            };
+            let contains = test(Test::Contains(part));
+            return Ok(if is_not { not(contains) } else { contains });
+        }
+        if is_not {
+            return Err(self.unexpected("`in` or `contains`"));
+        }
+        let place = self.place();
+        let sign = match self.token() {
+            Token::Sign(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => sign,
+            _ if value_type == ValueType::Flag => {
+                return Ok(test(Test::OneOf(vec![Literal::Flag(true)])));
+            }
+            _ => return Err(self.unexpected(&format!("a comparison of {name}"))),
+        };
+        self.advance();
+        if sign.starts_with(['<', '>']) && value_type == ValueType::Flag {
+            let message = format!("{name} is true or false, which have no order");
+            return Err(at(place, &message).fix(format!("write {name}, or not {name}")));
+        }
+        let literal = self.literal(name, value_type)?;
+        Ok(match sign {
+            "==" => test(Test::OneOf(vec![literal])),
+            "<" => test(Test::Less(literal)),
+            ">" => test(Test::Greater(literal)),
+            "<=" => not(test(Test::Greater(literal))),
+            ">=" => not(test(Test::Less(literal))),
+            _ => not(test(Test::OneOf(vec![literal]))),
+        })
+    }
+
+    /// The column that the token names, and the type of its values.
+    fn column(&mut self) -> Result<(&'a str, ValueType)> {
+        let Token::Word(word) = self.token() else {
+            return Err(self.unexpected("a column"));
+        };
+        let other = OTHER_NAMES.iter().find(|(other, _)| *other == word);
+        let name = other.map_or(word, |(_, name)| name);
+        let Some(&column) = self.columns.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = self.columns.iter().map(|(known, _)| *known).collect();
+            let place = feature_of_column(name).filter(ColumnPlace::is_of_residues);
+            let hint = match place {
+                Some(_) => String::new(),
+                None => column_hint(word, &known),
+            };
+            let message = format!("no column `{}` is computed{hint}", excerpt(word));
+            let is_of_frames = FRAME_KEYS.iter().any(|(known, _)| *known == name);
+            let fix = match place {
+                _ if is_of_frames => {
+                    "give the structure of the trajectories as `topology`".to_owned()
+                }
+                Some(place) => place.how_to_compute(),
+                None => "`tapeloop features` lists the columns; `features` chooses them".to_owned(),
+            };
+            return Err(at(self.place(), &message).fix(fix));
+        };
+        self.advance();
+        Ok(column)
+    }
+
+    /// A value for the column `name`.
+    fn literal(&mut self, name: &str, value_type: ValueType) -> Result<Literal> {
+        let literal = match (value_type, self.token()) {
+            (ValueType::Text, Token::Quoted(text)) => Some(Literal::Text(unquoted(text))),
+            (ValueType::Flag, Token::Word(word)) => match word.to_ascii_lowercase().as_str() {
+                "true" => Some(Literal::Flag(true)),
+                "false" => Some(Literal::Flag(false)),
+                _ => None,
+            },
+            (ValueType::Integer | ValueType::Real | ValueType::Half, Token::Number(text)) => {
+                let exact = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                let single = text.parse::<f32>().unwrap_or(f32::NAN);
+                exact.map(|exact| {
+                    Literal::Number(match value_type {
+                        ValueType::Half => f16::from_f32(single).to_f64(),
+                        ValueType::Real => f64::from(single),
+                        _ => exact,
+                    })
+                })
+            }
+            _ => None,
+        };
+        let Some(literal) = literal else {
+            let (holds, fix) = match value_type {
+                ValueType::Text => ("texts", "write the text in quotes: 'A'"),
+                ValueType::Flag => ("true and false", "write true or false"),
+                _ => ("numbers", "write a number"),
+            };
+            let message = format!("{name} holds {holds}, not {}", self.found());
+            return Err(at(self.place(), &message).fix(fix));
+        };
+        self.advance();
+        Ok(literal)
+    }
+}
+
+fn not(node: Node) -> Node {
+    Node::Not(Box::new(node))
+}
+
+/// The only one of the parts, or all of them as one node.
+fn one_or(mut parts: Vec<Node>, many: fn(Vec<Node>) -> Node) -> Node {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => many(parts),
+    }
+}

@@ -1,0 +1,444 @@
+//! The config: the keys of a file and of the command line ([`RawConfig`]), resolved into a
+//! value of its type for every key ([`Config`], [`BenchConfig`]).
+//!
+//! A `Resolver` reads the values. `Config::resolve` and `BenchConfig::resolve` ask for every
+//! key by name, which makes those names the known keys. `docs/CONFIG.md` explains them.
+
+mod annotations;
+mod bench;
+mod column_hint;
+mod condition;
+mod coordinates;
+mod devices;
+mod features;
+mod kernels;
+mod raw;
+mod reading;
+mod reduction;
+mod removed;
+mod resolver;
+mod tables;
+mod toml_text;
+
+use annotations::{resolve_annotations, resolve_unmatched};
+use coordinates::resolve_coordinates;
+use devices::resolve_devices;
+use features::resolve_features;
+use kernels::resolve_kernels;
+use reading::{check_ligands, resolve_reading};
+use resolver::{Resolver, named};
+use serde_json::{Value as Json, json};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tables::{resolve_reductions, resolve_tables, resolve_wanted, resolve_where};
+use tapeloop::backend::{Choice, DeviceSet, Residency};
+use tapeloop::error::Result;
+use tapeloop::features::{FeatureConfig, FeatureName};
+use tapeloop::pipeline::SLOTS_MAX;
+use tapeloop::replay::{Build, Fallback, MAPPED_BYTES_MAX, Mode, Policy, Transfer, Verify};
+use tapeloop::structure::ReadOptions;
+use tapeloop_annotations::{UnmatchedTables, Wanted};
+use tapeloop_engine::internal::check_loop_in_worker;
+use tapeloop_error::internal::LaterFields;
+use tapeloop_files::{path_of, text_of};
+use tapeloop_inputs::{FrameRange, STDIN, Shard, member_pattern};
+use toml_text::to_toml;
+
+pub use bench::BenchConfig;
+pub use column_hint::column_hint;
+pub use condition::{Condition, Node, Test, Value as ConditionValue};
+pub use condition::{FRAME_KEYS, RESIDUE_KEYS, ValueType};
+pub use coordinates::CoordinateAtoms;
+pub use features::{feature_of_column, setting_json};
+pub use raw::RawConfig;
+pub use reading::ASSEMBLIES;
+pub use reduction::{Reduction, Statistic};
+pub use removed::is_removed;
+pub use resolver::range_text;
+pub use tables::{
+    Compression, OptionalColumns, RowKind, TABLES, TABLES_WITH_ROWS, TableFormat, TableSettings,
+};
+
+/// The most microseconds that a loop on the device may stay.
+const RESIDENT_US_MAX: i64 = 1_000_000;
+
+const BACKENDS: [(&str, Choice); 3] = [
+    ("auto", Choice::Auto),
+    ("cuda", Choice::Cuda),
+    ("cpu", Choice::Cpu),
+];
+
+const WAITS: [(&str, Wait); 3] = [
+    ("block", Wait::Block),
+    ("spin", Wait::Spin),
+    ("sleep", Wait::Sleep),
+];
+
+/// Default of `output`.
+const OUTPUT: &str = "tapeloop-out";
+
+/// Default of `limits.reading_bytes_max`: four of the largest files that
+/// `limits.text_bytes_max` admits.
+const READING_BYTES_MAX: i64 = 4 << 30;
+
+/// Default of `limits.annotation_bytes_max`: about 300 million rows.
+const ANNOTATION_BYTES_MAX: i64 = 16 << 30;
+
+/// How the program waits for the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The driver waits for the oldest batch.
+    Block,
+    /// The engine polls all batches in flight.
+    Spin,
+    /// As `Block`, with a driver that yields the core.
+    Sleep,
+}
+
+/// The resolved config of a run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Files, directories, globs and list files (`@list.txt`).
+    pub input: Vec<String>,
+    /// Members of archives whose names match are read; `None` reads those with the ending of a
+    /// structure file.
+    pub members: Option<glob::Pattern>,
+    /// The structure whose atoms are those of trajectories.
+    pub topology: Option<PathBuf>,
+    /// The frames of each trajectory that are read; `None` for all.
+    pub frames: Option<FrameRange>,
+    /// The part of the inputs that is read.
+    pub shard: Shard,
+    /// The folder that holds the results; `-` for standard output.
+    pub output: PathBuf,
+    pub reading: ReadOptions,
+    /// Bytes of files and text that the readers of all threads hold at once.
+    pub reading_bytes_max: u64,
+    /// Tables of annotations, and folders of such tables.
+    pub annotations: Vec<PathBuf>,
+    /// Their columns that the tables get.
+    pub wanted: Wanted,
+    /// What follows if no row of a table of annotations matches.
+    pub unmatched: UnmatchedTables,
+    /// Bytes of the rows of all annotations.
+    pub annotation_bytes_max: u64,
+    pub features: FeatureConfig,
+    /// Statistics of residues' columns for the tables of chains and structures.
+    pub reductions: Vec<Reduction>,
+    pub backend: Choice,
+    /// Each has its own slots.
+    pub devices: DeviceSet,
+    pub policy: Policy,
+    /// Slots of each device.
+    pub slots: usize,
+    /// Number of threads; 0 for one for each core.
+    pub threads: usize,
+    pub batch: BatchSettings,
+    pub memory_bytes_max: Option<u64>,
+    pub wait: Wait,
+    /// Whether a worker process holds the device.
+    pub supervise: bool,
+    /// The worker's program, if it is not this one.
+    pub worker: Option<PathBuf>,
+    pub restarts_max: u64,
+    pub tables: TableSettings,
+    /// The rows of residues that are written, and that reductions see; `None` for all.
+    pub condition: Option<Condition>,
+    pub nvrtc: Option<PathBuf>,
+    pub kernel_cache: Option<PathBuf>,
+    /// The folder of the timeline.
+    pub timeline: Option<PathBuf>,
+    /// The resolved value of every key, in the order of `docs/CONFIG.md`.
+    pub settings: Vec<(&'static str, Json)>,
+}
+
+/// The size of a batch, in residues.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchSettings {
+    /// A batch takes structures up to this size.
+    pub residues: u32,
+    /// Structures above this size run alone.
+    pub residues_max: u32,
+    /// Structures above this size are rejected.
+    pub structure_residues_max: u32,
+}
+
+impl Config {
+    /// Resolves the keys of a run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](tapeloop::ErrorKind::Config) lists everything that is wrong, each with
+    /// its file and line or its option.
+    pub fn resolve(raw: RawConfig) -> Result<Self> {
+        let mut keys = Resolver::new(raw);
+        let input = resolve_input(&mut keys);
+        let members = resolve_parsed(&mut keys, "members", member_pattern);
+        let topology = resolve_topology(&mut keys);
+        let frames = resolve_parsed(&mut keys, "frames", str::parse);
+        let shard = resolve_parsed(&mut keys, "shard", str::parse);
+        let output = resolve_output(&mut keys);
+        let mut reading = resolve_reading(&mut keys, topology.is_some());
+        let reading_bytes_max =
+            keys.integer("limits.reading_bytes_max", READING_BYTES_MAX, 1..=i64::MAX) as u64;
+        let annotation_bytes_max = keys.integer(
+            "limits.annotation_bytes_max",
+            ANNOTATION_BYTES_MAX,
+            1..=i64::MAX,
+        ) as u64;
+        let annotations = resolve_annotations(&mut keys);
+        let unmatched = resolve_unmatched(&mut keys, shard.is_some_and(|it| it != Shard::WHOLE));
+        let mut features = resolve_features(&mut keys);
+        features.own_kernels = resolve_kernels(&mut keys);
+        reading.ligands =
+            features.ligands.keep && features.features.contains(&FeatureName::Ligands);
+        reading.agents = reading.ligands && features.ligands.keep_agents;
+        check_ligands(&mut keys, topology.is_some(), &reading);
+        let reductions = resolve_reductions(&mut keys, &features);
+        let coordinates = resolve_coordinates(&mut keys);
+        let sequences = ["seqres", "unobserved"].map(|key| keys.flag(key, false));
+        reading.sequences = sequences.contains(&true);
+        let backend = keys.choice("backend", &BACKENDS);
+        let devices = resolve_devices(&mut keys);
+        let nvrtc = resolve_code_path(&mut keys, "nvrtc");
+        let kernel_cache = resolve_code_path(&mut keys, "kernel_cache");
+        let mut policy = resolve_policy(&mut keys);
+        let supervise = keys.flag("supervise", false);
+        let worker = resolve_code_path(&mut keys, "worker");
+        if supervise
+            && backend == Choice::Cuda
+            && policy.requires_loops()
+            && let Err(error) = check_loop_in_worker("cuda")
+        {
+            keys.error("mode", &error);
+        }
+        let restarts_max = keys.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
+        let slots = keys.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
+        let threads = resolve_threads(&mut keys);
+        let wait = keys.choice("wait", &WAITS);
+        let batch = resolve_batch(&mut keys);
+        policy.deadline = keys
+            .optional_integer("batch.deadline_ms", 1..=86_400_000)
+            .map(|ms| Duration::from_millis(ms as u64));
+        let memory_bytes_max = keys
+            .optional_integer("memory_bytes_max", 1..=i64::MAX)
+            .map(|bytes| bytes as u64);
+        let timeline = resolve_path(&mut keys, "timeline");
+        let tables = resolve_tables(&mut keys, coordinates, sequences);
+        let wanted = resolve_wanted(&mut keys);
+        let condition = resolve_where(&mut keys, &features, &tables, &reductions);
+        Ok(Config {
+            input,
+            members,
+            topology,
+            frames,
+            shard: shard.unwrap_or(Shard::WHOLE),
+            output,
+            reading,
+            reading_bytes_max,
+            annotations,
+            unmatched,
+            wanted,
+            annotation_bytes_max,
+            features,
+            reductions,
+            backend,
+            devices,
+            policy,
+            slots,
+            threads,
+            batch,
+            memory_bytes_max,
+            wait,
+            supervise,
+            worker,
+            restarts_max,
+            tables,
+            condition,
+            nvrtc,
+            kernel_cache,
+            timeline,
+            settings: keys.finish()?,
+        })
+    }
+
+    /// The settings as the lines of a config file.
+    pub fn to_toml(&self) -> String {
+        to_toml(&self.settings)
+    }
+}
+
+fn resolve_input(keys: &mut Resolver) -> Vec<String> {
+    let set = keys.texts("input");
+    let input = set.map_or(Vec::new(), |(items, origin)| {
+        let text = |path: PathBuf| text_of(&resolve_dots(origin.join(path)));
+        let resolve = |item: String| match item.strip_prefix('@') {
+            Some(STDIN) => item,
+            None if item == STDIN => item,
+            Some(list) => format!("@{}", text(path_of(list))),
+            None => text(path_of(&item)),
+        };
+        items.into_iter().map(resolve).collect()
+    });
+    keys.record("input", json!(input));
+    input
+}
+
+/// Removes `folder/..` from a path: the folder of the config file may add it, and the table's
+/// `source` would show it. Where `folder` is a symbolic link, `..` leads elsewhere and stays.
+fn resolve_dots(path: PathBuf) -> PathBuf {
+    use std::path::Component::{Normal, ParentDir};
+    let mut resolved = PathBuf::new();
+    for component in path.components() {
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let cancels = component == ParentDir
+            && matches!(resolved.components().next_back(), Some(Normal(_)))
+            && is_folder(&resolved);
+        if cancels {
+            resolved.pop();
+        } else {
+            resolved.push(component);
+        }
+    }
+    if resolved.as_os_str().is_empty() {
+        resolved.push(".");
+    }
+    resolved
+}
+
+/// A text that `parse` turns into a value.
+fn resolve_parsed<T: ToString>(
+    keys: &mut Resolver,
+    key: &'static str,
+    parse: impl FnOnce(&str) -> Result<T>,
+) -> Option<T> {
+    let text = keys.text(key).map(|(text, _)| text);
+    let parsed = text.and_then(|text| match parse(&text) {
+        Ok(parsed) => Some(parsed),
+        Err(error) => {
+            keys.error(key, &error);
+            None
+        }
+    });
+    keys.record(key, json!(parsed.as_ref().map(T::to_string)));
+    parsed
+}
+
+fn resolve_output(keys: &mut Resolver) -> PathBuf {
+    let set = keys.text("output").map(|(path, _)| path);
+    let path = set.unwrap_or_else(|| OUTPUT.to_owned());
+    keys.record("output", json!(path));
+    PathBuf::from(path)
+}
+
+/// A path that starts from the current folder, whichever file sets it.
+fn resolve_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> {
+    let path = keys.text(key).map(|(path, _)| PathBuf::from(path));
+    keys.record(key, json!(path));
+    path
+}
+
+/// An absolute path to code that the program runs: the system would look a bare name up in its
+/// search path.
+fn resolve_code_path(keys: &mut Resolver, key: &'static str) -> Option<PathBuf> {
+    let path = keys.code_path(key).map(|(path, origin)| {
+        let path = resolve_dots(origin.join(path));
+        std::path::absolute(&path).unwrap_or(path)
+    });
+    keys.record(key, json!(path.as_deref().map(text_of)));
+    path
+}
+
+/// A path that starts from the config file's folder.
+fn resolve_topology(keys: &mut Resolver) -> Option<PathBuf> {
+    let set = keys.text("topology");
+    let path = set.map(|(path, origin)| resolve_dots(origin.join(path)));
+    keys.record("topology", json!(path.as_deref().map(text_of)));
+    path
+}
+
+fn resolve_threads(keys: &mut Resolver) -> usize {
+    keys.integer("threads", 0, 0..=4096) as usize
+}
+
+fn resolve_policy(keys: &mut Resolver) -> Policy {
+    let mode = keys.choice("mode", &named(Mode::ALL, Mode::name));
+    let mut micros = |key, default: Duration| {
+        let default = default.as_micros() as i64;
+        Duration::from_micros(keys.integer(key, default, 1..=RESIDENT_US_MAX) as u64)
+    };
+    let default = Residency::default();
+    let residency = Residency {
+        idle: micros("resident_idle_us", default.idle),
+        busy: micros("resident_busy_us", default.busy),
+        later: LaterFields::NONE,
+    };
+    Policy {
+        mode,
+        residency,
+        // Independent kernels run at the same time in an explicit graph, and features have many.
+        build: Build::Explicit,
+        transfer: keys.choice("transfer", &named(Transfer::ALL, Transfer::name)),
+        mapped_bytes_max: keys.integer("mapped_bytes_max", MAPPED_BYTES_MAX as i64, 0..=i64::MAX)
+            as usize,
+        fallback: keys.choice("fallback", &named(Fallback::ALL, Fallback::name)),
+        verify: resolve_verify(keys),
+        ..Policy::default()
+    }
+}
+
+/// `"off"`, `"first"`, or N, to compare every N-th batch.
+fn resolve_verify(keys: &mut Resolver) -> Verify {
+    let entry = keys.entry("verify");
+    if entry.is_some_and(|entry| entry.value.is_integer()) {
+        let number = keys.integer("verify", 1, 1..=i64::from(u32::MAX)) as u32;
+        return NonZeroU32::new(number).map_or(Verify::First, Verify::Every);
+    }
+    let set: Option<String> = keys.value("verify", "\"first\", \"off\" or a number of batches");
+    let (name, verify) = match set.as_deref() {
+        None | Some("first") => ("first", Verify::First),
+        Some("off") => ("off", Verify::Off),
+        Some(other) => {
+            let text = format!("{other:?} is not \"first\", \"off\" or a number of batches");
+            keys.problem("verify", text);
+            ("first", Verify::First)
+        }
+    };
+    keys.record("verify", json!(name));
+    verify
+}
+
+fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
+    const STRUCTURE_MAX: &str = "limits.structure_residues_max";
+    // The atoms of 2^20 residues, a hundred each, fit 32 bits.
+    let structure_max = keys.integer(STRUCTURE_MAX, 1 << 20, 1..=1 << 20);
+    let residues = keys.integer("batch.residues", structure_max.min(16_384), 1..=1 << 20);
+    let largest = residues.max(131_072).min(structure_max);
+    let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20);
+    for (key, value, bound_key, bound) in [
+        (
+            "batch.residues",
+            residues,
+            "batch.residues_max",
+            residues_max,
+        ),
+        (
+            "batch.residues_max",
+            residues_max,
+            STRUCTURE_MAX,
+            structure_max,
+        ),
+    ] {
+        if value > bound {
+            keys.problem(key, format!("{value} is more than {bound_key} = {bound}"));
+        }
+    }
+    BatchSettings {
+        residues: residues as u32,
+        residues_max: residues_max as u32,
+        structure_residues_max: structure_max as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! The config before it is resolved: every key that is set, its value, and where it is set.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tapeloop::error::{Context, Error, Result};
+use tapeloop_files::shown;
+use tapeloop_files::{did_you_mean, nearest};
+use toml::Value;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+/// What messages name as the place of a setting of a program that embeds this one.
+const SETTINGS: &str = "settings";
+
+/// Where a value is set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    /// A file and its line, from 1.
+    Line(Arc<Path>, usize),
+    /// A command line option, as the user writes it.
+    Option(String),
+}
+
+impl Origin {
+    /// Resolves `path` against the folder of the config file. A path on the command line stays.
+    pub(super) fn join(&self, path: impl AsRef<Path>) -> PathBuf {
+        match self {
+            Origin::Line(file, _) => file.parent().unwrap_or(Path::new("")).join(path),
+            Origin::Option(_) => path.as_ref().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Line(file, line) => write!(f, "{}:{line}", shown(file)),
+            Origin::Option(option) => f.write_str(option),
+        }
+    }
+}
+
+/// A value and where it is set.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// All keys that a config file sets, and the options that override it. Keys in tables are
+/// dotted: `batch.residues`.
+#[derive(Debug, Default)]
+pub struct RawConfig {
+    pub(super) entries: BTreeMap<String, Entry>,
+    /// Tables in the file; an unknown table is reported although it is empty.
+    tables: Vec<(String, Origin)>,
+    /// Whether the file may name code to run: `--trust-config`.
+    pub trusts_file: bool,
+}
+
+impl RawConfig {
+    /// Reads a config file; without one no key is set.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it is not valid TOML; the message names the line.
+    pub fn read(file: Option<&Path>) -> Result<Self> {
+        let Some(file) = file else {
+            return Ok(RawConfig::default());
+        };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Error::config(error.to_string()).fix("give the path of a TOML file"))
+            .within(|| shown(file))?;
+        Self::parse(&text, file)
+    }
+
+    /// Parses the text of the config file `file`.
+    ///
+    /// # Errors
+    /// The text is not valid TOML, or it sets a key twice; the message names the line.
+    pub fn parse(text: &str, file: &Path) -> Result<Self> {
+        let file: Arc<Path> = Arc::from(file);
+        let origin = |offset: usize| {
+            let before = &text.as_bytes()[..offset.min(text.len())];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            Origin::Line(Arc::clone(&file), line)
+        };
+        let invalid = |error: toml::de::Error| {
+            let span = error.span().unwrap_or_default();
+            let place = origin(span.start).to_string();
+            let near = text.get(span).map(str::trim).unwrap_or_default();
+            let near = match near {
+                "" => String::new(),
+                near if near.contains('\n') => String::new(),
+                near => format!(": `{near}`"),
+            };
+            Error::config(format!("{}{near}", error.message().trim())).within(place)
+        };
+        let table = DeTable::parse(text).map_err(invalid)?;
+        let mut raw = RawConfig::default();
+        raw.insert("", table.get_ref(), &origin).map_err(invalid)?;
+        Ok(raw)
+    }
+
+    fn insert(
+        &mut self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        origin: &dyn Fn(usize) -> Origin,
+    ) -> Result<(), toml::de::Error> {
+        for (name, value) in table {
+            let key = format!("{prefix}{}", name.get_ref());
+            let origin_here = origin(name.span().start);
+            if let DeValue::Table(inner) = value.get_ref() {
+                self.tables.push((key.clone(), origin_here));
+                self.insert(&format!("{key}."), inner, origin)?;
+            } else {
+                let value = Value::deserialize(ValueDeserializer::from(value.clone()))?;
+                let origin = origin_here;
+                self.entries.insert(key, Entry { value, origin });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes keys and values from the settings of a program that embeds this one: `{"sasa.points":
+    /// 256}` or `{"sasa": {"points": 256}}`. A key of null is not set.
+    ///
+    /// # Errors
+    /// A value is of no type that a config file has.
+    pub fn of_settings(settings: &serde_json::Map<String, Json>) -> Result<Self> {
+        let mut raw = RawConfig::default();
+        raw.insert_settings("", settings)?;
+        Ok(raw)
+    }
+
+    fn insert_settings(
+        &mut self,
+        prefix: &str,
+        settings: &serde_json::Map<String, Json>,
+    ) -> Result<()> {
+        for (name, value) in settings {
+            let key = format!("{prefix}{name}");
+            match value {
+                Json::Null => {}
+                Json::Object(inner) => {
+                    self.tables
+                        .push((key.clone(), Origin::Option(SETTINGS.to_owned())));
+                    self.insert_settings(&format!("{key}."), inner)?;
+                }
+                value => {
+                    let typed = Value::deserialize(value);
+                    let typed = typed.map_err(|error| Error::config(error.to_string()));
+                    self.set(SETTINGS, &key, Some(typed.within(|| key.clone())?));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets `key` to the value of a command line option, which overrides the file. An option
+    /// that is not given leaves the key alone.
+    pub fn set(&mut self, option: &str, key: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            let (value, origin) = (value.into(), Origin::Option(option.to_owned()));
+            self.entries.insert(key.to_owned(), Entry { value, origin });
+        }
+    }
+
+    /// [`RawConfig::set`] for an option that may be repeated; an empty list leaves the key
+    /// alone.
+    pub fn set_list(&mut self, option: &str, key: &str, texts: Vec<String>) {
+        self.set(option, key, (!texts.is_empty()).then_some(texts));
+    }
+
+    /// Sets `key` unless the file or an option sets it. Returns whether it did.
+    pub fn set_default(&mut self, key: &str, value: &str) -> bool {
+        let is_free = !self.entries.contains_key(key);
+        if is_free {
+            self.set("default", key, Some(value));
+        }
+        is_free
+    }
+
+    /// Forgets the value of `key`.
+    pub fn remove(&mut self, key: &str) {
+        self.entries.remove(key);
+    }
+
+    /// The value of `key`, if it is set and a string.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.entries.get(key)?.value.as_str()
+    }
+
+    /// Sets the key that `--set key=value` names. A value that is not TOML is a string, so
+    /// `--set mode=stream` needs no quotes.
+    ///
+    /// # Errors
+    /// There is no `=`.
+    pub fn set_assignment(&mut self, assignment: &str) -> Result<()> {
+        let option = format!("--set {assignment}");
+        let Some((key, text)) = assignment.split_once('=') else {
+            return Err(Error::config("no `=` between key and value")
+                .fix("write --set batch.residues=8192")
+                .within(option));
+        };
+        let (key, text) = (key.trim(), text.trim());
+        let value = ValueDeserializer::parse(text).and_then(Value::deserialize);
+        let value = value.unwrap_or_else(|_| Value::from(text));
+        self.set(&option, key, Some(value));
+        Ok(())
+    }
+
+    /// The keys that are set, each with where.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, String)> {
+        let entries = self.entries.iter();
+        entries.map(|(key, entry)| (key.as_str(), entry.origin.to_string()))
+    }
+
+    /// A message for every key and table that is not among `known`.
+    pub(super) fn unknown(&self, known: &[&'static str]) -> Vec<(Origin, String)> {
+        let holds_keys = |table: &str| {
+            let is_inside =
+                |key: &&str| key.strip_prefix(table).is_some_and(|k| k.starts_with('.'));
+            known.iter().any(is_inside)
+        };
+        let keys = self.entries.iter();
+        let keys = keys.filter(|(key, _)| !known.contains(&key.as_str()));
+        let keys = keys.map(|(key, entry)| {
+            let keys_of = |table: &str| -> Vec<&str> {
+                let start = format!("{table}.");
+                let keys = known.iter().copied();
+                keys.filter(|known| known.starts_with(&start)).collect()
+            };
+            let text = if holds_keys(key) {
+                let others: Vec<&str> = known
+                    .iter()
+                    .copied()
+                    .filter(|it| !it.contains('.'))
+                    .collect();
+                format!(
+                    "`{key}` is a table, with the keys {}{}",
+                    keys_of(key).join(", "),
+                    did_you_mean(key, &others)
+                )
+            } else if let Some((table, name)) = key.rsplit_once('.')
+                && let of_table = keys_of(table)
+                && !of_table.is_empty()
+            {
+                // The table's name is right, so it makes no other key similar.
+                let names: Vec<&str> = of_table.iter().map(|it| &it[table.len() + 1..]).collect();
+                match nearest(name, &names) {
+                    Some(near) => format!("unknown key `{key}` (did you mean `{table}.{near}`?)"),
+                    None => format!(
+                        "unknown key `{key}`; the table has the keys {}",
+                        of_table.join(", ")
+                    ),
+                }
+            } else {
+                format!("unknown key `{key}`{}", did_you_mean(key, known))
+            };
+            (entry.origin.clone(), text)
+        });
+        let tables = self.tables.iter().filter_map(|(name, origin)| {
+            let start = format!("{name}.");
+            let text = if known.contains(&name.as_str()) {
+                format!("`{name}` is a key and not a table")
+            } else if holds_keys(name) || self.entries.keys().any(|key| key.starts_with(&start)) {
+                return None;
+            } else {
+                let tables = known.iter().filter_map(|key| Some(key.rsplit_once('.')?.0));
+                let hint = did_you_mean(name, &tables.collect::<Vec<_>>());
+                format!("unknown table `{name}`{hint}")
+            };
+            Some((origin.clone(), text))
+        });
+        keys.chain(tables).collect()
+    }
+}

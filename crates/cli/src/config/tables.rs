@@ -1,0 +1,341 @@
+//! The keys of the tables.
+
+use super::Reduction;
+use super::condition::Condition;
+use super::coordinates::CoordinateAtoms;
+use super::resolver::{Resolver, named};
+use serde_json::{Value as Json, json};
+use tapeloop::features::{FeatureConfig, TableName};
+use tapeloop_annotations::Wanted;
+use tapeloop_files::did_you_mean;
+
+/// The level of zstd that is the default of `tables.compression_level`.
+const LEVEL: i64 = 3;
+
+/// What a row of a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    Residue,
+    Chain,
+    Structure,
+    /// A pair of residues that are in contact.
+    Contact,
+    /// A backbone hydrogen bond.
+    HydrogenBond,
+    /// A residue that is no polymer.
+    Ligand,
+    /// A pair of chains whose residues are in contact.
+    Interface,
+    /// A row of the annotations' tables of variants, with the residue that it names.
+    Variant,
+}
+
+impl RowKind {
+    /// Whether a row is a pair of residues.
+    pub fn is_pair(self) -> bool {
+        matches!(self, RowKind::Contact | RowKind::HydrogenBond)
+    }
+
+    /// The table of features whose columns the rows have.
+    pub fn features(self) -> TableName {
+        match self {
+            RowKind::Residue | RowKind::Variant => TableName::Residues,
+            RowKind::Chain => TableName::Chains,
+            RowKind::Structure => TableName::Structures,
+            RowKind::Contact => TableName::Contacts,
+            RowKind::HydrogenBond => TableName::HydrogenBonds,
+            RowKind::Ligand => TableName::Ligands,
+            RowKind::Interface => TableName::Interfaces,
+        }
+    }
+}
+
+/// The tables, each with its folder.
+pub const TABLES: [(RowKind, &str); 8] = [
+    (RowKind::Residue, "residues"),
+    (RowKind::Chain, "chains"),
+    (RowKind::Structure, "structures"),
+    (RowKind::Contact, "contacts"),
+    (RowKind::HydrogenBond, "hydrogen_bonds"),
+    (RowKind::Ligand, "ligands"),
+    (RowKind::Interface, "interfaces"),
+    (RowKind::Variant, "variants"),
+];
+
+/// When the tables have rows that not every run has.
+pub const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
+     hydrogen bonds if `hydrogen_bonds` is true, ligands if `ligands` is \"keep\", interfaces if \
+     `interfaces` is true, and variants if a table of annotations has a column `variant`";
+
+/// How the tables are split into files and row groups, and how these are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSettings {
+    pub format: TableFormat,
+    /// Which of [`TABLES`] are written.
+    pub written: [bool; TABLES.len()],
+    /// Inputs in one file, at least 1. Rejected inputs count.
+    pub inputs_per_part: u64,
+    /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
+    /// is written for count.
+    pub residues_per_part: u64,
+    /// Rows of a row group, at least 1.
+    pub rows_per_group: usize,
+    /// A compression that `format` supports.
+    pub compression: Compression,
+    pub optional: OptionalColumns,
+}
+
+/// Columns that the tables have only in some runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionalColumns {
+    /// Whether all tables have columns for the frames of trajectories.
+    pub has_frames: bool,
+    /// The atoms whose coordinates the table of residues has.
+    pub coordinates: CoordinateAtoms,
+    /// Whether the table of chains has the whole sequences.
+    pub seqres: bool,
+    /// Whether the table of residues has rows of residues that were not observed.
+    pub unobserved: bool,
+}
+
+impl OptionalColumns {
+    /// None of them.
+    pub const NONE: OptionalColumns = OptionalColumns {
+        has_frames: false,
+        coordinates: CoordinateAtoms::NONE,
+        seqres: false,
+        unobserved: false,
+    };
+    /// All of them.
+    pub const ALL: OptionalColumns = OptionalColumns {
+        has_frames: true,
+        coordinates: CoordinateAtoms::ALL,
+        seqres: true,
+        unobserved: true,
+    };
+}
+
+impl TableSettings {
+    /// The same settings for tables of one part.
+    pub fn in_one_part(self) -> Self {
+        TableSettings {
+            inputs_per_part: u64::MAX,
+            residues_per_part: u64::MAX,
+            ..self
+        }
+    }
+}
+
+/// The file format of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    Parquet,
+    /// Arrow IPC files.
+    Arrow,
+    Csv,
+    /// JSON Lines.
+    Json,
+}
+
+/// How a table is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    Lz4,
+    /// With a level, 1 to 22.
+    Zstd(i32),
+}
+
+impl TableFormat {
+    /// All formats, the default first.
+    pub const ALL: [TableFormat; 4] = [
+        TableFormat::Parquet,
+        TableFormat::Arrow,
+        TableFormat::Csv,
+        TableFormat::Json,
+    ];
+
+    /// The name in the config, which is also the ending of the files' names.
+    pub fn name(self) -> &'static str {
+        match self {
+            TableFormat::Parquet => "parquet",
+            TableFormat::Arrow => "arrow",
+            TableFormat::Csv => "csv",
+            TableFormat::Json => "json",
+        }
+    }
+
+    /// Whether a terminal can show files of the format.
+    pub fn is_text(self) -> bool {
+        matches!(self, TableFormat::Csv | TableFormat::Json)
+    }
+
+    /// The compressions that the format has, the default first.
+    fn compressions(self) -> &'static [Compression] {
+        const ZSTD: Compression = Compression::Zstd(LEVEL as i32);
+        match self {
+            TableFormat::Parquet => &[ZSTD, Compression::Lz4, Compression::None],
+            // Programs map files that are not compressed, and read them without a copy.
+            TableFormat::Arrow => &[Compression::None, Compression::Lz4, ZSTD],
+            TableFormat::Csv | TableFormat::Json => &[Compression::None],
+        }
+    }
+}
+
+impl Compression {
+    fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd(_) => "zstd",
+        }
+    }
+}
+
+pub(super) fn resolve_tables(
+    keys: &mut Resolver,
+    coordinates: CoordinateAtoms,
+    [seqres, unobserved]: [bool; 2],
+) -> TableSettings {
+    let format = keys.choice(
+        "tables.format",
+        &named(&TableFormat::ALL, TableFormat::name),
+    );
+    let written = resolve_written(keys);
+    let mut count = |key, default, max| keys.integer(key, default, 1..=max);
+    TableSettings {
+        format,
+        written,
+        inputs_per_part: count("tables.inputs_per_part", 1 << 16, 1 << 32) as u64,
+        residues_per_part: count("tables.residues_per_part", 1 << 24, 1 << 40) as u64,
+        rows_per_group: count("tables.rows_per_group", 1 << 17, 1 << 24) as usize,
+        compression: resolve_compression(keys, format),
+        optional: OptionalColumns {
+            has_frames: keys.entry("topology").is_some(),
+            coordinates,
+            seqres,
+            unobserved,
+        },
+    }
+}
+
+/// The tables that are written.
+fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
+    const KEY: &str = "tables.written";
+    let all = TABLES.map(|(_, folder)| folder);
+    let set = keys.texts(KEY).map(|(names, _)| names);
+    let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
+    let wrong = names.iter().find(|name| !all.contains(&name.as_str()));
+    if wrong.is_some() || names.is_empty() {
+        let found = wrong.map_or("no table is named".to_owned(), |name| {
+            format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
+        });
+        keys.problem(KEY, format!("{found}; choose from {}", all.join(", ")));
+    }
+    keys.record(KEY, json!(names));
+    let mut written = [false; TABLES.len()];
+    for (written, name) in written.iter_mut().zip(all) {
+        *written = names.iter().any(|it| it == name);
+    }
+    written
+}
+
+/// The columns of annotations that the tables get.
+pub(super) fn resolve_wanted(keys: &mut Resolver) -> Wanted {
+    const KEY: &str = "tables.annotations";
+    const ALL: &str = "*";
+    let names = keys.texts(KEY).map(|(names, _)| names);
+    let names = names.unwrap_or_else(|| vec![ALL.to_owned()]);
+    keys.record(KEY, json!(names));
+    match names.iter().any(|name| name == ALL) {
+        true => Wanted::All,
+        false => Wanted::Named(names),
+    }
+}
+
+/// Statistics of residues' columns for the tables of chains and structures.
+pub(super) fn resolve_reductions(keys: &mut Resolver, features: &FeatureConfig) -> Vec<Reduction> {
+    const KEY: &str = "reduce";
+    let texts = keys.texts(KEY).map_or(Vec::new(), |(texts, _)| texts);
+    let columns = features.columns(TableName::Residues);
+    let of_others = [TableName::Chains, TableName::Structures].map(|it| features.columns(it));
+    let mut names: Vec<String> = of_others
+        .into_iter()
+        .flatten()
+        .map(|decl| decl.name)
+        .collect();
+    let mut reductions: Vec<Reduction> = Vec::new();
+    for text in &texts {
+        match Reduction::parse(text, &columns) {
+            // All columns, but for those that features have already.
+            Ok(more) if text.starts_with('*') => {
+                reductions.extend(more.into_iter().filter(|it| !names.contains(&it.name())));
+            }
+            Ok(more) => reductions.extend(more),
+            Err(error) => keys.error(KEY, &error),
+        }
+    }
+    for reduction in &reductions {
+        let name = reduction.name();
+        if names.contains(&name) {
+            keys.problem(KEY, format!("two columns are called {name}; leave one out"));
+        }
+        names.push(name);
+    }
+    keys.record(KEY, json!(texts));
+    reductions
+}
+
+/// The rows of residues that are written.
+pub(super) fn resolve_where(
+    keys: &mut Resolver,
+    features: &FeatureConfig,
+    tables: &TableSettings,
+    reductions: &[Reduction],
+) -> Option<Condition> {
+    const KEY: &str = "tables.where";
+    let text = keys.text(KEY).map(|(text, _)| text);
+    keys.record(KEY, json!(text));
+    let columns = features.columns(TableName::Residues);
+    let parsed = Condition::parse(&text?, &columns, tables.optional);
+    let [writes_residues, ..] = tables.written;
+    if !writes_residues && reductions.is_empty() {
+        let text = "chooses residues, and no table has any; \
+                    set `reduce`, or add \"residues\" to tables.written";
+        keys.problem(KEY, text);
+    }
+    parsed.map_err(|error| keys.error(KEY, &error)).ok()
+}
+
+fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression {
+    const KEY: &str = "tables.compression";
+    const LEVEL_KEY: &str = "tables.compression_level";
+    let all = named(TableFormat::Parquet.compressions(), Compression::name);
+    let own = format.compressions();
+    let chosen = keys.choice_if_set(KEY, &all);
+    let (name, compression) = chosen.unwrap_or((own[0].name(), own[0]));
+    if !own.contains(&compression) {
+        let format = format.name();
+        let text = format!(
+            "{name:?} with tables.format = {format:?}: files of this format are not compressed; \
+             set tables.compression = \"none\", or tables.format = \"parquet\""
+        );
+        keys.problem(KEY, text);
+    }
+    keys.record(KEY, name.into());
+    if let Compression::Zstd(_) = compression {
+        return Compression::Zstd(keys.integer(LEVEL_KEY, LEVEL, 1..=22) as i32);
+    }
+    if keys.entry(LEVEL_KEY).is_some() {
+        let has_zstd = own.iter().any(|it| matches!(it, Compression::Zstd(_)));
+        let other = match has_zstd {
+            true => ", or set tables.compression = \"zstd\"",
+            false => "",
+        };
+        let text =
+            format!("tables.compression = {name:?} has no level; leave the level out{other}");
+        keys.problem(LEVEL_KEY, text);
+    }
+    keys.record(LEVEL_KEY, Json::Null);
+    compression
+}

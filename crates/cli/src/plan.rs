@@ -1,0 +1,531 @@
+//! The plan of a run: its threads, its backend and the settings of its engine.
+
+use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, setting_json};
+use super::own_kernels;
+use super::selection::select;
+use super::tables::{ColumnSources, name_taken};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tapeloop::backend::DeviceInfo;
+use tapeloop::backend::{Backend, Compilation, Selected};
+use tapeloop::error::{Context, Error, ErrorKind, Result};
+use tapeloop::features::{
+    B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
+};
+use tapeloop::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
+use tapeloop::replay::Mode;
+use tapeloop::structure::{ReadBudget, Reader};
+use tapeloop_annotations::Wanted;
+use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
+use tapeloop_bench::internal::format;
+use tapeloop_engine::internal::{check_loop_in_worker, device_names};
+use tapeloop_files::shown;
+use tapeloop_inputs::packed::reader_settings;
+use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
+
+/// The most threads of the engine's pool for each GPU.
+const BATCH_THREADS_MAX: usize = 4;
+
+/// The memory of members that were read from archives and wait for a thread that parses them: some
+/// hundred compressed models.
+const MEMBERS_BYTES_MAX: u64 = 64 << 20;
+
+/// A config with everything that a run needs to start.
+pub struct Plan {
+    pub config: Config,
+    /// Reads files and encodes tables, and computes on the CPU backend.
+    pub pool: Arc<ThreadPool>,
+    /// The engine's pool. For a GPU it has threads of its own, so that no batch waits until files
+    /// are read; on the CPU backend it is `pool`.
+    batch_pool: Arc<ThreadPool>,
+    /// A backend for each device, one at least, all of one kind.
+    pub backends: Vec<Arc<dyn Backend>>,
+    /// Why these backends were chosen.
+    pub reason: String,
+    pub engine: EngineConfig,
+    pub trajectories: Trajectories,
+    /// The digest of the topology's file, if there is one.
+    topology_hash: Option<String>,
+    /// `None` if there are none.
+    pub annotations: Option<Arc<Annotations>>,
+    /// What identifies the annotations of the packed sets whose structures have them, if a feature
+    /// reads those.
+    packed_annotations: Option<String>,
+}
+
+impl Plan {
+    /// Plans a run: reads the annotations, starts the threads, and opens and logs the backend.
+    ///
+    /// # Errors
+    /// There is no input, or one leads to no file; a table cannot be read, or the backend cannot
+    /// be used.
+    pub fn new(config: Config) -> Result<Self> {
+        if config.input.is_empty() {
+            return Err(Error::config("no input is given")
+                .fix("name files or folders: tapeloop run structures/ -o out"));
+        }
+        Plan::of_any_input(config)
+    }
+
+    /// [`Plan::new`] for runs that may name their inputs later.
+    ///
+    /// # Errors
+    /// Those of [`Plan::new`], but for no input.
+    pub fn of_any_input(mut config: Config) -> Result<Self> {
+        let (trajectories, topology_hash) = trajectories_of(&config)?;
+        let reader = reader_settings(&config.settings);
+        let reads_packed = config.annotations.is_empty() && !channels_of(&config).is_empty();
+        let packed = tapeloop_inputs::check(&config.input, &trajectories, &reader, reads_packed)?;
+        // Wrong settings of features are reported before a device is opened.
+        Features::new(config.features.clone())?;
+        let annotations = load_annotations(&config, &packed, &config.wanted)?.map(Arc::new);
+        choose_tables(&mut config, annotations.as_deref())?;
+        let packed_annotations = reads_packed.then(|| provenance_of(&packed)).flatten();
+        let pool = thread_pool(config.threads)?;
+        let selected = select(&config, &pool)?;
+        own_kernels::check_device(&config, &selected[0])?;
+        if config.supervise && config.policy.requires_loops() {
+            check_loop_in_worker(selected[0].backend.device().backend).within(|| "`mode`")?;
+        }
+        for Selected {
+            backend, reason, ..
+        } in &selected
+        {
+            let device = backend.device();
+            tracing::info!(
+                backend = device.backend,
+                device = device.name,
+                reason,
+                "chose the backend"
+            );
+        }
+        let reason = selected[0].reason.clone();
+        let backends: Vec<_> = selected.into_iter().map(|it| it.backend).collect();
+        let device = backends[0].device();
+        let batch_threads = BATCH_THREADS_MAX * backends.len();
+        let batch_pool = match device.backend {
+            "cpu" => Arc::clone(&pool),
+            _ => thread_pool(pool.current_num_threads().min(batch_threads))?,
+        };
+        if device.backend == "cpu" && config.policy.deadline.is_some() && !config.supervise {
+            tracing::warn!(
+                "batch.deadline_ms does not interrupt the CPU in this process; \
+                 set supervise = true, which ends a worker process instead"
+            );
+        }
+        let engine = engine_config(&config);
+        Ok(Plan {
+            config,
+            pool,
+            batch_pool,
+            backends,
+            reason,
+            engine,
+            trajectories,
+            topology_hash,
+            annotations,
+            packed_annotations,
+        })
+    }
+
+    /// Checks inputs that the config does not name, as [`Plan::new`] checks those that it names.
+    ///
+    /// # Errors
+    /// One leads to no file, or to a packed set of other settings.
+    pub fn check_inputs(&self, items: &[String]) -> Result<()> {
+        let reader = reader_settings(&self.config.settings);
+        tapeloop_inputs::check(items, &self.trajectories, &reader, false).map(drop)
+    }
+
+    /// Lists the inputs of `items`, which are the config's or given later.
+    pub fn sources(&self, items: Vec<String>) -> Sources {
+        let archives = Archives::Read(archive_options(&self.config));
+        let sources = Sources::new(items, archives, self.config.shard);
+        sources.with_trajectories(self.trajectories.clone())
+    }
+
+    /// The columns of annotations that the tables have.
+    pub fn annotation_columns(&self) -> &[AnnotationColumn] {
+        columns_of(self.annotations.as_deref())
+    }
+
+    /// The memory that the engine will allocate.
+    ///
+    /// # Errors
+    /// The engine's settings are wrong.
+    pub fn memory(&self) -> Result<MemoryPlan> {
+        let workload = Features::new(self.config.features.clone())?;
+        let (device, devices) = (self.first_device(), self.backends.len());
+        Engine::memory_plan(&workload, device, devices, &self.engine)
+    }
+
+    /// The memory that all readers share: `limits.reading_bytes_max`, and no more than the engine
+    /// leaves of `memory_bytes_max`.
+    pub fn read_budget(&self, engine: &MemoryPlan) -> Arc<ReadBudget> {
+        let engine = engine.device_bytes().saturating_add(engine.host_bytes());
+        let left = self.config.memory_bytes_max.unwrap_or(u64::MAX);
+        let left = left.saturating_sub(engine);
+        Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
+    }
+
+    /// Allocates the memory and starts the engine.
+    ///
+    /// # Errors
+    /// A kernel cannot be loaded, or there is not enough memory.
+    pub fn start(&self) -> Result<Engine<Features>> {
+        let workload = Features::new(self.config.features.clone())?;
+        let pool = Arc::clone(&self.batch_pool);
+        Engine::new(workload, &self.backends, pool, &self.engine)
+    }
+
+    /// What the devices have compiled.
+    pub fn compilation(&self) -> Compilation {
+        self.backends.iter().map(|it| it.compilation()).sum()
+    }
+
+    /// Everything that decides the values of a run besides its input, for the tables' metadata.
+    /// The same provenance and the same input give the same tables.
+    pub fn provenance(&self) -> Vec<(&'static str, String)> {
+        let reader = reader_settings(&self.config.settings);
+        let backend = self.first_device().backend;
+        let mut all = vec![
+            ("tapeloop.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("tapeloop.backend", backend.to_owned()),
+            ("tapeloop.kernels_sha256", KERNELS_HASH.to_owned()),
+            ("tapeloop.reader", json!(reader).to_string()),
+            ("tapeloop.features", canonical(&self.config.features)),
+            (
+                "tapeloop.reals",
+                self.config.features.reals.name().to_owned(),
+            ),
+        ];
+        if let Some(kernels) = own_kernels::provenance(&self.config.features) {
+            all.push(("tapeloop.own_kernels", kernels));
+        }
+        if !self.config.reductions.is_empty() {
+            let names = self.config.reductions.iter().map(Reduction::name);
+            all.push((
+                "tapeloop.reduce",
+                json!(names.collect::<Vec<_>>()).to_string(),
+            ));
+        }
+        if let Some(condition) = &self.config.condition {
+            all.push(("tapeloop.where", condition.text.clone()));
+        }
+        if let Some(hash) = &self.topology_hash {
+            all.push(("tapeloop.topology_sha256", hash.clone()));
+        }
+        let annotations = self.annotations.as_ref().map(|it| it.provenance());
+        let annotations = annotations.or_else(|| self.packed_annotations.clone());
+        all.extend(annotations.map(|annotations| ("tapeloop.annotations", annotations)));
+        all
+    }
+
+    /// The number of features that have something to compute with their settings.
+    pub fn features_computed(&self) -> u64 {
+        let features = &self.config.features;
+        let has_columns = |name: &&FeatureName| !features.columns_of(**name).is_empty();
+        features.features.iter().filter(has_columns).count() as u64
+    }
+
+    /// The first device. The others are of the same kind.
+    pub fn first_device(&self) -> &DeviceInfo {
+        self.backends[0].device()
+    }
+
+    /// The names of the devices, each once: `NVIDIA H200`, or `2 x NVIDIA H200` if there are two.
+    pub fn device_names(&self) -> String {
+        device_names(self.backends.iter().map(|backend| backend.device()))
+    }
+
+    /// The devices, as a run names them: `the CPU (AMD EPYC, 16 threads)`.
+    pub fn device(&self) -> String {
+        let (devices, names) = (self.backends.len(), self.device_names());
+        let threads = format::counted(self.pool.current_num_threads() as u64, "thread");
+        match (self.first_device().backend, devices) {
+            ("cpu", _) => format!("the CPU ({names}, {threads})"),
+            (_, 1) => format!("the GPU ({names}), with {threads}"),
+            _ => format!("{devices} GPUs ({names}), with {threads}"),
+        }
+    }
+}
+
+/// The memory of the engine: `832 MB`, or `832 MB on the GPU and 120 MB of pinned host memory`.
+pub fn memory_text(memory: &MemoryPlan) -> String {
+    let size = |bytes: u64| format::size(bytes as f64);
+    let (device, host) = (size(memory.device_bytes()), size(memory.host_bytes()));
+    match (memory.shared, memory.devices) {
+        (true, _) => device,
+        (_, 1) => format!("{device} on the GPU and {host} of pinned host memory"),
+        (_, devices) => format!("{device} on {devices} GPUs and {host} of pinned host memory"),
+    }
+}
+
+/// Reads the topology, if there is one, and computes the digest of its file.
+fn trajectories_of(config: &Config) -> Result<(Trajectories, Option<String>)> {
+    let Some(path) = &config.topology else {
+        return Ok((Trajectories::Unknown, None));
+    };
+    let mut reader = Reader::new(config.reading);
+    let topology = reader
+        .read_topology(path)
+        .within(|| format!("topology {}", shown(path)))?;
+    // A pipe can be read only once.
+    let digest = hex(reader.last_bytes());
+    let range = config.frames.unwrap_or(FrameRange::ALL);
+    let trajectories = Trajectories::Read(Arc::new(topology), range);
+    Ok((trajectories, Some(digest)))
+}
+
+/// The SHA-256 digest in hexadecimal.
+pub fn hex(bytes: impl AsRef<[u8]>) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// How archives are read. Their members wait in memory until they are parsed.
+pub fn archive_options(config: &Config) -> ArchiveOptions {
+    let bytes_max = config.reading_bytes_max.min(MEMBERS_BYTES_MAX);
+    ArchiveOptions {
+        members: config.members.clone(),
+        limits: config.reading.limits,
+        budget: Arc::new(ReadBudget::new(bytes_max)),
+        has_topology: config.topology.is_some(),
+        reader: reader_settings(&config.settings),
+    }
+}
+
+fn smooths(config: &Config) -> bool {
+    config.features.features.contains(&FeatureName::Smooth)
+}
+
+/// The annotations that `smooth.channels` names, if smooth is computed: all but those that structure
+/// files have.
+pub fn channels_of(config: &Config) -> Vec<String> {
+    let channels = config.features.smooth.channels.iter();
+    let smoothed = channels.filter(|_| smooths(config)).map(String::as_str);
+    let own = config.features.own_kernels.iter();
+    let own = own.flat_map(OwnKernel::channels);
+    let mut names: Vec<String> = Vec::new();
+    for name in smoothed
+        .chain(own)
+        .filter(|name| ![B_CA, PLDDT].contains(name))
+    {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// What reads an annotation, for messages.
+fn reader_of(config: &Config, name: &str) -> &'static str {
+    match config.features.smooth.channels.iter().any(|it| it == name) {
+        true => "`smooth.channels`",
+        false => "a parameter of a kernel",
+    }
+}
+
+/// What identifies the annotations of packed sets: those of the one set, or a list.
+fn provenance_of(packed: &[PackedSet]) -> Option<String> {
+    let all = packed
+        .iter()
+        .filter_map(|(_, set)| set.annotations.as_ref());
+    let all: BTreeSet<&String> = all.collect();
+    match all.len() {
+        0 | 1 => all.first().map(|one| (*one).clone()),
+        _ => Some(json!(all).to_string()),
+    }
+}
+
+/// Reads the annotations: those that `smooth.channels` names, if the structures of the sets `packed`
+/// do not have them already, and those that are `wanted` in the tables.
+pub fn load_annotations(
+    config: &Config,
+    packed: &[PackedSet],
+    wanted: &Wanted,
+) -> Result<Option<Annotations>> {
+    let channels = channels_of(config);
+    match (channels.first(), config.annotations.is_empty()) {
+        (_, true) if matches!(wanted, Wanted::Named(names) if !names.is_empty()) => {
+            let text = "`tables.annotations` names columns, and `annotations` is not set";
+            return Err(
+                Error::config(text).fix("write annotations = \"file.csv\", or leave it out")
+            );
+        }
+        (None, true) => return Ok(None),
+        (Some(name), true) => {
+            // Each set needs them: a structure without would have nulls, and no message.
+            let lacking = packed.iter().find_map(|(path, set)| {
+                let own = set.channels();
+                let lacking = channels.iter().find(|name| !own.contains(name))?;
+                Some((path, lacking))
+            });
+            return match lacking {
+                None if !packed.is_empty() => Ok(None),
+                None => Err(Error::config(format!(
+                    "{} names {name:?}, and `annotations` is not set", reader_of(config, name)
+                ))
+                .fix("write annotations = \"file.tsv\", or leave b_ca and plddt, which files have")),
+                Some((path, name)) => Err(Error::config(format!(
+                    "{} names {name:?}, which the packed set does not have, and `annotations` is not set",
+                    reader_of(config, name)
+                ))
+                .fix(
+                    "write annotations = \"file.tsv\", or pack the structures again with annotations",
+                )
+                .within(shown(path))),
+            };
+        }
+        (None, false) if *wanted == Wanted::NONE => {
+            return Err(Error::config(
+                "`annotations` is set, and neither `smooth.channels` nor `tables.annotations` names its columns",
+            )
+            .fix("write smooth.channels = [\"column\"], or leave tables.annotations out of a run"));
+        }
+        (_, false) => (),
+    }
+    let bytes_max = config.annotation_bytes_max;
+    Annotations::load(&config.annotations, channels, wanted, bytes_max).map(Some)
+}
+
+/// The columns of annotations that go to the tables.
+fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
+    annotations.map_or(&[], Annotations::columns)
+}
+
+/// Leaves out tables without rows, and checks that columns of annotations do not have the name of
+/// another column.
+///
+/// # Errors
+/// No table is left, or a name is there twice.
+fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
+    let features = &config.features;
+    let has = |table: TableName| !features.columns(table).is_empty();
+    let has_rows = TABLES.map(|(kind, _)| match kind {
+        RowKind::Residue | RowKind::Chain | RowKind::Structure => true,
+        RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand | RowKind::Interface => {
+            has(kind.features())
+        }
+        RowKind::Variant => annotations.is_some_and(Annotations::have_variants),
+    });
+    // All tables are the default: those that this run can have.
+    let is_chosen = config.tables.written.contains(&false);
+    for (written, (has_rows, (_, name))) in config
+        .tables
+        .written
+        .iter_mut()
+        .zip(has_rows.into_iter().zip(TABLES))
+    {
+        if is_chosen && *written && !has_rows {
+            let text =
+                format!("`tables.written` names {name}, a table without rows: {TABLES_WITH_ROWS}");
+            return Err(Error::config(text).fix("set what it is made from, or leave it out"));
+        }
+        *written &= has_rows;
+    }
+    let features = |table| config.features.columns(table);
+    let sources = ColumnSources {
+        features: &features,
+        reductions: &config.reductions,
+        annotations: columns_of(annotations),
+    };
+    let Some((kind, name)) = name_taken(sources, config.tables.optional) else {
+        return Ok(());
+    };
+    let table = TABLES.iter().find(|(own, _)| *own == kind);
+    let table = table.map_or("", |(_, folder)| *folder);
+    if let Some(kernel) = own_kernels::writer_of(&config.features, &name) {
+        let text = format!(
+            "`kernel`: {kernel} has the column {name:?}, which the table of {table} has already"
+        );
+        return Err(Error::config(text).fix("rename the parameter, or the annotation"));
+    }
+    let text =
+        format!("annotations have a column {name:?}, which the table of {table} has already");
+    let error = Error::config(text).fix(
+        "rename the column, or choose others: tables.annotations = [\"column\"], or [] for none",
+    );
+    let level = match kind {
+        RowKind::Variant => Level::Variants,
+        RowKind::Structure => Level::Structures,
+        _ => Level::Residues,
+    };
+    let file = annotations.and_then(|it| it.file_with(level, &name));
+    Err(match file {
+        Some(file) => error.within(shown(file)),
+        None => error,
+    })
+}
+
+/// The chosen features and those that they need, with their settings, as JSON in a fixed order.
+fn canonical(config: &FeatureConfig) -> String {
+    let mut computed = config.features.clone();
+    let mut next = 0;
+    while let Some(&feature) = computed.get(next) {
+        for needed in config.needs(feature) {
+            if !computed.contains(&needed) {
+                computed.push(needed);
+            }
+        }
+        next += 1;
+    }
+    let settings = |feature: &FeatureName| -> Json {
+        let settings = config.settings(*feature).into_iter();
+        settings
+            .map(|(key, setting)| {
+                let name = key.split_once('.').map_or(key, |(_, name)| name);
+                (name.to_owned(), setting_json(&setting))
+            })
+            .collect()
+    };
+    let features: BTreeMap<&str, Json> = computed
+        .iter()
+        .map(|feature| (feature.name(), settings(feature)))
+        .collect();
+    json!(features).to_string()
+}
+
+/// Starts the threads that read files, fill and unpack batches, compute on the CPU, and encode
+/// tables.
+pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("tapeloop-pool-{index}"))
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+    Ok(Arc::new(pool))
+}
+
+/// The engine's settings.
+pub fn engine_config(config: &Config) -> EngineConfig {
+    let batch = config.batch;
+    let buckets = match config.policy.mode {
+        // A device runs few loops, and each bucket of a slot needs one.
+        Mode::Resident => {
+            let mut sizes = vec![batch.residues, batch.residues_max];
+            sizes.dedup();
+            sizes.into_iter().map(Features::capacity).collect()
+        }
+        Mode::Graph | Mode::Stream => Features::buckets(batch.residues, batch.residues_max),
+    };
+    EngineConfig {
+        slots: config.slots,
+        policy: config.policy,
+        buckets,
+        memory_bytes_max: config.memory_bytes_max,
+        restarts_max: config.restarts_max,
+        timeline: config.timeline.as_ref().map(|_| TimelineConfig::default()),
+        wait: match config.wait {
+            Wait::Spin => pipeline::Wait::Spin,
+            Wait::Block | Wait::Sleep => pipeline::Wait::Block,
+        },
+        ..EngineConfig::new(Features::capacity(batch.residues))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+use super::super::config::RawConfig;
+use super::super::feature_engine::{FeatureEngine, Inputs, Next};
+use super::super::run_json::RunHeader;
+use super::*;
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use tapeloop::backend::cpu::CpuBackend;
+
+const TABLE_NAMES: [&str; 3] = ["residues", "chains", "structures"];
+
+/// A plan on so many CPU backends, which stand in for cards.
+fn plan(devices: usize) -> Plan {
+    let text = "backend = \"cpu\"\nthreads = 2\nslots = 2\nbatch.residues = 256\n\
+                features = [\"sasa\", \"dssp\", \"contact_number\"]";
+    let raw = RawConfig::parse(text, Path::new("run.toml")).unwrap();
+    let mut plan = Plan::of_any_input(Config::resolve(raw).unwrap()).unwrap();
+    while plan.backends.len() < devices {
+        let another = CpuBackend::new(Arc::clone(&plan.pool));
+        plan.backends.push(Arc::new(another));
+    }
+    plan
+}
+
+/// The tables of all samples.
+fn tables(plan: Plan) -> Vec<RecordBatch> {
+    let engine = FeatureEngine::of_plan(plan).unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let inputs = Inputs::Paths(vec![samples.to_str().unwrap().to_owned()]);
+    let mut stream = engine.stream(inputs, &TABLE_NAMES, false).unwrap();
+    let mut batches = Vec::new();
+    loop {
+        match stream.next_within(Duration::from_secs(60)).unwrap() {
+            Next::Batch(table, batch) => batches.push((table, batch)),
+            Next::Pending => {}
+            Next::End => break,
+        }
+    }
+    let of_table = |table: &str| {
+        let own: Vec<&RecordBatch> = batches
+            .iter()
+            .filter(|(name, _)| *name == table)
+            .map(|(_, batch)| batch)
+            .collect();
+        concat_batches(stream.schema(table).unwrap(), own).unwrap()
+    };
+    TABLE_NAMES.map(of_table).to_vec()
+}
+
+#[test]
+fn several_devices_give_the_tables_of_one() {
+    let one = tables(plan(1));
+    assert!(one.iter().all(|table| table.num_rows() > 20));
+    for devices in [2, 3] {
+        assert!(tables(plan(devices)) == one, "{devices} devices");
+    }
+}
+
+#[test]
+fn the_memory_is_that_of_all_devices_and_the_budget_counts_it() {
+    let [one, three] = [1, 3].map(|devices| plan(devices).memory().unwrap());
+    assert_eq!((one.slots, one.devices), (2, 1));
+    assert_eq!((three.slots, three.devices), (6, 3));
+    assert_eq!(three.device_bytes(), 3 * one.device_bytes());
+    let within = |devices: usize| {
+        let mut plan = plan(devices);
+        plan.engine.memory_bytes_max = Some(2 * one.device_bytes());
+        plan.start()
+    };
+    assert_eq!(within(2).unwrap().statistics().devices.len(), 2);
+    let error = within(3).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Capacity);
+    assert!(error.message().contains("6 slots"), "{error}");
+}
+
+#[test]
+fn the_devices_are_named_in_the_record() {
+    let (one, two) = (plan(1), plan(2));
+    let name = &one.first_device().name;
+    assert_eq!(two.device_names(), format!("2 x {name}"));
+    let backend = |plan: &Plan| RunHeader::new(plan, SystemTime::now()).json()["backend"].clone();
+    assert!(backend(&one).get("devices").is_none());
+    let backend = backend(&two);
+    assert_eq!(backend["devices"].as_array().unwrap().len(), 2);
+    assert_eq!(backend["devices"][1]["device"], **name);
+}
+
+#[test]
+fn the_numbers_of_files_in_memory_end_at_the_largest() {
+    let engine = FeatureEngine::of_plan(plan(1)).unwrap();
+    let text = include_bytes!("../../../../samples/1ubi.pdb");
+    let files = |count| vec![("1ubi.pdb".to_owned(), text.to_vec()); count];
+    let stream = |first, count| {
+        let files = files(count);
+        engine.stream(Inputs::Memory { first, files }, &TABLE_NAMES, false)
+    };
+    let refused = stream(u64::MAX - 1, 2).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Usage);
+    let mut stream = stream(u64::MAX - 1, 1).unwrap();
+    while !matches!(
+        stream.next_within(Duration::from_secs(60)).unwrap(),
+        Next::End
+    ) {}
+    assert_eq!(stream.counts().structures, 1);
+}

@@ -1,0 +1,206 @@
+//! Reads sources into structures, several at once, in the order of the sources.
+
+use super::run_counters::RunCounters;
+use rayon::ThreadPool;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Instant;
+use tapeloop::error::{Error, ErrorKind, Result};
+use tapeloop::features::Input;
+use tapeloop::pipeline::OrderedMap;
+use tapeloop::structure::{ReadBudget, ReadOptions, Reader, Structure};
+use tapeloop_annotations::Annotations;
+use tapeloop_error::internal::{catch, excerpt};
+use tapeloop_files::text_of;
+use tapeloop_inputs::{Content, Source, explained, structure_name};
+
+/// Files that are read ahead of the engine, for each thread of the pool, so that the other threads
+/// have work while one reads a large file.
+const FILES_AHEAD: usize = 8;
+
+/// Threads drop larger buffers. Otherwise a series of large files would leave every thread with
+/// buffers for the largest; new buffers cost little compared with reading such a file.
+const KEPT_BUFFER_BYTES_MAX: usize = 16 << 20;
+
+/// The path of an archive and of a member in it, of 4,096 bytes each. CSV and Arrow files repeat it
+/// in each row, so that without a limit a short archive could fill a disk.
+const SOURCE_BYTES_MAX: usize = 8192;
+
+thread_local! {
+    // Each thread keeps its reader's buffers from file to file.
+    static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
+}
+
+/// Reads `sources` on `pool`. Each model of a file becomes an input, and a file that cannot be read
+/// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
+/// the channels that `annotations` have for them.
+pub fn inputs<S>(
+    sources: S,
+    options: ReadOptions,
+    budget: &Arc<ReadBudget>,
+    pool: &Arc<ThreadPool>,
+    counters: &Arc<RunCounters>,
+    annotations: Option<&Arc<Annotations>>,
+) -> impl Iterator<Item = Input> + Send + use<S>
+where
+    S: Iterator<Item = Source> + Send,
+{
+    let window = FILES_AHEAD * pool.current_num_threads();
+    let counters = Arc::clone(counters);
+    let annotations = annotations.map(Arc::clone);
+    let budget = Arc::clone(budget);
+    let work = move |source: Source| {
+        let start = Instant::now();
+        let read_one = || {
+            let mut structures = read(&source, options, &budget)?;
+            if let Some(chain) = &source.chain {
+                let mut each = structures.iter_mut();
+                each.try_for_each(|structure| structure.keep_chain(chain))?;
+            }
+            if let Some(annotations) = &annotations {
+                let path = text_of(&source.path);
+                let name = structure_name(&path);
+                let matches = annotations.attach(name, &mut structures)?;
+                counters.add_matches(source.ordinal, matches);
+            }
+            Ok(structures)
+        };
+        let structures = counters
+            .read_cores
+            .of(|| rejecting_panics("reading", read_one));
+        counters.add_read(start.elapsed());
+        by_model(&source, structures)
+    };
+    OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
+}
+
+/// Turns a panic of `work` on a file into an error, so that it rejects only this file. `doing` names
+/// the work in the message.
+pub fn rejecting_panics<T>(doing: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch(work).unwrap_or_else(|panic| {
+        let message = format!(
+            "a bug in tapeloop: {doing} the file panicked: {}",
+            excerpt(&panic)
+        );
+        Err(Error::input(message).fix("report this with the file; the other inputs are unaffected"))
+    })
+}
+
+fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Result<Vec<Structure>> {
+    let content = source.content.as_ref().map_err(Error::clone)?;
+    let name_bytes = source.path.as_os_str().len();
+    if name_bytes > SOURCE_BYTES_MAX {
+        let message =
+            format!("the path has {name_bytes} bytes, and the most is {SOURCE_BYTES_MAX}");
+        let error = Error::new(ErrorKind::Capacity, message);
+        return Err(
+            error.fix("shorten the name of the file, of its folders or of the archive's member")
+        );
+    }
+    READER.with_borrow_mut(|kept| {
+        let new = || Reader::with_budget(options, Arc::clone(budget));
+        let mut reader = kept.take().unwrap_or_else(new);
+        let structures = content.read(&source.path, &mut reader);
+        let structures = structures.map_err(|error| match content {
+            Content::Frame(_) | Content::Packed(_) => error,
+            _ => explained(&source.path, error),
+        })?;
+        if reader.buffer_bytes() <= KEPT_BUFFER_BYTES_MAX {
+            *kept = Some(reader);
+        }
+        if structures.is_empty() {
+            return Err(Error::input("the file has no model"));
+        }
+        Ok(structures)
+    })
+}
+
+fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
+    let name = text_of(&source.path);
+    let input = |structure| Input {
+        source: name.clone(),
+        ordinal: source.ordinal,
+        structure,
+    };
+    match structures {
+        Ok(structures) => structures.into_iter().map(|s| input(Ok(s))).collect(),
+        Err(error) => vec![input(Err(error))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::fmt::Write as _;
+    use std::io::Write as _;
+    use tapeloop_structure::internal::BudgetShare;
+
+    #[test]
+    fn a_thread_drops_its_buffers_after_a_small_file_with_much_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let read_gzipped = |remarks: usize| {
+            let mut text = "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n".to_owned();
+            for number in 0..remarks {
+                writeln!(text, "REMARK {number}").unwrap();
+            }
+            let path = folder.path().join(format!("{remarks}.pdb.gz"));
+            let file = std::fs::File::create(&path).unwrap();
+            let mut packed = GzEncoder::new(file, Compression::fast());
+            packed.write_all(text.as_bytes()).unwrap();
+            packed.finish().unwrap();
+            let source = Source {
+                ordinal: 0,
+                path,
+                content: Ok(Content::File),
+                chain: None,
+            };
+            let budget = Arc::new(ReadBudget::new(1 << 30));
+            let structures = read(&source, ReadOptions::default(), &budget).unwrap();
+            assert_eq!(structures.len(), 1);
+            (text.len(), READER.take().is_some())
+        };
+        let (_, is_kept) = read_gzipped(10);
+        assert!(is_kept);
+        let (bytes, is_kept) = read_gzipped(1_300_000);
+        assert!(bytes > KEPT_BUFFER_BYTES_MAX && !is_kept);
+    }
+
+    #[test]
+    fn a_path_that_rows_would_repeat_too_often_is_rejected() {
+        let bytes = b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n".to_vec();
+        let read_as = |name_bytes: usize| {
+            let content = Content::Bytes {
+                bytes: bytes.clone(),
+                _share: BudgetShare::new(None),
+            };
+            let source = Source {
+                ordinal: 0,
+                path: format!("{}.pdb", "a".repeat(name_bytes - 4)).into(),
+                content: Ok(content),
+                chain: None,
+            };
+            read(
+                &source,
+                ReadOptions::default(),
+                &Arc::new(ReadBudget::new(1 << 30)),
+            )
+        };
+        assert_eq!(read_as(SOURCE_BYTES_MAX).unwrap().len(), 1);
+        let error = read_as(SOURCE_BYTES_MAX + 1).unwrap_err();
+        assert!(error.message().contains("8193 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_while_a_file_is_read_rejects_that_file() {
+        assert_eq!(rejecting_panics("reading", || Ok(1)).unwrap(), 1);
+        let gone = || -> Result<()> { panic!("an atom\tis gone") };
+        let error = rejecting_panics("reading", gone).unwrap_err();
+        assert!(
+            error.message().ends_with("panicked: an atom\\tis gone"),
+            "{error}"
+        );
+        assert_eq!(error.scope(), tapeloop::ErrorScope::Item);
+    }
+}

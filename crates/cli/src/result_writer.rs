@@ -1,0 +1,273 @@
+//! Writes results in order: good ones into the tables, others into `rejected.jsonl`. A run to
+//! standard output has no folder, and names rejected inputs on standard error.
+
+use super::config::OptionalColumns;
+use super::core_time::CoreTime;
+use super::output::{Committed, OutputFolder};
+use super::rejected_batches::RejectedBatches;
+use super::run_counters::{RunCounters, WrittenParts};
+use super::run_json::RunHeader;
+use super::tables::{
+    ColumnStatistics, Coordinates, RowFilter, StructureRows, Tables, TerminalTable,
+};
+use super::terminal::complain;
+use std::sync::Arc;
+use std::time::Instant;
+use tapeloop::error::Result;
+use tapeloop::features::{Features, Input};
+use tapeloop::workload::{Completion, Sink};
+use tapeloop_annotations::Annotations;
+use tapeloop_error::internal::printable;
+use tapeloop_inputs::{InputDigests, structure_name};
+
+/// Rejected inputs that the summary lists.
+const REJECTED_LISTED_MAX: usize = 10;
+
+/// Where the rows of structures go.
+pub enum Rows {
+    Tables(Tables),
+    Terminal(TerminalTable),
+}
+
+impl Rows {
+    /// The processor time of gathering and encoding.
+    pub fn cores(&self) -> CoreTime {
+        match self {
+            Rows::Tables(tables) => tables.cores(),
+            Rows::Terminal(_) => CoreTime::default(),
+        }
+    }
+}
+
+/// Writes the results of a run.
+pub struct ResultWriter {
+    rows: Rows,
+    /// Chooses the residues that have rows.
+    filter: Option<RowFilter>,
+    /// The rows of the structure that is being written are decoded here, and of no other.
+    annotations: Option<Arc<Annotations>>,
+    /// What rows of residues have in this run alone.
+    optional: OptionalColumns,
+    folder: Option<OutputFolder>,
+    /// Gets the rejected inputs if there is no folder; without it they are named on standard error.
+    rejected_batches: Option<RejectedBatches>,
+    counters: Arc<RunCounters>,
+    header: RunHeader,
+    committed: Committed,
+    digests: InputDigests,
+    /// The first rejected inputs, each with its reason.
+    rejected: Vec<String>,
+}
+
+/// A [`ResultWriter`] after the last result.
+pub struct FinishedWriter {
+    pub folder: Option<OutputFolder>,
+    pub written: WrittenParts,
+    /// What a run could go on with.
+    pub committed: Committed,
+    /// The tables' columns, or the error that left parts unwritten.
+    pub columns: Result<Vec<ColumnStatistics>>,
+    /// The first rejected inputs, each with its reason.
+    pub rejected: Vec<String>,
+}
+
+impl ResultWriter {
+    /// Writes the first `run.json`. The run goes on behind what is `committed`, and `digests` are
+    /// those of its inputs.
+    ///
+    /// # Errors
+    /// The file cannot be written, or `committed` is of other tables.
+    pub fn start(
+        mut rows: Rows,
+        filter: Option<RowFilter>,
+        folder: Option<OutputFolder>,
+        counters: Arc<RunCounters>,
+        header: RunHeader,
+        committed: Committed,
+        digests: InputDigests,
+    ) -> Result<Self> {
+        if let Rows::Tables(tables) = &mut rows {
+            let statistics = committed.statistics.clone();
+            tables.resume(committed.parts, committed.files.clone(), statistics)?;
+        }
+        let endless = committed.endless.as_deref();
+        let Committed {
+            counts,
+            annotations: matches,
+            truncated,
+            findings,
+            ..
+        } = &committed;
+        counters.resume(counts, matches, truncated, endless, findings);
+        if let Some(folder) = &folder {
+            folder.record(&header.running(&committed))?;
+        }
+        Ok(ResultWriter {
+            rows,
+            filter,
+            annotations: None,
+            optional: OptionalColumns::NONE,
+            folder,
+            rejected_batches: None,
+            counters,
+            header,
+            rejected: committed.rejected.clone(),
+            committed,
+            digests,
+        })
+    }
+
+    /// The same writer, with the columns that annotations bring.
+    pub fn with_annotations(self, annotations: Option<Arc<Annotations>>) -> Self {
+        ResultWriter {
+            annotations,
+            ..self
+        }
+    }
+
+    /// The same writer, with what these columns need.
+    pub fn with_optional(self, optional: OptionalColumns) -> Self {
+        ResultWriter { optional, ..self }
+    }
+
+    /// The same writer, with rejected inputs as record batches.
+    pub fn with_rejected_batches(self, rejected: RejectedBatches) -> Self {
+        ResultWriter {
+            rejected_batches: Some(rejected),
+            ..self
+        }
+    }
+
+    /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
+    pub fn finish(self, streamed: Result<()>) -> FinishedWriter {
+        let rejected = self.rejected_batches.map(RejectedBatches::finish);
+        let finished = streamed.and(rejected.unwrap_or(Ok(())));
+        let finished = finished.and_then(|()| {
+            let start = Instant::now();
+            let finished = match self.rows {
+                Rows::Tables(tables) => tables.finish(),
+                Rows::Terminal(_) => Ok((0, Vec::new())),
+            };
+            self.counters.add_write(start.elapsed());
+            finished
+        });
+        let (written, columns) = match finished {
+            Ok((parts, columns)) => {
+                let counts = self.counters.counts();
+                (WrittenParts { parts, counts }, Ok(columns))
+            }
+            Err(error) => (self.committed.written(), Err(error)),
+        };
+        FinishedWriter {
+            folder: self.folder,
+            written,
+            committed: self.committed,
+            columns,
+            rejected: self.rejected,
+        }
+    }
+
+    /// Goes to the input `ordinal`; if a part ends before it, renews `run.json`.
+    fn advance(&mut self, ordinal: u64) -> Result<()> {
+        let Rows::Tables(tables) = &mut self.rows else {
+            return Ok(());
+        };
+        tables.advance(ordinal)?;
+        let parts = tables.parts();
+        // Rows to standard output are one part, which ends with the run.
+        if let Some(folder) = &self.folder
+            && parts > self.committed.parts
+        {
+            let mut ranges = std::mem::take(&mut self.committed.ranges);
+            ranges.push(self.digests.take(ordinal - self.committed.inputs));
+            self.committed = Committed {
+                parts,
+                files: tables.files(),
+                inputs: ordinal,
+                rejected_bytes: folder.rejected_bytes(),
+                ranges,
+                // The counters include every earlier input, and nothing of this one yet.
+                counts: self.counters.counts(),
+                annotations: self.counters.matches(),
+                rejected: self.rejected.clone(),
+                truncated: self.counters.first_truncated(),
+                endless: self.counters.first_endless(),
+                findings: self.counters.findings(),
+                statistics: tables.statistics(),
+            };
+            folder.record(&self.header.running(&self.committed))?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, completion: Completion<Features>) -> Result<()> {
+        let Input {
+            source,
+            ordinal,
+            structure,
+        } = completion.item;
+        self.advance(ordinal)?;
+        match (structure, completion.result) {
+            (Ok(structure), Ok(features)) => {
+                self.counters.add_structure(&source, &structure);
+                let join = |it: &Arc<Annotations>| it.join(structure_name(&source), &structure);
+                let joined = self.annotations.as_ref().map(join).transpose()?;
+                let joined = joined.unwrap_or_default();
+                let coordinates = Coordinates::of(&structure, self.optional.coordinates);
+                let rows = StructureRows::new(source, structure, features)
+                    .with_coordinates(coordinates)
+                    .with_annotations(joined);
+                let rows = match self.optional.unobserved {
+                    true => rows.with_unobserved(),
+                    false => rows,
+                };
+                let rows = match &self.filter {
+                    Some(filter) => self.rows.cores().of(|| filter.select(rows)),
+                    None => rows,
+                };
+                self.counters.add_left_out(rows.left_out());
+                match &mut self.rows {
+                    Rows::Tables(tables) => {
+                        let record = tables.append(rows)?;
+                        let annotations = self.annotations.as_ref();
+                        if let Some(annotations) = annotations.filter(|_| tables.have_variants()) {
+                            annotations.variants(
+                                record.name(),
+                                record.structure(),
+                                |variants| tables.append_variants(&record, variants),
+                            )?;
+                        }
+                    }
+                    Rows::Terminal(table) => table.print(rows)?,
+                }
+            }
+            (structure, Err(error)) => {
+                let model = structure.ok().map(|structure| structure.model);
+                let line = format!("{source}: {error}");
+                let line = printable(&line);
+                tracing::debug!("rejected {line}");
+                match (&mut self.folder, &mut self.rejected_batches) {
+                    (Some(folder), _) => folder.reject(&source, ordinal, model, &error)?,
+                    (None, Some(batches)) => batches.reject(&source, ordinal, model, &error)?,
+                    (None, None) => complain(&format!("rejected: {line}")),
+                }
+                if self.rejected.len() < REJECTED_LISTED_MAX {
+                    self.rejected.push(line.into_owned());
+                }
+                self.counters.add_rejected();
+            }
+            (Err(_), Ok(_)) => unreachable!("the workload has no result without a structure"),
+        }
+        self.counters.set_inputs(ordinal + 1);
+        Ok(())
+    }
+}
+
+impl Sink<Features> for ResultWriter {
+    fn accept(&mut self, completion: Completion<Features>) -> Result<()> {
+        let start = Instant::now();
+        let taken = self.take(completion);
+        self.counters.add_write(start.elapsed());
+        taken
+    }
+}

@@ -1,0 +1,336 @@
+//! Counters of a run, which several threads update.
+
+use super::core_time::CoreTime;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tapeloop::structure::{Assembly, Check, Findings, Structure};
+use tapeloop_annotations::Matches;
+use tapeloop_bench::internal::format::whole;
+use tapeloop_error::internal::printable;
+use tapeloop_files::shown;
+use tapeloop_inputs::Skipped;
+
+/// Structures from files that may be cut short which a list has.
+const TRUNCATED_LISTED_MAX: usize = 10;
+
+/// The counts of a run.
+#[derive(Debug, Default)]
+pub struct RunCounters {
+    /// Inputs of the whole run; 0 until they have been counted.
+    inputs_total: AtomicU64,
+    inputs: AtomicU64,
+    structures: AtomicU64,
+    residues: AtomicU64,
+    residues_left_out: AtomicU64,
+    atoms: AtomicU64,
+    rounded_atoms: AtomicU64,
+    scaled_plddt: AtomicU64,
+    unnamed_plddt: AtomicU64,
+    unnumbered_chains: AtomicU64,
+    assemblies: AtomicU64,
+    alone: AtomicU64,
+    truncated: AtomicU64,
+    truncated_likely: AtomicU64,
+    /// The first structures whose files are likely cut short: their source, and what is missing.
+    first_truncated: Mutex<Vec<String>>,
+    /// The first source whose file ends in a whole line but without END.
+    first_endless: Mutex<Option<String>>,
+    findings: Mutex<FindingCounts>,
+    rejected: AtomicU64,
+    specials_skipped: AtomicU64,
+    others_skipped: AtomicU64,
+    names_repeated: AtomicU64,
+    files_repeated: AtomicU64,
+    first_others: Mutex<Vec<String>>,
+    first_repeated: Mutex<Option<String>>,
+    /// What the annotations matched.
+    matches: Mutex<MatchesSoFar>,
+    /// Reading, on all threads.
+    pub read_cores: CoreTime,
+    read_ns: AtomicU64,
+    write_ns: AtomicU64,
+}
+
+/// What the checks of files found, by the name of the check.
+pub type FindingCounts = BTreeMap<String, FindingCount>;
+
+/// A line about what a check found, with the first file; `None` if it found nothing.
+pub fn finding_line(check: Check, findings: &FindingCounts) -> Option<String> {
+    let found = findings.get(check.name())?;
+    let more = if found.structures > 1 { ", ..." } else { "" };
+    let (about, count) = (check.about(), whole(found.count));
+    Some(format!("{about}: {count} ({}{more})", found.first))
+}
+
+/// What a check found in all files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FindingCount {
+    pub count: u64,
+    pub structures: u64,
+    /// The first file, and where it applied there.
+    pub first: String,
+}
+
+/// The values of [`RunCounters`] at one moment.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct RunCounts {
+    pub inputs_total: Option<u64>,
+    /// Inputs with results.
+    pub inputs: u64,
+    pub structures: u64,
+    pub residues: u64,
+    /// Those of them that do not meet `tables.where`.
+    pub residues_left_out: u64,
+    pub atoms: u64,
+    /// Atoms whose coordinates had more than three decimals.
+    pub rounded_atoms: u64,
+    /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
+    pub scaled_plddt: u64,
+    /// Structures with B factors that look like pLDDT, which their files do not name.
+    #[serde(default)]
+    pub unnamed_plddt: u64,
+    /// Chains with breaks whose residues have no positions in the sequence.
+    #[serde(default)]
+    pub unnumbered_chains: u64,
+    /// Structures that are an assembly.
+    pub assemblies: u64,
+    /// Structures that no bucket of the engine held, which ran alone.
+    pub alone: u64,
+    /// Structures whose files may be cut short.
+    pub truncated: u64,
+    /// Those of them for which more than a missing END suggests it.
+    pub truncated_likely: u64,
+    /// Rejected files, and models of files.
+    pub rejected: u64,
+    /// FIFOs, sockets and devices in folders and globs.
+    pub specials_skipped: u64,
+    /// Files in folders whose names have the ending of no structure file.
+    pub others_skipped: u64,
+    /// Members of archives that have the name of an earlier one.
+    pub names_repeated: u64,
+    /// Files that were named before and are read once.
+    #[serde(default)]
+    pub files_repeated: u64,
+    /// Sum over the reading threads.
+    pub read: Duration,
+    pub write: Duration,
+}
+
+/// What the annotations matched, which is known once an input has been read.
+#[derive(Debug, Default)]
+struct MatchesSoFar {
+    /// In all inputs with results.
+    done: Matches,
+    /// In each input that was read ahead, by its ordinal.
+    ahead: BTreeMap<u64, Matches>,
+}
+
+/// The parts that every table has, which a killed run leaves behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WrittenParts {
+    pub parts: u64,
+    /// The run's counts at the end of the last part.
+    pub counts: RunCounts,
+}
+
+impl RunCounters {
+    /// Goes on from the counts of an interrupted run. What is skipped is counted anew.
+    pub fn resume(
+        &self,
+        counts: &RunCounts,
+        matches: &Matches,
+        truncated: &[String],
+        endless: Option<&str>,
+        findings: &FindingCounts,
+    ) {
+        let restored = [
+            (&self.inputs, counts.inputs),
+            (&self.structures, counts.structures),
+            (&self.residues, counts.residues),
+            (&self.residues_left_out, counts.residues_left_out),
+            (&self.atoms, counts.atoms),
+            (&self.rounded_atoms, counts.rounded_atoms),
+            (&self.scaled_plddt, counts.scaled_plddt),
+            (&self.unnamed_plddt, counts.unnamed_plddt),
+            (&self.unnumbered_chains, counts.unnumbered_chains),
+            (&self.assemblies, counts.assemblies),
+            (&self.alone, counts.alone),
+            (&self.truncated, counts.truncated),
+            (&self.truncated_likely, counts.truncated_likely),
+            (&self.rejected, counts.rejected),
+        ];
+        for (counter, value) in restored {
+            counter.store(value, Relaxed);
+        }
+        locked(&self.matches).done = matches.clone();
+        *locked(&self.first_truncated) = truncated.to_vec();
+        *locked(&self.first_endless) = endless.map(str::to_owned);
+        locked(&self.findings).clone_from(findings);
+    }
+
+    pub fn set_total(&self, inputs: u64) {
+        self.inputs_total.store(inputs, Relaxed);
+    }
+
+    /// Sets the number of inputs that have results.
+    pub fn set_inputs(&self, inputs: u64) {
+        self.inputs.store(inputs, Relaxed);
+        let MatchesSoFar { done, ahead } = &mut *locked(&self.matches);
+        while let Some(next) = ahead.first_entry()
+            && *next.key() < inputs
+        {
+            done.add(next.remove());
+        }
+    }
+
+    /// Adds what the annotations matched in the input `ordinal`.
+    pub fn add_matches(&self, ordinal: u64, matches: Matches) {
+        locked(&self.matches).ahead.insert(ordinal, matches);
+    }
+
+    /// What the annotations matched in the inputs with results.
+    pub fn matches(&self) -> Matches {
+        locked(&self.matches).done.clone()
+    }
+
+    pub fn add_structure(&self, source: &str, structure: &Structure) {
+        if let Some(truncation) = structure.truncation {
+            self.truncated.fetch_add(1, Relaxed);
+            if truncation.is_likely() {
+                self.truncated_likely.fetch_add(1, Relaxed);
+                let mut first = locked(&self.first_truncated);
+                if first.len() < TRUNCATED_LISTED_MAX {
+                    first.push(format!("{} ({truncation})", printable(source)));
+                }
+            } else {
+                locked(&self.first_endless).get_or_insert_with(|| printable(source).into_owned());
+            }
+        }
+        self.add_findings(source, &structure.findings);
+        self.structures.fetch_add(1, Relaxed);
+        self.residues
+            .fetch_add(structure.residues.len() as u64, Relaxed);
+        self.atoms.fetch_add(structure.xyz.len() as u64, Relaxed);
+        let rounded = u64::from(structure.rounded_atoms);
+        self.rounded_atoms.fetch_add(rounded, Relaxed);
+        let scaled = u64::from(structure.plddt_scaled);
+        self.scaled_plddt.fetch_add(scaled, Relaxed);
+        let unnamed = u64::from(structure.may_have_plddt());
+        self.unnamed_plddt.fetch_add(unnamed, Relaxed);
+        let unnumbered = structure.unnumbered_broken_chains();
+        self.unnumbered_chains.fetch_add(unnumbered, Relaxed);
+        let assembly = u64::from(structure.assembly != Assembly::Deposited);
+        self.assemblies.fetch_add(assembly, Relaxed);
+    }
+
+    /// Adds what the checks found in a file.
+    pub fn add_findings(&self, source: &str, findings: &Findings) {
+        for finding in findings.iter() {
+            let mut all = locked(&self.findings);
+            let known = all.entry(finding.check.name().to_owned()).or_default();
+            if known.structures == 0 {
+                known.first = format!("{}, {}", printable(source), finding.first);
+            }
+            known.count = known.count.saturating_add(u64::from(finding.count));
+            known.structures = known.structures.saturating_add(1);
+        }
+    }
+
+    /// What the checks found so far.
+    pub fn findings(&self) -> FindingCounts {
+        locked(&self.findings).clone()
+    }
+
+    /// The first structures whose files are likely cut short: their source, and what is missing.
+    pub fn first_truncated(&self) -> Vec<String> {
+        locked(&self.first_truncated).clone()
+    }
+
+    /// The first source whose file ends in a whole line but without END.
+    pub fn first_endless(&self) -> Option<String> {
+        locked(&self.first_endless).clone()
+    }
+
+    /// Adds residues that do not meet `tables.where`.
+    pub fn add_left_out(&self, residues: u64) {
+        self.residues_left_out.fetch_add(residues, Relaxed);
+    }
+
+    pub fn add_alone(&self) {
+        self.alone.fetch_add(1, Relaxed);
+    }
+
+    pub fn add_rejected(&self) {
+        self.rejected.fetch_add(1, Relaxed);
+    }
+
+    pub fn set_skipped(&self, skipped: &Skipped) {
+        self.specials_skipped.store(skipped.specials, Relaxed);
+        let others = self.others_skipped.swap(skipped.others, Relaxed);
+        if others != skipped.others {
+            let names = skipped.first_others.iter().map(|path| shown(path));
+            *locked(&self.first_others) = names.collect();
+        }
+        let repeated = self.files_repeated.swap(skipped.repeated, Relaxed);
+        if repeated != skipped.repeated {
+            let first = skipped.first_repeated.as_deref();
+            *locked(&self.first_repeated) = first.map(shown);
+        }
+    }
+
+    pub fn set_names_repeated(&self, count: u64) {
+        self.names_repeated.store(count, Relaxed);
+    }
+
+    /// The first files that were skipped for their names.
+    pub fn first_others_skipped(&self) -> Vec<String> {
+        locked(&self.first_others).clone()
+    }
+
+    /// The first file that was named again.
+    pub fn first_repeated(&self) -> Option<String> {
+        locked(&self.first_repeated).clone()
+    }
+
+    pub fn add_read(&self, time: Duration) {
+        self.read_ns.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+
+    pub fn add_write(&self, time: Duration) {
+        self.write_ns.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+
+    pub fn counts(&self) -> RunCounts {
+        let total = self.inputs_total.load(Relaxed);
+        RunCounts {
+            inputs_total: (total > 0).then_some(total),
+            inputs: self.inputs.load(Relaxed),
+            structures: self.structures.load(Relaxed),
+            residues: self.residues.load(Relaxed),
+            residues_left_out: self.residues_left_out.load(Relaxed),
+            atoms: self.atoms.load(Relaxed),
+            rounded_atoms: self.rounded_atoms.load(Relaxed),
+            scaled_plddt: self.scaled_plddt.load(Relaxed),
+            unnamed_plddt: self.unnamed_plddt.load(Relaxed),
+            unnumbered_chains: self.unnumbered_chains.load(Relaxed),
+            assemblies: self.assemblies.load(Relaxed),
+            alone: self.alone.load(Relaxed),
+            truncated: self.truncated.load(Relaxed),
+            truncated_likely: self.truncated_likely.load(Relaxed),
+            rejected: self.rejected.load(Relaxed),
+            specials_skipped: self.specials_skipped.load(Relaxed),
+            others_skipped: self.others_skipped.load(Relaxed),
+            names_repeated: self.names_repeated.load(Relaxed),
+            files_repeated: self.files_repeated.load(Relaxed),
+            read: Duration::from_nanos(self.read_ns.load(Relaxed)),
+            write: Duration::from_nanos(self.write_ns.load(Relaxed)),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,75 @@
+//! Opens the devices that a config names.
+
+use super::config::{Config, Wait};
+use super::trusted_code;
+use rayon::ThreadPool;
+use std::sync::Arc;
+use tapeloop::backend::{CudaOptions, DeviceSet, Selected, device_options, select_all};
+use tapeloop::error::{Context, Result};
+
+/// The options of the CUDA backend, but for the device.
+pub fn cuda_options(config: &Config) -> CudaOptions {
+    CudaOptions {
+        blocking_wait: config.wait == Wait::Sleep,
+        nvrtc: config.nvrtc.as_deref().map(trusted_code::nvrtc),
+        kernel_cache: config
+            .kernel_cache
+            .as_deref()
+            .map(trusted_code::kernel_cache),
+        ..CudaOptions::default()
+    }
+}
+
+/// Selects the backend of each device; with `supervise` a worker process for each holds it.
+pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> {
+    let (choice, options) = (config.backend, cuda_options(config));
+    let selected = match config.supervise {
+        false => select_all(choice, &config.devices, pool, &options),
+        true => device_options(choice, &config.devices, &options)
+            .and_then(|options| start_workers(config, options)),
+    };
+    // The error of a single device names it.
+    match config.devices {
+        DeviceSet::Named(ref named) if named.len() == 1 => selected,
+        _ => selected.within(|| "devices"),
+    }
+}
+
+/// Starts a worker process for each device, all at the same time: a driver takes long to start.
+#[cfg(target_os = "linux")]
+fn start_workers(config: &Config, options: Vec<CudaOptions>) -> Result<Vec<Selected>> {
+    use std::panic::resume_unwind;
+    use tapeloop::backend::worker::{WorkerBackend, WorkerOptions};
+    let start = |cuda| -> Result<Selected> {
+        let backend = WorkerBackend::open(WorkerOptions {
+            program: config.worker.as_deref().map(trusted_code::worker),
+            args: vec![WORKER.into()],
+            choice: config.backend,
+            cuda,
+            threads: config.threads,
+            ..WorkerOptions::default()
+        })?;
+        let reason = format!("{}, in a worker process", backend.reason());
+        Ok(Selected::new(Arc::new(backend), reason))
+    };
+    std::thread::scope(|scope| {
+        let start = &start;
+        let starts = options
+            .into_iter()
+            .map(|cuda| scope.spawn(move || start(cuda)));
+        let starts: Vec<_> = starts.collect();
+        let started = starts.into_iter().map(|thread| thread.join());
+        started
+            .map(|started| started.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_workers(_: &Config, _: Vec<CudaOptions>) -> Result<Vec<Selected>> {
+    Err(tapeloop::error::Error::config("supervise = true needs Linux").fix("leave it out"))
+}
+
+/// The command line's argument that runs a worker.
+#[cfg(target_os = "linux")]
+const WORKER: &str = "worker";

@@ -1,0 +1,123 @@
+//! A thread that lists the inputs of a run. A signal ends the list even while the thread waits.
+
+use super::interrupt::Interrupt;
+use super::run_counters::RunCounters;
+use crossbeam_channel::{Receiver, TryRecvError, bounded, select};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tapeloop::error::{Error, Result};
+use tapeloop_inputs::{Source, Sources};
+
+/// Maximum number of sources that the thread is ahead of the run.
+const SOURCES_AHEAD: usize = 64;
+
+/// The sources that the thread lists. After a signal the run does not join the thread, which may
+/// block in a pipe with an idle writer until the process ends.
+pub struct SourceThread {
+    sources: Receiver<Source>,
+    interrupt: Interrupt,
+    // `None` once the thread has been joined.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SourceThread {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start(
+        mut sources: Sources,
+        interrupt: &Interrupt,
+        counters: &Arc<RunCounters>,
+    ) -> Result<Self> {
+        let (sender, receiver) = bounded(SOURCES_AHEAD);
+        let counters = Arc::clone(counters);
+        let list = move || {
+            loop {
+                let source = sources.next();
+                counters.set_skipped(sources.skipped());
+                counters.set_names_repeated(sources.names_repeated());
+                let sent = source.map(|source| sender.send(source));
+                if !matches!(sent, Some(Ok(()))) {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("tapeloop-list".to_owned())
+            .spawn(list)
+            .map_err(Error::io)?;
+        Ok(SourceThread {
+            sources: receiver,
+            interrupt: interrupt.clone(),
+            thread: Some(thread),
+        })
+    }
+
+    /// Ends the list, and resumes a panic of the thread, which must not look like the last input.
+    fn end(&mut self) -> Option<Source> {
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            resume_unwind(panic);
+        }
+        None
+    }
+}
+
+impl Iterator for SourceThread {
+    type Item = Source;
+
+    fn next(&mut self) -> Option<Source> {
+        let interrupt = &self.interrupt;
+        let received = select! {
+            recv(self.sources) -> source => source.map_err(|_| TryRecvError::Disconnected),
+            recv(interrupt.signal()) -> _ => Err(TryRecvError::Empty),
+        };
+        let received = match received {
+            Err(TryRecvError::Empty) => self.sources.try_recv(),
+            received => received,
+        };
+        match received {
+            // A signal after the last input skips nothing.
+            Err(TryRecvError::Disconnected) => self.end(),
+            _ if self.interrupt.stops_here() => None,
+            received => received.ok(),
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::process::Command;
+    use tapeloop_inputs::{Archives, Shard};
+
+    #[test]
+    fn a_signal_ends_sources_that_wait_for_a_list_and_skips_nothing_after_the_last_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list");
+        let made = Command::new("mkfifo").arg(&list).status().unwrap();
+        assert!(made.success());
+        let item = format!("@{}", list.display());
+        let (interrupt, ask) = Interrupt::by_call();
+        let counters = Arc::default();
+        let start = |item: &str| {
+            let sources = Sources::new(vec![item.to_owned()], Archives::Unknown, Shard::WHOLE);
+            SourceThread::start(sources, &interrupt, &counters).unwrap()
+        };
+        let mut waiting = start(&item);
+        let mut writer = OpenOptions::new().write(true).open(&list).unwrap();
+        writeln!(writer, "/1.pdb").unwrap();
+        assert_eq!(waiting.next().unwrap().path.to_str(), Some("/1.pdb"));
+        let mut short = start("/2.pdb");
+        assert!(short.next().is_some());
+        short.thread.take().unwrap().join().unwrap();
+        ask();
+        assert!(short.next().is_none() && !interrupt.has_stopped());
+        // The writer is idle and does not close the list.
+        assert!(waiting.next().is_none() && interrupt.has_stopped());
+        drop(writer);
+    }
+}

@@ -1,0 +1,92 @@
+//! The values of a column of annotations.
+
+use super::dictionary::Dictionary;
+use super::schema::Kind;
+use super::structure_rows::{RowRange, StructureRows};
+use arrow_array::types::{Float32Type, Float64Type, Int32Type, Int64Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
+use std::sync::Arc;
+use tapeloop::features::NULL_COUNT;
+use tapeloop_annotations::{JoinedValues, Level};
+
+/// The values of a row group, of the column at `index` of its level. Structures without annotations
+/// have nulls.
+pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind) -> ArrayRef {
+    let column = |record| column_of(record, level, index);
+    match kind {
+        Kind::Text | Kind::Word => {
+            Dictionary::of(group, |keys, RowRange { of, rows }| match column(of) {
+                Some(JoinedValues::Texts(values, texts)) => {
+                    let key = |row: usize| Some(values.get(row).copied()?? as i32);
+                    let own: Vec<i32> = rows
+                        .clone()
+                        .map(|row| key(row).unwrap_or(NULL_COUNT))
+                        .collect();
+                    keys.extend_indices(&own, |text| &*texts[text]);
+                }
+                _ => keys.extend_indices(&vec![NULL_COUNT; rows.len()], |_| ""),
+            })
+        }
+        Kind::Flag => {
+            let flag = |values: &JoinedValues, at: usize| match values {
+                JoinedValues::Flags(flags) => *flags.get(at)?,
+                _ => None,
+            };
+            let flags: Vec<Option<bool>> = values(group, column, flag).collect();
+            Arc::new(BooleanArray::from(flags))
+        }
+        Kind::Integer => {
+            let integers = values(group, column, integer);
+            let integers = integers.map(|value| Some(value? as i32));
+            Arc::new(integers.collect::<PrimitiveArray<Int32Type>>())
+        }
+        Kind::Long => {
+            let integers = values(group, column, integer);
+            Arc::new(integers.collect::<PrimitiveArray<Int64Type>>())
+        }
+        Kind::Real | Kind::Half => {
+            let reals = values(group, column, real).map(|value| Some(value? as f32));
+            Arc::new(reals.collect::<PrimitiveArray<Float32Type>>())
+        }
+        Kind::Double => {
+            let reals = values(group, column, real);
+            Arc::new(reals.collect::<PrimitiveArray<Float64Type>>())
+        }
+    }
+}
+
+/// The column of a structure, if it has annotations.
+fn column_of(record: &StructureRows, level: Level, index: usize) -> Option<&JoinedValues> {
+    let columns = match level {
+        Level::Structures => &record.joined.structures,
+        Level::Residues => &record.joined.residues,
+        Level::Variants => &record.joined.variants.columns,
+    };
+    columns.get(index)
+}
+
+/// The value of each row; `of` returns that at an index.
+fn values<'a, T>(
+    group: &'a [RowRange],
+    column: impl Fn(&'a StructureRows) -> Option<&'a JoinedValues> + 'a,
+    of: impl Fn(&JoinedValues, usize) -> Option<T> + Copy + 'a,
+) -> impl Iterator<Item = Option<T>> + 'a {
+    group.iter().flat_map(move |RowRange { of: record, rows }| {
+        let column = column(record);
+        rows.clone().map(move |row| of(column?, row))
+    })
+}
+
+fn integer(values: &JoinedValues, at: usize) -> Option<i64> {
+    match values {
+        JoinedValues::Integers(integers) => *integers.get(at)?,
+        _ => None,
+    }
+}
+
+fn real(values: &JoinedValues, at: usize) -> Option<f64> {
+    match values {
+        JoinedValues::Reals(reals) => *reals.get(at)?,
+        _ => None,
+    }
+}

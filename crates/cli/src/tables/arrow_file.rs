@@ -1,0 +1,250 @@
+//! Tables as Arrow IPC files, which other programs can map into memory. A row group is a record
+//! batch. A task gathers, encodes and compresses a column of it, and the writer, on one thread,
+//! writes the columns behind each other.
+//!
+//! Texts are plain strings, which every reader maps. In the table of contacts, whose rows are many
+//! and short, they are dictionaries: a file has one for each column, which it ends with.
+
+use super::super::config::Compression;
+use super::column::Column;
+use super::ipc::{EncodedColumn, Encoding, IpcFile, from_arrow};
+use super::part_file::{Encoded, FileFormat, FileSpec, Format, Task};
+use super::row_group::RowGroup;
+use super::schema::{arrow_schema, plain_schema};
+use super::statistics::ValueStatistics;
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray, new_empty_array};
+use arrow_buffer::NullBufferBuilder;
+use arrow_ipc::CompressionType;
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_select::concat::concat;
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+use tapeloop::error::{Error, ErrorKind, Result};
+
+/// The most bytes of the texts of a dictionary: their offsets have 32 bits.
+const DICTIONARY_BYTES_MAX: usize = i32::MAX as usize;
+
+/// An Arrow file that is being written.
+pub(super) struct ArrowFile {
+    file: IpcFile,
+    schema: SchemaRef,
+    encoding: Encoding,
+    columns: Arc<[Column]>,
+    /// Whether texts are dictionaries.
+    shares_texts: bool,
+    /// The dictionary of each column; empty for others.
+    dictionaries: Vec<FileDictionary>,
+}
+
+/// The texts of a column so far.
+#[derive(Default)]
+struct FileDictionary {
+    keys: HashMap<Arc<str>, i32>,
+    texts: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+/// What a task makes of a column.
+pub(super) enum ColumnData {
+    Encoded(EncodedColumn),
+    /// Dictionary arrays, each with texts of its own.
+    Texts(Vec<ArrayRef>),
+}
+
+impl FileFormat for ArrowFile {
+    fn start(file: File, spec: &FileSpec) -> Result<Self> {
+        let (codec, level) = match spec.compression {
+            Compression::None => (None, None),
+            Compression::Lz4 => (Some(CompressionType::LZ4_FRAME), None),
+            Compression::Zstd(level) => (Some(CompressionType::ZSTD), Some(level)),
+        };
+        let schema = Arc::new(file_schema(spec));
+        let encoding = Encoding::new(codec, level)?;
+        let mut dictionaries = Vec::new();
+        dictionaries.resize_with(spec.columns.len(), FileDictionary::default);
+        Ok(ArrowFile {
+            file: IpcFile::start(file, Arc::clone(&schema), encoding.clone())?,
+            schema,
+            encoding,
+            columns: Arc::clone(&spec.columns),
+            shares_texts: spec.shares_texts,
+            dictionaries,
+        })
+    }
+}
+
+impl Format for ArrowFile {
+    /// A column.
+    type Encoded = ColumnData;
+
+    fn tasks(&mut self, _: &RowGroup) -> Result<Vec<Task<ColumnData>>> {
+        let task = |index: usize| {
+            let (columns, encoding) = (Arc::clone(&self.columns), self.encoding.clone());
+            let schema = Arc::clone(&self.schema);
+            let shares_texts = self.shares_texts;
+            Task {
+                share: columns[index].place(),
+                encode: Box::new(move |group| {
+                    let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();
+                    let mut statistics = ValueStatistics::default();
+                    let of_arrays = arrays.iter().map(ValueStatistics::of);
+                    of_arrays.for_each(|of_array| statistics.add(of_array));
+                    let is_text = arrays[0].as_any_dictionary_opt().is_some();
+                    let data = if is_text && shares_texts {
+                        ColumnData::Texts(arrays)
+                    } else {
+                        let array = one_array(&arrays).map_err(from_arrow)?;
+                        ColumnData::Encoded(encoding.column(schema.field(index), array)?)
+                    };
+                    Ok(Encoded {
+                        data,
+                        statistics: vec![(index, statistics)],
+                    })
+                }),
+            }
+        };
+        Ok((0..self.columns.len()).map(task).collect())
+    }
+
+    fn write(&mut self, encoded: Vec<ColumnData>) -> Result<()> {
+        let fields = self.schema.fields().iter().zip(&mut self.dictionaries);
+        let columns = encoded.into_iter().zip(fields);
+        let columns = columns.map(|(data, (field, dictionary))| match data {
+            ColumnData::Encoded(column) => Ok(column),
+            ColumnData::Texts(arrays) => self.encoding.column(field, dictionary.keys(&arrays)?),
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.file.batch(&columns)
+    }
+
+    fn finish(self) -> Result<Option<File>> {
+        let fields = self.schema.fields().iter().zip(&self.dictionaries);
+        let columns = fields.map(|(field, dictionary)| -> ArrayRef {
+            let array = new_empty_array(field.data_type());
+            match array.as_any_dictionary_opt() {
+                None => array,
+                Some(_) => Arc::new(dictionary.empty_array()),
+            }
+        });
+        self.file.finish(columns.collect()).map(Some)
+    }
+}
+
+impl FileDictionary {
+    /// The keys of the rows of these arrays, one after the other.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] if the texts take more bytes than a dictionary may have.
+    fn keys(&mut self, arrays: &[ArrayRef]) -> Result<ArrayRef> {
+        let rows = arrays.iter().map(Array::len).sum();
+        let mut keys = Vec::with_capacity(rows);
+        let mut nulls = NullBufferBuilder::new(rows);
+        for array in arrays {
+            let array = array.as_dictionary::<Int32Type>();
+            let texts = array.values().as_string::<i32>();
+            let own = texts.iter().map(|text| self.key(text.unwrap_or_default()));
+            let own = own.collect::<Result<Vec<i32>>>()?;
+            // The key of null is no index.
+            let of_rows = array.keys().values().iter();
+            keys.extend(of_rows.map(|&key| own.get(key as usize).copied().unwrap_or(0)));
+            match array.keys().nulls() {
+                None => nulls.append_n_non_nulls(array.len()),
+                Some(own) => nulls.append_buffer(own),
+            }
+        }
+        Ok(Arc::new(Int32Array::new(keys.into(), nulls.finish())))
+    }
+
+    fn key(&mut self, text: &str) -> Result<i32> {
+        if let Some(&key) = self.keys.get(text) {
+            return Ok(key);
+        }
+        self.bytes += text.len();
+        if self.bytes > DICTIONARY_BYTES_MAX || self.texts.len() == i32::MAX as usize {
+            let message = "a part has more texts than a dictionary of an Arrow file may hold";
+            return Err(Error::new(ErrorKind::Io, message)
+                .fix("lower tables.inputs_per_part, or write Parquet"));
+        }
+        let (text, key) = (Arc::<str>::from(text), self.texts.len() as i32);
+        self.texts.push(Arc::clone(&text));
+        self.keys.insert(text, key);
+        Ok(key)
+    }
+
+    /// An array of no rows with all texts.
+    fn empty_array(&self) -> DictionaryArray<Int32Type> {
+        let texts = StringArray::from_iter_values(self.texts.iter().map(|text| &**text));
+        DictionaryArray::new(Int32Array::from(Vec::<i32>::new()), Arc::new(texts))
+    }
+}
+
+/// The schema of a file, with the file's metadata.
+pub(super) fn file_schema(spec: &FileSpec) -> Schema {
+    let metadata = spec.metadata.iter();
+    let metadata = metadata.map(|(key, value)| ((*key).to_owned(), value.clone()));
+    let schema = match spec.shares_texts {
+        true => arrow_schema(spec.columns()),
+        false => plain_schema(spec.columns()),
+    };
+    schema.with_metadata(metadata.collect::<HashMap<_, _>>())
+}
+
+/// The arrays of a column one after the other, with plain strings in place of dictionaries.
+pub(super) fn one_array(arrays: &[ArrayRef]) -> std::result::Result<ArrayRef, ArrowError> {
+    if arrays[0].as_any_dictionary_opt().is_some() {
+        return Ok(Arc::new(plain_texts(arrays)));
+    }
+    let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+    concat(&arrays)
+}
+
+fn plain_texts(arrays: &[ArrayRef]) -> StringArray {
+    let rows = arrays.iter().map(Array::len).sum();
+    let mut texts = StringBuilder::with_capacity(rows, 0);
+    for array in arrays {
+        let array = array.as_dictionary::<Int32Type>();
+        let values = array.values().as_string::<i32>();
+        for key in array.keys() {
+            texts.append_option(key.map(|key| values.value(key as usize)));
+        }
+    }
+    texts.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_of_the_texts_of_the_whole_file_and_nulls_stay() {
+        let array = |texts: &[Option<&str>]| -> ArrayRef {
+            Arc::new(
+                texts
+                    .iter()
+                    .copied()
+                    .collect::<DictionaryArray<Int32Type>>(),
+            )
+        };
+        let mut dictionary = FileDictionary::default();
+        let first = [
+            array(&[Some("b"), Some("b"), Some("a")]),
+            array(&[None, Some("a")]),
+        ];
+        let keys = dictionary.keys(&first).unwrap();
+        let expected = Int32Array::from(vec![Some(0), Some(0), Some(1), None, Some(1)]);
+        assert_eq!(keys.as_primitive::<Int32Type>(), &expected);
+        let second = [array(&[Some("a"), Some("c")])];
+        let keys = dictionary.keys(&second).unwrap();
+        assert_eq!(
+            keys.as_primitive::<Int32Type>(),
+            &Int32Array::from(vec![1, 2])
+        );
+        let all = dictionary.empty_array();
+        let texts: Vec<_> = all.values().as_string::<i32>().iter().flatten().collect();
+        assert_eq!((all.len(), texts), (0, vec!["b", "a", "c"]));
+    }
+}

@@ -1,0 +1,379 @@
+//! Makes the Arrow array of a column from the rows of a row group.
+
+use super::super::config::{Reduction, RowKind};
+use super::annotation_column;
+use super::dictionary::Dictionary;
+use super::reduction::ReducedColumn;
+use super::schema::{ColumnSpec, Kind};
+use super::structure_rows::{RowRange, StructureRows, row_count};
+use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type, Int32Type};
+use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use half::f16;
+use std::sync::Arc;
+use tapeloop::features::{Column as Values, ColumnDecl, ColumnKind, NULL_COUNT, TableName};
+use tapeloop_annotations::{AnnotationColumn, Level, Type};
+
+/// Returns a value of a structure's row, by the row's index in the structure.
+pub(super) type OfRow<T> = fn(&StructureRows, usize) -> T;
+pub(super) type TextOfRow = for<'a> fn(&'a StructureRows, usize) -> Option<&'a str>;
+type PaddedOfRow = for<'a> fn(&'a StructureRows, usize) -> &'a [u8; 8];
+
+/// A column of a table.
+pub(super) struct Column {
+    pub(super) spec: ColumnSpec,
+    source: Source,
+    /// The declaration, if the column is a feature's.
+    pub(super) decl: Option<ColumnDecl>,
+}
+
+/// Where the values come from.
+enum Source {
+    Text(TextOfRow),
+    Padded(PaddedOfRow),
+    /// The parents of residues.
+    Parents,
+    Code(OfRow<u8>, Option<u8>),
+    Integer(OfRow<Option<i32>>),
+    Real(OfRow<Option<f32>>),
+    Flag(OfRow<bool>),
+    FlagOrNull(OfRow<Option<bool>>),
+    /// The coordinates of an atom of residues along an axis, both by their index.
+    Coordinate(usize, usize),
+    Feature(FeatureColumn),
+    Reduced(ReducedColumn),
+    /// The column of annotations at this index of its level.
+    Annotation(Level, usize),
+}
+
+/// A feature's column, by its index among those of its table.
+#[derive(Clone, Copy)]
+struct FeatureColumn {
+    rows: RowKind,
+    index: usize,
+    kind: ColumnKind,
+}
+
+impl Column {
+    /// Strings. Neighbouring rows with the same string return the same memory.
+    pub(super) fn text(name: &str, about: &str, of: TextOfRow) -> Self {
+        Column::new(name, Kind::Text, about, Source::Text(of))
+    }
+
+    /// The parents of residues; null if there is none.
+    pub(super) fn parents(name: &str, about: &str) -> Self {
+        Column::new(name, Kind::Word, about, Source::Parents).nullable()
+    }
+
+    /// Names padded with spaces. A blank name is null if the column is nullable, and empty if not.
+    pub(super) fn padded(name: &str, about: &str, of: PaddedOfRow) -> Self {
+        Column::new(name, Kind::Word, about, Source::Padded(of))
+    }
+
+    /// Codes of one letter. Blank and 0 stand for `blank`, or for null.
+    pub(super) fn code(name: &str, about: &str, of: OfRow<u8>, blank: Option<u8>) -> Self {
+        let column = Column::new(name, Kind::Word, about, Source::Code(of, blank));
+        match blank {
+            Some(_) => column,
+            None => column.nullable(),
+        }
+    }
+
+    /// Integers.
+    pub(super) fn integer(name: &str, about: &str, of: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Integer, about, Source::Integer(of))
+    }
+
+    /// Reals with a unit.
+    pub(super) fn real(
+        name: &str,
+        about: &str,
+        unit: &'static str,
+        of: OfRow<Option<f32>>,
+    ) -> Self {
+        let mut column = Column::new(name, Kind::Real, about, Source::Real(of));
+        column.spec.unit = unit;
+        column
+    }
+
+    /// The coordinate of an atom of residues along an axis, both by their index.
+    pub(super) fn coordinate((name, atom, axis): (String, usize, usize)) -> Self {
+        let (of, along) = name.split_once('_').unwrap_or_default();
+        let (of, along) = (of.to_uppercase(), along.to_uppercase());
+        let about = format!("{along} coordinate of the atom {of}; null where the file lacks it.");
+        let source = Source::Coordinate(atom, axis);
+        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        column.spec.unit = "A";
+        column
+    }
+
+    /// True or false.
+    pub(super) fn flag(name: &str, about: &str, of: OfRow<bool>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::Flag(of))
+    }
+
+    /// True, false or null.
+    pub(super) fn flag_or_null(name: &str, about: &str, of: OfRow<Option<bool>>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::FlagOrNull(of)).nullable()
+    }
+
+    /// A feature's column, the one at `index` of its table of features.
+    pub(super) fn feature(decl: &ColumnDecl, index: usize, rows: RowKind) -> Self {
+        let kind = match decl.kind {
+            ColumnKind::Count => Kind::Integer,
+            ColumnKind::Real => Kind::Real,
+            ColumnKind::Half => Kind::Half,
+            ColumnKind::Flag => Kind::Flag,
+            ColumnKind::LigandNumber => Kind::Integer,
+            ColumnKind::Chain => Kind::Text,
+            ColumnKind::Text(_) | ColumnKind::LigandComponent => Kind::Word,
+        };
+        let source = Source::Feature(FeatureColumn {
+            rows,
+            index,
+            kind: decl.kind,
+        });
+        let mut column = Column::new(&decl.name, kind, &decl.about, source).nullable();
+        column.spec.unit = decl.unit;
+        column.spec.source = decl.source;
+        column.decl = Some(decl.clone());
+        column
+    }
+
+    /// A statistic of the residue column `decl`, which is the one at `index` of its table.
+    pub(super) fn reduced(
+        reduction: &Reduction,
+        (index, decl): (usize, &ColumnDecl),
+        table: TableName,
+    ) -> Self {
+        let source = Source::Reduced(ReducedColumn {
+            table,
+            index,
+            kind: decl.kind,
+            statistic: reduction.statistic,
+        });
+        let rows = match table {
+            TableName::Structures => "structure",
+            _ => "chain",
+        };
+        let (name, about) = (reduction.name(), reduction.about(rows));
+        let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
+        column.spec.unit = decl.unit;
+        column
+    }
+
+    /// A column of annotations, the one at `index` of its level.
+    pub(super) fn annotation(column: &AnnotationColumn, index: usize) -> Self {
+        let kind = match column.kind {
+            Type::Flag => Kind::Flag,
+            Type::Integer => Kind::Integer,
+            Type::Long => Kind::Long,
+            Type::Real => Kind::Real,
+            Type::Double => Kind::Double,
+            Type::Text => Kind::Text,
+        };
+        let of = match column.level {
+            Level::Structures => "structure",
+            Level::Residues => "residue",
+            Level::Variants => "variant",
+        };
+        let about = format!("An annotation of the {of}.");
+        let source = Source::Annotation(column.level, index);
+        Column::new(&column.name, kind, &about, source).nullable()
+    }
+
+    fn new(name: &str, kind: Kind, about: &str, source: Source) -> Self {
+        Column {
+            spec: ColumnSpec::full(name, kind, about),
+            source,
+            decl: None,
+        }
+    }
+
+    /// The same column with nulls allowed.
+    pub(super) fn nullable(mut self) -> Self {
+        self.spec.nullable = true;
+        self
+    }
+
+    /// The column's name, for messages.
+    pub(super) fn place(&self) -> String {
+        format!("column {}", self.spec.name)
+    }
+
+    /// The values of a row group.
+    pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
+        match &self.source {
+            Source::Text(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                keys.extend_texts(rows.clone().map(|row| of(record, row)));
+            }),
+            Source::Padded(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                let names = rows.clone().map(|row| of(record, row));
+                keys.extend_padded(names, self.spec.nullable);
+            }),
+            Source::Parents => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                for row in rows.clone() {
+                    let residue = record.residue(row);
+                    match residue.several_parents() {
+                        None => keys.extend_padded(std::iter::once(&residue.parent_comp_id), true),
+                        several => keys.extend_texts(std::iter::once(several)),
+                    }
+                }
+            }),
+            Source::Code(of, blank) => {
+                Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+                    keys.extend_codes(rows.clone().map(|row| of(record, row)), *blank);
+                })
+            }
+            Source::Integer(of) => {
+                Arc::new(rows_of(group, of).collect::<PrimitiveArray<Int32Type>>())
+            }
+            Source::Real(of) => {
+                Arc::new(rows_of(group, of).collect::<PrimitiveArray<Float32Type>>())
+            }
+            Source::Flag(of) => {
+                let flags: Vec<bool> = rows_of(group, of).collect();
+                Arc::new(BooleanArray::from(flags))
+            }
+            Source::FlagOrNull(of) => {
+                let flags: Vec<Option<bool>> = rows_of(group, of).collect();
+                Arc::new(BooleanArray::from(flags))
+            }
+            Source::Coordinate(atom, axis) => {
+                let of_range = |RowRange { of, rows }: &RowRange| {
+                    let rows = rows.clone();
+                    rows.map(|row| of.coordinates.get(*atom, *axis, row))
+                        .collect::<Vec<_>>()
+                };
+                let values = group.iter().flat_map(of_range).collect();
+                Arc::new(with_nulls::<Float32Type>(values, is_nan))
+            }
+            Source::Feature(column) => column.gather(group),
+            Source::Reduced(column) => column.gather(group),
+            Source::Annotation(level, index) => {
+                annotation_column::gather(group, *level, *index, self.spec.kind)
+            }
+        }
+    }
+}
+
+impl FeatureColumn {
+    fn gather(self, group: &[RowRange]) -> ArrayRef {
+        match self.kind {
+            ColumnKind::Count => Arc::new(with_nulls::<Int32Type>(self.counts(group), is_null)),
+            ColumnKind::Real => Arc::new(with_nulls::<Float32Type>(self.reals(group), is_nan)),
+            ColumnKind::Half => {
+                // The values have been rounded to f16 already, so this is exact.
+                let halves = self.reals(group).into_iter().map(f16::from_f32).collect();
+                Arc::new(with_nulls::<Float16Type>(halves, |half| half.is_nan()))
+            }
+            ColumnKind::Flag => {
+                let counts = self.counts(group);
+                let flags = BooleanBuffer::collect_bool(counts.len(), |row| counts[row] > 0);
+                Arc::new(BooleanArray::new(flags, nulls(&counts, is_null)))
+            }
+            ColumnKind::Chain => Dictionary::of(group, |keys, range| {
+                let structure = &range.of.structure;
+                let chains = match self.rows {
+                    // Columns of the author's ids, next to those of label ids.
+                    RowKind::Interface => structure.author_chain_names(),
+                    _ => structure.distinct_chain_names(),
+                };
+                let counts = self.counts(std::slice::from_ref(range));
+                keys.extend_indices(&counts, |index| chains[index]);
+            }),
+            ColumnKind::LigandComponent => Dictionary::of(group, |keys, range| {
+                let ligands = &range.of.structure.ligands;
+                let counts = self.counts(std::slice::from_ref(range));
+                keys.extend_indices(&counts, |index| ligands[index].component());
+            }),
+            ColumnKind::LigandNumber => {
+                let numbers = group.iter().flat_map(|range| {
+                    let ligands = &range.of.structure.ligands;
+                    let counts = self.counts(std::slice::from_ref(range));
+                    let number = |count| ligands[usize::try_from(count).ok()?].auth_seq_id;
+                    counts.into_iter().map(number)
+                });
+                Arc::new(numbers.collect::<PrimitiveArray<Int32Type>>())
+            }
+            ColumnKind::Text(texts) => Dictionary::of(group, |keys, range| {
+                let counts = self.counts(std::slice::from_ref(range));
+                keys.extend_indices(&counts, |index| texts[index]);
+            }),
+        }
+    }
+
+    fn counts(self, group: &[RowRange]) -> Vec<i32> {
+        self.values(group, NULL_COUNT, |values| match values {
+            Values::Count(counts) => counts,
+            Values::Real(_) => unreachable!("the column is declared as counts"),
+        })
+    }
+
+    fn reals(self, group: &[RowRange]) -> Vec<f32> {
+        self.values(group, f32::NAN, |values| match values {
+            Values::Real(reals) => reals,
+            Values::Count(_) => unreachable!("the column is declared as reals"),
+        })
+    }
+
+    fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
+        let mut values = Vec::with_capacity(row_count(group));
+        for RowRange { of: record, rows } in group {
+            let own = typed(record.features.column(self.rows.features(), self.index));
+            match self.rows {
+                RowKind::Residue => {
+                    // Residues that were not observed follow all others, and have no values.
+                    let given = own.len().clamp(rows.start, rows.end);
+                    values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
+                    values.resize(values.len() + (rows.end - given), null);
+                }
+                RowKind::Structure
+                | RowKind::Contact
+                | RowKind::HydrogenBond
+                | RowKind::Ligand
+                | RowKind::Interface => {
+                    values.extend_from_slice(&own[rows.clone()]);
+                }
+                RowKind::Chain => {
+                    let chains = record.chains[rows.clone()].iter();
+                    values.extend(chains.map(|chain| own[chain.index as usize]));
+                }
+                RowKind::Variant => {
+                    let residues = rows.clone().map(|row| record.variant_residue(row));
+                    values.extend(residues.map(|residue| residue.map_or(null, |at| own[at])));
+                }
+            }
+        }
+        values
+    }
+}
+
+fn rows_of<'a, T>(group: &'a [RowRange], of: &'a OfRow<T>) -> impl Iterator<Item = T> + 'a {
+    let rows = |range: &'a RowRange| range.rows.clone().map(|row| of(&range.of, row));
+    group.iter().flat_map(rows)
+}
+
+/// Whether the count stands for null.
+fn is_null(count: &i32) -> bool {
+    *count == NULL_COUNT
+}
+
+fn is_nan(real: &f32) -> bool {
+    real.is_nan()
+}
+
+/// The array of these values; some of them stand for null.
+pub(super) fn with_nulls<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    is_null: impl Fn(&T::Native) -> bool,
+) -> PrimitiveArray<T> {
+    let nulls = nulls(&values, is_null);
+    PrimitiveArray::new(values.into(), nulls)
+}
+
+/// Which values are not null, if any is null.
+fn nulls<T>(values: &[T], is_null: impl Fn(&T) -> bool) -> Option<NullBuffer> {
+    let valid = BooleanBuffer::collect_bool(values.len(), |row| !is_null(&values[row]));
+    Some(NullBuffer::new(valid)).filter(|nulls| nulls.null_count() > 0)
+}

@@ -1,0 +1,506 @@
+//! The columns of each table: those that identify a row, then those of features.
+
+use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind, TABLES};
+use super::column::{Column, OfRow, TextOfRow};
+use super::structure_rows::StructureRows;
+use std::sync::OnceLock;
+use tapeloop::features::{ColumnDecl, TableName};
+use tapeloop::structure::Assembly;
+use tapeloop_annotations::{AnnotationColumn, Level};
+
+/// What the tables' columns come from, besides those that identify a row.
+#[derive(Clone, Copy)]
+pub struct ColumnSources<'a> {
+    /// Lists the features' columns of each table.
+    pub features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>,
+    /// Statistics of residues' columns.
+    pub reductions: &'a [Reduction],
+    pub annotations: &'a [AnnotationColumn],
+}
+
+impl<'a> ColumnSources<'a> {
+    /// Features alone.
+    pub fn of_features(features: &'a dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
+        ColumnSources {
+            features,
+            reductions: &[],
+            annotations: &[],
+        }
+    }
+}
+
+/// The name of a column that a table has anyway, and annotations bring again.
+pub fn name_taken(
+    sources: ColumnSources<'_>,
+    optional: OptionalColumns,
+) -> Option<(RowKind, String)> {
+    TABLES.iter().find_map(|&(kind, _)| {
+        let columns = columns(kind, &sources, optional);
+        let names = || columns.iter().map(|column| &column.spec.name);
+        let is_again = |(at, name): &(usize, &String)| names().take(*at).any(|own| own == *name);
+        let again = names().enumerate().find(is_again);
+        again.map(|(_, name)| (kind, name.clone()))
+    })
+}
+
+/// All columns of a table.
+pub(super) fn columns(
+    kind: RowKind,
+    sources: &ColumnSources<'_>,
+    optional: OptionalColumns,
+) -> Vec<Column> {
+    let ColumnSources {
+        features,
+        reductions,
+        annotations,
+    } = *sources;
+    let mut columns = vec![
+        Column::text("source", "The path of the file.", |r, _| Some(&r.source)),
+        Column::text(
+            "structure",
+            "The name of the structure: the file's name without its endings.",
+            |r, _| Some(&r.name),
+        ),
+        Column::integer("model", "The model's number as in the file.", |r, _| {
+            Some(r.structure.model)
+        }),
+    ];
+    if optional.has_frames {
+        columns.extend(of_frames());
+    }
+    columns.extend(match kind {
+        RowKind::Residue => {
+            let mut columns = of_residues(optional.unobserved);
+            columns.extend(optional.coordinates.columns().map(Column::coordinate));
+            columns
+        }
+        RowKind::Chain => {
+            let mut columns = of_chains();
+            let seqres = optional.seqres.then(seqres);
+            columns.extend(seqres);
+            columns
+        }
+        RowKind::Structure => of_structures(),
+        RowKind::Contact => of_contacts(),
+        RowKind::HydrogenBond => of_hydrogen_bonds(),
+        RowKind::Ligand => of_ligands(),
+        RowKind::Interface => of_interfaces(),
+        RowKind::Variant => of_variants(),
+    });
+    let level = match kind {
+        RowKind::Residue => Some(Level::Residues),
+        RowKind::Chain
+        | RowKind::Contact
+        | RowKind::HydrogenBond
+        | RowKind::Ligand
+        | RowKind::Interface => None,
+        RowKind::Structure => Some(Level::Structures),
+        RowKind::Variant => Some(Level::Variants),
+    };
+    let of_level = annotations
+        .iter()
+        .filter(|column| Some(column.level) == level);
+    let of_level = of_level.enumerate();
+    columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
+    let own = features(kind.features());
+    let own = own.iter().enumerate();
+    columns.extend(own.map(|(index, decl)| Column::feature(decl, index, kind)));
+    if matches!(kind, RowKind::Chain | RowKind::Structure) {
+        let of_residues = features(TableName::Residues);
+        columns.extend(reductions.iter().filter_map(|reduction| {
+            let mut all = of_residues.iter().enumerate();
+            let found = all.find(|(_, decl)| decl.name == reduction.column)?;
+            Some(Column::reduced(reduction, found, kind.features()))
+        }));
+    }
+    columns
+}
+
+fn of_frames() -> [Column; 2] {
+    [
+        Column::integer(
+            "frame",
+            "The frame's number in its trajectory, from 0.",
+            |r, _| Some(r.structure.frame?.index as i32),
+        )
+        .nullable(),
+        Column::real("time_ps", "The time of the frame.", "ps", |r, _| {
+            r.structure.frame?.time_ps
+        })
+        .nullable(),
+    ]
+}
+
+fn entry_id() -> Column {
+    Column::text("entry_id", "The entry's id as in the file.", |r, _| {
+        r.structure.entry_id.as_deref()
+    })
+    .nullable()
+}
+
+fn author_chain(of: TextOfRow) -> Column {
+    Column::text(
+        "auth_asym_id",
+        "The author's chain; null where the file names none.",
+        of,
+    )
+    .nullable()
+}
+
+const LABEL: &str = "mmCIF's own chain; in a PDB file the part of a chain that is split: A_2.";
+
+/// The text, unless it is empty.
+fn named(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// The columns of residues; with `unobserved` some are null for residues that were not observed.
+fn of_residues(unobserved: bool) -> Vec<Column> {
+    let null_of_unobserved = |column: Column| match unobserved {
+        true => column.nullable(),
+        false => column,
+    };
+    let break_before = "Whether the residue is not linked to the residue in the row before.";
+    let mut columns = vec![
+        null_of_unobserved(Column::integer(
+            "res_index",
+            "The residue's index in the structure, from 0.",
+            |r, row| r.is_observed(row).then_some(row as i32),
+        )),
+        entry_id(),
+        author_chain(|r, row| named(&r.chain_of(row).auth_asym_id)),
+        null_of_unobserved(Column::integer(
+            "auth_seq_id",
+            "The author's residue number.",
+            |r, row| r.number(row),
+        )),
+        Column::code(
+            "ins_code",
+            "The insertion code.",
+            |r, row| r.residue(row).ins_code,
+            None,
+        ),
+        Column::text("label_asym_id", LABEL, |r, row| {
+            r.chain_of(row).label_asym_id.as_deref()
+        })
+        .nullable(),
+        Column::integer("label_seq_id", "mmCIF's own residue number.", |r, row| {
+            r.residue(row).label_seq_id
+        })
+        .nullable(),
+        Column::text("entity_id", "mmCIF's entity.", |r, row| {
+            r.chain_of(row).entity_id.as_deref()
+        })
+        .nullable(),
+        Column::padded("comp_id", "The residue name.", |r, row| {
+            &r.residue(row).comp_id
+        }),
+        Column::parents(
+            "parent_comp_id",
+            "The standard residue that this one is a variant of; with commas those of a chromophore \
+             that was made of several.",
+        ),
+        Column::code(
+            "aa",
+            "The one-letter code of the parent, or of the first; X if there is none.",
+            |r, row| r.residue(row).aa,
+            Some(b'X'),
+        ),
+        match unobserved {
+            true => Column::flag_or_null("break_before", break_before, |r, row| {
+                r.is_observed(row).then(|| r.residue(row).break_before)
+            }),
+            false => Column::flag("break_before", break_before, |r, row| {
+                r.residue(row).break_before
+            }),
+        },
+        Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
+            let uniprot = r.residue(row).uniprot?;
+            Some(&r.structure.uniprot[uniprot.accession as usize])
+        })
+        .nullable(),
+        Column::integer(
+            "uniprot_pos",
+            "The position in the UniProt sequence, from 1.",
+            |r, row| Some(r.residue(row).uniprot?.position),
+        )
+        .nullable(),
+        Column::text(
+            "flags",
+            "Which rules of reading changed, chose or built something of the residue, with semicolons: \
+             simulation_name, renamed_atoms, atoms_left_out, unknown_atoms, alternate_chosen, cb_built. \
+             Empty if none did.",
+            |r, row| Some(flag_names(r.flags(row))),
+        ),
+    ];
+    if unobserved {
+        columns.push(Column::flag(
+            "observed",
+            "Whether the residue was observed: false for one that only the chain's sequence has.",
+            |r, row| r.is_observed(row),
+        ));
+    }
+    columns
+}
+
+/// The names of the bits of [`StructureRows::flags`], joined with semicolons.
+fn flag_names(flags: u8) -> &'static str {
+    /// In the order of the bits.
+    const NAMES: [&str; 6] = [
+        "simulation_name",
+        "renamed_atoms",
+        "atoms_left_out",
+        "unknown_atoms",
+        "alternate_chosen",
+        "cb_built",
+    ];
+    static TEXTS: OnceLock<Vec<String>> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| {
+        let text = |flags: usize| {
+            let set = NAMES.iter().enumerate();
+            let set = set.filter(|(bit, _)| flags >> bit & 1 == 1);
+            set.map(|(_, name)| *name).collect::<Vec<_>>().join(";")
+        };
+        (0..1 << NAMES.len()).map(text).collect()
+    });
+    &texts[usize::from(flags)]
+}
+
+/// The residue is that of the annotation, also where the structure has no such residue.
+fn of_variants() -> Vec<Column> {
+    fn residue(r: &StructureRows, row: usize) -> Option<&tapeloop::structure::Residue> {
+        r.variant_residue(row).map(|residue| r.residue(residue))
+    }
+    vec![
+        Column::integer(
+            "res_index",
+            "The residue's index in the structure, from 0; null if the structure lacks it.",
+            |r, row| Some(r.variant_residue(row)? as i32),
+        )
+        .nullable(),
+        entry_id(),
+        author_chain(|r, row| {
+            named(match r.variant_residue(row) {
+                Some(residue) => &r.chain_of(residue).auth_asym_id,
+                None => &r.variant_key(row).chain,
+            })
+        }),
+        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
+            Some(r.variant_key(row).number)
+        }),
+        Column::code(
+            "ins_code",
+            "The insertion code.",
+            |r, row| r.variant_key(row).ins_code,
+            None,
+        ),
+        Column::code(
+            "aa",
+            "The residue's one-letter code; null if the structure lacks it.",
+            |r, row| residue(r, row).map_or(0, |residue| residue.aa),
+            None,
+        ),
+        Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
+            let uniprot = residue(r, row)?.uniprot?;
+            Some(&r.structure.uniprot[uniprot.accession as usize])
+        })
+        .nullable(),
+        Column::integer(
+            "uniprot_pos",
+            "The position in the UniProt sequence, from 1.",
+            |r, row| Some(residue(r, row)?.uniprot?.position),
+        )
+        .nullable(),
+    ]
+}
+
+fn of_contacts() -> Vec<Column> {
+    const TABLE: TableName = TableName::Contacts;
+    of_pairs(
+        |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
+        |r, row| separation(r, r.pair(TABLE, row)),
+    )
+}
+
+fn of_hydrogen_bonds() -> Vec<Column> {
+    const TABLE: TableName = TableName::HydrogenBonds;
+    of_pairs(
+        |r, row| is_of_one_chain(r, r.pair(TABLE, row)),
+        |r, row| separation(r, r.pair(TABLE, row)),
+    )
+}
+
+/// The residues of the pair and what else it has are columns of the feature.
+fn of_pairs(same_chain: OfRow<bool>, separation: OfRow<Option<i32>>) -> Vec<Column> {
+    vec![
+        Column::flag(
+            "same_chain",
+            "Whether both residues are of one chain.",
+            same_chain,
+        ),
+        Column::integer(
+            "separation",
+            "How much farther in the chain's sequence the second residue is, negative if it is the \
+             earlier one: by label_seq_id, or by the position in SEQRES of PDB files; by res_index \
+             where a file gives neither. Null for residues of different chains.",
+            separation,
+        )
+        .nullable(),
+    ]
+}
+
+fn is_of_one_chain(r: &StructureRows, pair: [usize; 2]) -> bool {
+    let [one, other] = pair.map(|residue| r.residue(residue).chain);
+    one == other
+}
+
+fn separation(r: &StructureRows, [i, j]: [usize; 2]) -> Option<i32> {
+    let [one, other] = [i, j].map(|residue| r.residue(residue));
+    let is_numbered = r.is_numbered(one.chain);
+    let positions = one.sequence_position.zip(other.sequence_position);
+    let positions = positions.filter(|_| is_numbered);
+    let (from, to) = positions.unwrap_or((i as i32, j as i32));
+    (one.chain == other.chain).then_some(to - from)
+}
+
+fn of_ligands() -> Vec<Column> {
+    vec![
+        Column::integer(
+            "ligand_index",
+            "The ligand's index in the structure, from 0.",
+            |_, row| Some(row as i32),
+        ),
+        entry_id(),
+        author_chain(|r, row| named(&r.ligand(row).auth_asym_id)),
+        Column::text("label_asym_id", "mmCIF's own chain.", |r, row| {
+            r.ligand(row).label_asym_id.as_deref()
+        })
+        .nullable(),
+        Column::integer("auth_seq_id", "The author's residue number.", |r, row| {
+            r.ligand(row).auth_seq_id
+        })
+        .nullable(),
+        Column::code(
+            "ins_code",
+            "The insertion code.",
+            |r, row| r.ligand(row).ins_code,
+            None,
+        ),
+        Column::padded("comp_id", "The residue name.", |r, row| {
+            &r.ligand(row).comp_id
+        }),
+        Column::text(
+            "kind",
+            "What it is: ligand, ion, agent or glycan.",
+            |r, row| Some(r.ligand(row).kind.name()),
+        ),
+        Column::integer(
+            "molecule",
+            "The index of its molecule in the structure, from 0: covalent links join the ligands of \
+             one molecule.",
+            |r, row| Some(r.ligand(row).molecule as i32),
+        ),
+        Column::integer("atoms", "Number of heavy atoms.", |r, row| {
+            Some(r.ligand_atoms[row] as i32)
+        }),
+    ]
+}
+
+/// The author's chains are columns of the feature.
+fn of_interfaces() -> Vec<Column> {
+    let label = |name: &str, of: TextOfRow| Column::text(name, LABEL, of).nullable();
+    vec![
+        entry_id(),
+        label("label_asym_id_i", |r, row| {
+            r.chain_of_interface(row, 0).label_asym_id.as_deref()
+        }),
+        label("label_asym_id_j", |r, row| {
+            r.chain_of_interface(row, 1).label_asym_id.as_deref()
+        }),
+    ]
+}
+
+// Counts fit 32 bits, since the engine limits the size of a structure.
+
+fn of_chains() -> Vec<Column> {
+    vec![
+        entry_id(),
+        author_chain(|r, row| named(&r.chain(row).auth_asym_id)),
+        Column::text("label_asym_id", LABEL, |r, row| {
+            r.chain(row).label_asym_id.as_deref()
+        })
+        .nullable(),
+        Column::text("entity_id", "mmCIF's entity.", |r, row| {
+            r.chain(row).entity_id.as_deref()
+        })
+        .nullable(),
+        Column::integer("residues", "Number of residues.", |r, row| {
+            Some(r.chains[row].residues as i32)
+        }),
+        Column::integer("breaks", "Number of breaks inside chains.", |r, row| {
+            Some(r.chains[row].breaks as i32)
+        }),
+        Column::text(
+            "sequence",
+            "The one-letter codes of the chain's rows of residues, in their order; residues that were \
+             not observed have none.",
+            |r, row| Some(&r.chains[row].sequence),
+        ),
+    ]
+}
+
+fn seqres() -> Column {
+    Column::text(
+        "seqres",
+        "The one-letter codes of the whole chain, residues that were not observed included: of \
+         SEQRES, or of mmCIF's _entity_poly_seq.",
+        |r, row| r.chains[row].seqres.as_deref(),
+    )
+    .nullable()
+}
+
+fn of_structures() -> Vec<Column> {
+    vec![
+        entry_id(),
+        Column::text("assembly", "What was built: deposited or 1.", |r, _| {
+            let is = |(_, assembly): &&(_, Assembly)| *assembly == r.structure.assembly;
+            ASSEMBLIES.iter().find(is).map(|(name, _)| *name)
+        }),
+        Column::integer("residues", "Number of residues.", |r, _| {
+            Some(r.structure.residues.len() as i32)
+        }),
+        Column::integer(
+            "atoms",
+            "Number of heavy polymer atoms of the chosen conformers.",
+            |r, _| Some(r.atoms as i32),
+        ),
+        Column::integer("chains", "Number of chains with residues.", |r, _| {
+            Some(r.chains.len() as i32)
+        }),
+        Column::integer("breaks", "Number of breaks inside chains.", |r, _| {
+            Some(r.breaks() as i32)
+        }),
+        Column::integer(
+            "rounded_atoms",
+            "Number of atoms whose coordinates had more than three decimals.",
+            |r, _| Some(r.structure.rounded_atoms as i32),
+        ),
+        Column::text(
+            "method",
+            "The experimental method as in the file.",
+            |r, _| r.structure.method.as_deref(),
+        )
+        .nullable(),
+        Column::real(
+            "resolution",
+            "The resolution as in the file.",
+            "A",
+            |r, _| r.structure.resolution,
+        )
+        .nullable(),
+        Column::text("title", "The title as in the file.", |r, _| {
+            r.structure.title.as_deref()
+        })
+        .nullable(),
+    ]
+}

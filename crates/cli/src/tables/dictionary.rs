@@ -1,0 +1,311 @@
+//! Dictionary arrays of texts, in the order in which the texts come first. Each text is looked up
+//! by its hash once a structure or chain, not once a row.
+
+use super::structure_rows::{RowRange, row_count};
+use arrow_array::types::Int32Type;
+use arrow_array::{ArrayRef, DictionaryArray, StringArray};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::column::with_nulls;
+
+/// The key of null.
+const NULL: i32 = -1;
+/// A key that is not known yet.
+const UNKNOWN: i32 = -2;
+
+/// All one-letter texts.
+const ASCII: &str = {
+    const BYTES: [u8; 128] = {
+        let mut bytes = [0; 128];
+        let mut code = 0;
+        while code < 128 {
+            bytes[code] = code as u8;
+            code += 1;
+        }
+        bytes
+    };
+    match std::str::from_utf8(&BYTES) {
+        Ok(ascii) => ascii,
+        Err(_) => unreachable!(),
+    }
+};
+
+/// The rows of a dictionary array so far.
+pub(super) struct Dictionary<'a> {
+    /// An index of `texts` for each row, or [`NULL`].
+    keys: Vec<i32>,
+    texts: Vec<&'a str>,
+    known: HashMap<&'a str, i32>,
+    /// Padded names with their keys, each at the place that its bits give.
+    padded: Vec<([u8; 8], i32)>,
+    /// The keys of one-letter codes.
+    codes: Vec<i32>,
+    /// The keys of a structure's indices.
+    indices: Vec<i32>,
+}
+
+impl<'a> Dictionary<'a> {
+    /// The array of a row group; `add` adds the rows of each range.
+    pub(super) fn of(
+        group: &'a [RowRange],
+        mut add: impl FnMut(&mut Dictionary<'a>, &'a RowRange),
+    ) -> ArrayRef {
+        let mut dictionary = Dictionary {
+            keys: Vec::with_capacity(row_count(group)),
+            texts: Vec::new(),
+            known: HashMap::new(),
+            padded: Vec::new(),
+            codes: Vec::new(),
+            indices: Vec::new(),
+        };
+        group.iter().for_each(|range| add(&mut dictionary, range));
+        let Dictionary { keys, texts, .. } = dictionary;
+        let keys = with_nulls::<Int32Type>(keys, |key| *key == NULL);
+        let texts = StringArray::from_iter_values(texts);
+        Arc::new(DictionaryArray::new(keys, Arc::new(texts)))
+    }
+
+    fn key_of(&mut self, text: &'a str) -> i32 {
+        *self.known.entry(text).or_insert_with(|| {
+            self.texts.push(text);
+            // A row group has fewer rows than there are keys.
+            self.texts.len() as i32 - 1
+        })
+    }
+
+    /// Adds texts; neighbours in the same memory cost one look-up.
+    pub(super) fn extend_texts(&mut self, texts: impl Iterator<Item = Option<&'a str>>) {
+        let mut last: (Option<&str>, i32) = (None, NULL);
+        for text in texts {
+            let same = match (text, last.0) {
+                (Some(text), Some(last)) => std::ptr::eq(text, last),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                last = (text, text.map_or(NULL, |text| self.key_of(text)));
+            }
+            self.keys.push(last.1);
+        }
+    }
+
+    /// Adds names that are padded with spaces; a blank one is null or empty.
+    pub(super) fn extend_padded(
+        &mut self,
+        names: impl Iterator<Item = &'a [u8; 8]>,
+        blank_is_null: bool,
+    ) {
+        const PLACES_BITS: u32 = 8;
+        // No name is all zeros.
+        self.padded.resize(1 << PLACES_BITS, ([0; 8], UNKNOWN));
+        for name in names {
+            let mixed = u64::from_le_bytes(*name).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let place = (mixed >> (u64::BITS - PLACES_BITS)) as usize;
+            if self.padded[place].0 != *name {
+                let text = std::str::from_utf8(name).unwrap_or("?").trim_ascii_end();
+                let key = match text.is_empty() && blank_is_null {
+                    true => NULL,
+                    false => self.key_of(text),
+                };
+                self.padded[place] = (*name, key);
+            }
+            self.keys.push(self.padded[place].1);
+        }
+    }
+
+    /// Adds one-letter codes; blank and 0 stand for `blank`, or for null.
+    pub(super) fn extend_codes(&mut self, codes: impl Iterator<Item = u8>, blank: Option<u8>) {
+        self.codes.resize(1 << u8::BITS, UNKNOWN);
+        for code in codes {
+            let place = usize::from(code);
+            if self.codes[place] == UNKNOWN {
+                let shown = match code {
+                    0 | b' ' => blank,
+                    code => Some(code),
+                };
+                let text = |code: u8| {
+                    let at = usize::from(code);
+                    ASCII.get(at..at + 1).unwrap_or("?")
+                };
+                self.codes[place] = shown.map_or(NULL, |code| self.key_of(text(code)));
+            }
+            self.keys.push(self.codes[place]);
+        }
+    }
+
+    /// Adds the texts of a structure's indices; negative ones and empty texts are null.
+    pub(super) fn extend_indices(&mut self, indices: &[i32], text: impl Fn(usize) -> &'a str) {
+        self.indices.clear();
+        for &index in indices {
+            let Ok(index) = usize::try_from(index) else {
+                self.keys.push(NULL);
+                continue;
+            };
+            if index >= self.indices.len() {
+                self.indices.resize(index + 1, UNKNOWN);
+            }
+            if self.indices[index] == UNKNOWN {
+                let text = text(index);
+                self.indices[index] = match text.is_empty() {
+                    true => NULL,
+                    false => self.key_of(text),
+                };
+            }
+            self.keys.push(self.indices[index]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::structure_rows::StructureRows;
+    use super::*;
+    use arrow_array::cast::AsArray;
+    use tapeloop::features::FeatureTable;
+    use tapeloop::structure::{Chain, Structure};
+
+    /// A row group with all rows of structures with these chains. A dictionary needs no more of it
+    /// than what `add` reads there.
+    fn group(structures: &[&[&str]]) -> Vec<RowRange> {
+        let chain = |name: &&str| Chain {
+            auth_asym_id: (*name).into(),
+            label_asym_id: None,
+            entity_id: None,
+            sequence: None,
+        };
+        let range = |names: &&[&str]| {
+            let structure = Structure {
+                chains: names.iter().map(chain).collect(),
+                ..Structure::default()
+            };
+            let features = FeatureTable::new(Default::default());
+            RowRange {
+                of: Arc::new(StructureRows::new(String::new(), structure, features)),
+                rows: 0..names.len(),
+            }
+        };
+        structures.iter().map(range).collect()
+    }
+
+    /// The array's texts, and the index of each row's text among them.
+    fn parts(array: &ArrayRef) -> (Vec<&str>, Vec<Option<i32>>) {
+        let array = array.as_dictionary::<Int32Type>();
+        let texts = array.values().as_string::<i32>();
+        let texts = texts.iter().map(|text| text.expect("no text is null"));
+        (texts.collect(), array.keys().iter().collect())
+    }
+
+    #[test]
+    fn texts_have_the_order_in_which_they_come_first() {
+        let copy = "B".to_owned();
+        let long = "Carbon";
+        let group = group(&[&[], &[]]);
+        let mut ranges = [
+            vec![Some("B"), Some("B"), None, None, Some("A"), Some(&copy)],
+            // The second one begins where the first one does.
+            vec![Some(&long[..1]), Some(long), None, Some("A"), Some("")],
+        ]
+        .into_iter();
+        let array = Dictionary::of(&group, |keys, _| {
+            keys.extend_texts(ranges.next().unwrap().into_iter());
+        });
+        let (texts, keys) = parts(&array);
+        assert_eq!(texts, ["B", "A", "C", "Carbon", ""]);
+        let first = [Some(0), Some(0), None, None, Some(1), Some(0)];
+        let second = [Some(2), Some(3), None, Some(1), Some(4)];
+        assert_eq!(keys, [&first[..], &second].concat());
+    }
+
+    #[test]
+    fn a_dictionary_of_no_rows_or_of_nulls_has_no_text() {
+        assert_eq!(parts(&Dictionary::of(&[], |_, _| ())), (vec![], vec![]));
+        let group = group(&[&[]]);
+        let array = Dictionary::of(&group, |keys, _| {
+            keys.extend_texts([None, None].into_iter());
+            keys.extend_padded([b"        "].into_iter(), true);
+            keys.extend_codes([0, b' '].into_iter(), None);
+            keys.extend_indices(&[-1], |_| unreachable!("a negative index"));
+        });
+        assert_eq!(parts(&array), (vec![], vec![None; 6]));
+    }
+
+    #[test]
+    fn padded_names_lose_their_padding_and_blank_ones_are_null_or_empty() {
+        let names = [
+            b"ALA     ",
+            b"        ",
+            b" A B    ",
+            b"ABCDEFGH",
+            b"ALA     ",
+            b"\xff       ",
+            b"        ",
+        ];
+        for (blank_is_null, texts, blank) in [
+            (true, vec!["ALA", " A B", "ABCDEFGH", "?"], None),
+            (false, vec!["ALA", "", " A B", "ABCDEFGH", "?"], Some(1)),
+        ] {
+            let group = group(&[&[]]);
+            let array = Dictionary::of(&group, |keys, _| {
+                keys.extend_padded(names.into_iter(), blank_is_null);
+            });
+            let (found, keys) = parts(&array);
+            assert_eq!(found, texts);
+            let key = |text: &str| Some(texts.iter().position(|it| *it == text).unwrap() as i32);
+            let [name, spaced, long, other] = ["ALA", " A B", "ABCDEFGH", "?"].map(key);
+            assert_eq!(keys, [name, blank, spaced, long, name, other, blank]);
+        }
+    }
+
+    #[test]
+    fn padded_names_that_share_a_place_keep_their_keys() {
+        // More names than places, and all of them once more in each structure.
+        let name = |number: usize| format!("{number:<8}").into_bytes().try_into().unwrap();
+        let names: Vec<[u8; 8]> = (0..600).map(name).collect();
+        let group = group(&[&[], &[]]);
+        let array = Dictionary::of(&group, |keys, _| {
+            keys.extend_padded(names.iter().chain(&names), false);
+        });
+        let (texts, keys) = parts(&array);
+        let numbers: Vec<String> = (0..600).map(|number| number.to_string()).collect();
+        assert_eq!(texts, numbers);
+        assert!(keys.into_iter().eq((0..2400).map(|row| Some(row % 600))));
+    }
+
+    #[test]
+    fn blank_codes_are_null_or_a_letter_and_others_than_ascii_a_question_mark() {
+        let codes = [b'M', 0, b'X', b' ', 0xe9, b'?', b'M', 0xff, 0x7f];
+        let array_of = |group: &[RowRange], blank| {
+            let array = Dictionary::of(group, |keys, _| {
+                keys.extend_codes(codes.into_iter(), blank);
+            });
+            let (texts, keys) = parts(&array);
+            (texts.concat(), keys)
+        };
+        let (texts, keys) = array_of(&group(&[&[]]), Some(b'X'));
+        assert_eq!(texts, "MX?\u{7f}");
+        assert_eq!(keys, [0, 1, 1, 1, 2, 2, 0, 2, 3].map(Some));
+        // The second structure has the keys of the first one.
+        let (texts, keys) = array_of(&group(&[&[], &[]]), None);
+        assert_eq!(texts, "MX?\u{7f}");
+        let keys_of_one = [0, -1, 1, -1, 2, 2, 0, 2, 3].map(|key| (key >= 0).then_some(key));
+        assert_eq!(keys, keys_of_one.repeat(2));
+    }
+
+    #[test]
+    fn indices_are_of_their_own_structure_and_equal_names_share_a_text() {
+        let group = group(&[&["A", "B", "A"], &["B", "C", "A"]]);
+        let mut indices = [vec![1, -1, 0, 2, i32::MIN, 1], vec![0, 2, -1, 1]].into_iter();
+        let array = Dictionary::of(&group, |keys, range| {
+            let chains = &range.of.structure.chains;
+            keys.extend_indices(&indices.next().unwrap(), |index| {
+                &*chains[index].auth_asym_id
+            });
+        });
+        let (texts, keys) = parts(&array);
+        assert_eq!(texts, ["B", "A", "C"]);
+        let first = [Some(0), None, Some(1), Some(1), None, Some(0)];
+        let second = [Some(0), Some(1), None, Some(2)];
+        assert_eq!(keys, [&first[..], &second].concat());
+    }
+}

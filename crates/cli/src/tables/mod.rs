@@ -1,0 +1,420 @@
+//! The results as tables of residues, chains, structures and variants.
+//!
+//! Each table is a folder of parts, which are files of one format. A part ends at a fixed number of
+//! inputs or of residues, and a row group at a fixed number of rows. Batches play no part in that, so
+//! the same input gives the same bytes whatever the batches were.
+
+mod annotation_column;
+mod arrow_batches;
+mod arrow_file;
+mod column;
+mod columns;
+mod coordinates;
+mod csv_file;
+mod dictionary;
+mod ipc;
+mod json_file;
+mod parquet_file;
+mod part_file;
+mod reduction;
+mod row_filter;
+mod row_group;
+mod schema;
+mod statistics;
+mod structure_rows;
+mod table;
+mod terminal_table;
+mod text_file;
+
+pub use arrow_batches::{TableBatch, send};
+use arrow_file::file_schema;
+use arrow_schema::SchemaRef;
+pub use columns::{ColumnSources, name_taken};
+pub use coordinates::Coordinates;
+use crossbeam_channel::Sender;
+use part_file::{CompletePart, FileSpec, publish};
+use rayon::ThreadPool;
+pub use row_filter::RowFilter;
+#[cfg(any(fuzzing, test))]
+pub use row_filter::gather_all;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tapeloop::error::{Context, Error, Result};
+use tapeloop::structure::Residue;
+
+use super::config::{RowKind, TABLES, TableFormat, TableSettings};
+use super::core_time::CoreTime;
+use statistics::ValueStatistics;
+pub use statistics::{ColumnStatistics, notes, warnings};
+pub use structure_rows::StructureRows;
+use table::{Output, Table};
+use tapeloop_annotations::JoinedVariants;
+use tapeloop_files::shown;
+pub use terminal_table::TerminalTable;
+
+/// The tables' folders.
+pub fn folders() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|(_, folder)| *folder)
+}
+
+/// The name of the table of residues, which comes first.
+pub const RESIDUES: &str = TABLES[0].1;
+
+/// The folders of the tables that are written.
+pub fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
+    let chosen = folders().zip(settings.written);
+    let written = chosen.filter(|(_, is_written)| *is_written);
+    written.map(|(folder, _)| folder).collect()
+}
+
+/// The table that a run prints to standard output: that of residues, or the only one that is
+/// written. `None` if there are others, and none of residues.
+pub fn printed_table(settings: &TableSettings) -> Option<&'static str> {
+    match written_folders(settings)[..] {
+        [RESIDUES, ..] => Some(RESIDUES),
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// The file name of a part.
+pub fn part_name(part: u64, format: TableFormat) -> String {
+    format!("part-{part:05}.{}", format.name())
+}
+
+/// The number and the format of the part that has this file name, or this temporary one.
+pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
+    let name = match name.strip_prefix('.') {
+        Some(hidden) => hidden.strip_suffix(".tmp")?,
+        None => name,
+    };
+    let (digits, ending) = name.strip_prefix("part-")?.split_once('.')?;
+    let mut formats = TableFormat::ALL.into_iter();
+    let format = formats.find(|format| format.name() == ending)?;
+    let is_number = digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Some((digits.parse().ok()?, format)))?
+}
+
+/// About the most bytes that rows take while they wait for their row groups to be written: those of
+/// the residues, in the row group that is being filled and in those being encoded. `columns` is the
+/// number of their feature columns.
+pub fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
+    let columns = columns + settings.optional.coordinates.columns().count();
+    let row = columns * size_of::<f32>() + size_of::<Residue>();
+    (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
+}
+
+/// All tables, or one on standard output. Dropping them before
+/// [`Tables::finish`] removes the open parts.
+pub struct Tables {
+    /// Those that are written, in the order of [`TABLES`].
+    tables: Vec<Table>,
+    inputs_per_part: u64,
+    residues_per_part: u64,
+    cores: CoreTime,
+    /// Residues and variants of structures that have been appended since rows were gathered.
+    rows_held: usize,
+    rows_held_max: usize,
+    part: Option<OpenPart>,
+    parts_done: u64,
+    /// The files of the parts that are done.
+    files: PartFiles,
+}
+
+impl Tables {
+    /// Creates tables in the subfolders ([`folders`]) of `folder`, which exist. `metadata` is written
+    /// to every file, and `pool` encodes.
+    ///
+    /// # Panics
+    /// If a setting is out of its range.
+    pub fn new(
+        folder: &Path,
+        settings: TableSettings,
+        columns: &ColumnSources<'_>,
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
+        let outputs = TABLES.map(|(_, subfolder)| Output::Folder(folder.join(subfolder)));
+        Tables::write_to(&outputs, settings, columns, metadata, &pool)
+    }
+
+    /// Creates [`printed_table`] on standard output, in one part. The other arguments are those of
+    /// [`Tables::new`].
+    pub fn to_stdout(
+        settings: TableSettings,
+        columns: &ColumnSources<'_>,
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
+        let printed = printed_table(&settings);
+        let settings = TableSettings {
+            written: TABLES.map(|(_, name)| Some(name) == printed),
+            ..settings.in_one_part()
+        };
+        let outputs = TABLES.map(|_| Output::Stdout);
+        Tables::write_to(&outputs, settings, columns, metadata, &pool)
+    }
+
+    /// Sends the rows of tables as record batches, in one part. The other arguments are those of
+    /// [`Tables::new`].
+    pub fn to_batches(
+        batches: &Sender<TableBatch>,
+        settings: TableSettings,
+        columns: &ColumnSources<'_>,
+        metadata: &[(&'static str, String)],
+        pool: Arc<ThreadPool>,
+    ) -> Self {
+        let outputs = TABLES.map(|_| Output::Batches(batches.clone()));
+        // Its texts are those of Arrow files, which each row repeats.
+        let settings = TableSettings {
+            format: TableFormat::Arrow,
+            ..settings.in_one_part()
+        };
+        Tables::write_to(&outputs, settings, columns, metadata, &pool)
+    }
+
+    /// The name of each table, and the schema of its record batches.
+    pub fn schemas(&self) -> impl Iterator<Item = (&'static str, SchemaRef)> {
+        let tables = self.tables.iter();
+        tables.map(|table| (table.name(), Arc::new(file_schema(&table.files))))
+    }
+
+    /// Creates the first tables of [`TABLES`], one for each of the outputs.
+    fn write_to(
+        outputs: &[Output],
+        settings: TableSettings,
+        columns: &ColumnSources<'_>,
+        metadata: &[(&'static str, String)],
+        pool: &Arc<ThreadPool>,
+    ) -> Self {
+        let cuts = [
+            settings.inputs_per_part,
+            settings.residues_per_part,
+            settings.rows_per_group as u64,
+        ];
+        assert!(!cuts.contains(&0), "parts and row groups are not empty");
+        let cores = CoreTime::default();
+        let table = |(&(kind, _), output): (&(RowKind, &str), &Output)| {
+            let files = FileSpec {
+                columns: columns::columns(kind, columns, settings.optional).into(),
+                compression: settings.compression,
+                metadata: metadata.to_vec(),
+                shares_texts: kind.is_pair(),
+                pool: Arc::clone(pool),
+                cores: cores.clone(),
+            };
+            Table::new(kind, output.clone(), files, settings)
+        };
+        Tables {
+            tables: {
+                let chosen = TABLES.iter().zip(outputs).zip(settings.written);
+                let written = chosen.filter(|(_, is_written)| *is_written);
+                written.map(|(it, _)| table(it)).collect()
+            },
+            inputs_per_part: settings.inputs_per_part,
+            residues_per_part: settings.residues_per_part,
+            cores,
+            rows_held: 0,
+            rows_held_max: settings.rows_per_group,
+            part: None,
+            parts_done: 0,
+            files: PartFiles::default(),
+        }
+    }
+
+    /// Goes to the input `ordinal`, and starts a part if the open one is full. Call this for each
+    /// ordinal in ascending order, rejected inputs included, and for each structure of an input.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn advance(&mut self, ordinal: u64) -> Result<()> {
+        if let Some(part) = &mut self.part {
+            let inputs = ordinal - part.first;
+            let is_full = inputs >= self.inputs_per_part || part.residues >= self.residues_per_part;
+            // The structures of an input stay together.
+            if !is_full || ordinal == part.last {
+                part.last = ordinal;
+                return Ok(());
+            }
+        }
+        self.finish_part()?;
+        let mut tables = self.tables.iter_mut();
+        tables.try_for_each(|table| table.start_part(self.parts_done))?;
+        self.part = Some(OpenPart {
+            first: ordinal,
+            last: ordinal,
+            residues: 0,
+        });
+        Ok(())
+    }
+
+    /// Appends a structure to the open part, without its variants, and returns it.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    ///
+    /// # Panics
+    /// If `advance` was not called for its ordinal.
+    pub fn append(&mut self, record: StructureRows) -> Result<Arc<StructureRows>> {
+        let record = Arc::new(record);
+        let residues = record.structure.residues.len();
+        let part = self.part.as_mut();
+        part.expect("`advance` comes before rows").residues += residues as u64;
+        self.append_rows(&record, residues)?;
+        Ok(record)
+    }
+
+    /// Whether there is a table of variants.
+    pub fn have_variants(&self) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|table| table.kind == RowKind::Variant)
+    }
+
+    /// Appends some variants of a structure, which was appended last.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn append_variants(
+        &mut self,
+        record: &StructureRows,
+        variants: JoinedVariants,
+    ) -> Result<()> {
+        let rows = variants.residues.len();
+        self.append_rows(&Arc::new(record.with_variants(variants)), rows)
+    }
+
+    /// Appends the rows of a structure or of some of its variants; `held` is their number, those
+    /// without a row included.
+    fn append_rows(&mut self, record: &Arc<StructureRows>, held: usize) -> Result<()> {
+        self.rows_held += held;
+        let mut is_flushed = false;
+        for table in &mut self.tables {
+            // Row groups of pairs are of so few structures that their ends are no occasion to gather.
+            is_flushed |= table.append(record)? && !table.kind.is_pair();
+        }
+        // A row group of residues keeps few structures. One of structures would keep all of them, as
+        // would one of residues of which a condition selects few.
+        if is_flushed || self.rows_held >= self.rows_held_max {
+            let tables = &mut self.tables;
+            let gather = |table: &mut Table| table.group.gather(&table.files.columns);
+            self.cores.of(|| tables.iter_mut().for_each(gather));
+            self.rows_held = 0;
+        }
+        Ok(())
+    }
+
+    /// The processor time of gathering and encoding, also that of later row groups.
+    pub fn cores(&self) -> CoreTime {
+        self.cores.clone()
+    }
+
+    /// Goes on behind the first parts, which are complete and have these files.
+    ///
+    /// # Errors
+    /// The statistics are not those of these tables' columns.
+    pub fn resume(
+        &mut self,
+        parts: u64,
+        files: PartFiles,
+        statistics: PartStatistics,
+    ) -> Result<()> {
+        let have = statistics.0.iter().map(Vec::len);
+        if parts > 0 && !have.eq(self.tables.iter().map(|table| table.statistics.len())) {
+            let error = Error::usage("the tables of the interrupted run have other columns");
+            return Err(error.fix("start anew with --overwrite"));
+        }
+        for (table, statistics) in self.tables.iter_mut().zip(statistics.0) {
+            table.statistics = statistics;
+        }
+        self.parts_done = parts;
+        self.files = files;
+        Ok(())
+    }
+
+    /// The files of the parts that are finished.
+    pub fn files(&self) -> PartFiles {
+        self.files.clone()
+    }
+
+    /// The statistics of all columns in the parts that are finished.
+    pub fn statistics(&self) -> PartStatistics {
+        PartStatistics(
+            self.tables
+                .iter()
+                .map(|table| table.statistics.clone())
+                .collect(),
+        )
+    }
+
+    /// Number of parts that every table has finished.
+    pub fn parts(&self) -> u64 {
+        self.parts_done
+    }
+
+    fn finish_part(&mut self) -> Result<()> {
+        self.rows_held = 0;
+        if self.part.take().is_some() {
+            // Side by side, since each waits for the disk.
+            self.tables.iter_mut().try_for_each(Table::finish_part)?;
+            let tables = self.tables.iter_mut();
+            let parts: Vec<CompletePart> =
+                tables.map(Table::complete_part).collect::<Result<_>>()?;
+            // The parts of all tables are on the disk before the first is renamed.
+            for file in publish(parts)? {
+                let bytes = file.metadata().within(|| shown(&file))?.len();
+                self.files.insert(name_in_folder(&file), bytes);
+            }
+            self.parts_done += 1;
+        }
+        Ok(())
+    }
+
+    /// Finishes the last part, and returns the number of parts and the columns' statistics.
+    /// Without any input there is one part without rows, so that a reader finds the columns.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn finish(mut self) -> Result<(u64, Vec<ColumnStatistics>)> {
+        if self.part.is_none() && self.parts_done == 0 {
+            self.advance(0)?;
+        }
+        self.finish_part()?;
+        let columns = self.tables.into_iter().flat_map(Table::into_statistics);
+        Ok((self.parts_done, columns.collect()))
+    }
+}
+
+/// The part that is being written.
+struct OpenPart {
+    /// Ordinals of its first and its latest input.
+    first: u64,
+    last: u64,
+    /// Residues of its structures, whether they have rows or not.
+    residues: u64,
+}
+
+/// The size of each file in bytes, by its name in the output folder: `residues/part-00000.parquet`.
+pub type PartFiles = BTreeMap<String, u64>;
+
+/// The name of a part's file in the output folder.
+fn name_in_folder(file: &Path) -> String {
+    let table = file.parent().and_then(Path::file_name);
+    let names = [table, file.file_name()].map(|name| name.unwrap_or_default().to_string_lossy());
+    names.join("/")
+}
+
+/// Statistics of the columns of each table.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct PartStatistics(Vec<Vec<ValueStatistics>>);
+
+impl PartStatistics {
+    /// Number of tables.
+    pub fn tables(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

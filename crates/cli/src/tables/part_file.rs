@@ -1,0 +1,390 @@
+//! One file of a table, in any format. The pool encodes its row groups, a few at a time, and a thread
+//! writes them in order. The file gets its name once the files of all tables are on the disk.
+
+use super::super::config::Compression;
+use super::super::core_time::CoreTime;
+use super::column::Column;
+use super::row_group::RowGroup;
+use super::schema::ColumnSpec;
+use super::statistics::ValueStatistics;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rayon::ThreadPool;
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use tapeloop::error::{Context, Error, ErrorKind, Result};
+use tapeloop_error::internal::catch;
+use tapeloop_files::Temporary;
+use tapeloop_files::shown;
+
+/// The most row groups of a table that are encoded at the same time, while another one is filled.
+/// Each holds its rows until they are encoded; more made no run faster.
+pub(super) const GROUPS_ENCODING_MAX: usize = 2;
+
+/// What the files of a table have in common.
+pub(super) struct FileSpec {
+    pub(super) columns: Arc<[Column]>,
+    /// A compression that the format supports.
+    pub(super) compression: Compression,
+    /// What decides the values, for formats whose files can hold it.
+    pub(super) metadata: Vec<(&'static str, String)>,
+    /// Whether Arrow files have dictionaries of the texts, which then are not repeated in each row.
+    pub(super) shares_texts: bool,
+    /// Gathers and encodes.
+    pub(super) pool: Arc<ThreadPool>,
+    /// Processor time of gathering and encoding.
+    pub(super) cores: CoreTime,
+}
+
+impl FileSpec {
+    pub(super) fn columns(&self) -> impl Iterator<Item = &ColumnSpec> {
+        self.columns.iter().map(|column| &column.spec)
+    }
+}
+
+/// A format of files.
+pub(super) trait FileFormat: Format {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn start(file: File, spec: &FileSpec) -> Result<Self>;
+}
+
+/// How row groups are stored.
+pub(super) trait Format: Sized + Send {
+    /// What a task makes of its share of a row group.
+    type Encoded: Send + 'static;
+
+    /// The tasks that encode the next row group. The pool runs them in any order.
+    ///
+    /// # Errors
+    /// The format cannot store another row group.
+    fn tasks(&mut self, group: &RowGroup) -> Result<Vec<Task<Self::Encoded>>>;
+
+    /// Writes a row group. `encoded` is what its tasks returned, in the order of the tasks.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn write(&mut self, encoded: Vec<Self::Encoded>) -> Result<()>;
+
+    /// Writes what follows the last row group. Returns the file, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn finish(self) -> Result<Option<File>>;
+}
+
+/// Encodes a share of a row group, such as a column.
+pub(super) struct Task<T> {
+    /// The share, for messages.
+    pub(super) share: String,
+    pub(super) encode: Box<Encode<T>>,
+}
+
+/// Encodes a share of a row group.
+type Encode<T> = dyn FnOnce(&RowGroup) -> Result<Encoded<T>> + Send;
+
+/// What a task returns.
+pub(super) struct Encoded<T> {
+    pub(super) data: T,
+    /// The statistics of the values in the share, with the index of their column.
+    pub(super) statistics: Vec<(usize, ValueStatistics)>,
+}
+
+/// A file that is being written, on a thread of its own. Dropping it before it is published removes
+/// it.
+pub(super) struct PartFile {
+    /// To the thread; `None` to end it.
+    steps: Option<Sender<Step>>,
+    /// Gives the complete file, or `None` if the steps ended before it was. `None` once it was joined.
+    thread: Option<JoinHandle<Result<Option<CompletePart>>>>,
+}
+
+/// What the thread of a part does next.
+enum Step {
+    Group(RowGroup),
+    Finish,
+}
+
+impl PartFile {
+    fn start<F: Format + 'static>(part: OpenPart<F>) -> Result<Self> {
+        // Without room: the thread that fills row groups waits while this one is behind.
+        let (sender, steps) = bounded(0);
+        let thread = thread::Builder::new()
+            .name("tapeloop-write".to_owned())
+            .spawn(move || {
+                catch(|| part.write(&steps)).unwrap_or_else(|panic| {
+                    Err(Error::new(
+                        ErrorKind::Io,
+                        format!("writing panicked: {panic}"),
+                    ))
+                })
+            })
+            .map_err(Error::io)?;
+        Ok(PartFile {
+            steps: Some(sender),
+            thread: Some(thread),
+        })
+    }
+
+    /// Has the pool gather and encode a row group. Waits while it encodes
+    /// [`GROUPS_ENCODING_MAX`], or while that many wait to be written.
+    ///
+    /// # Errors
+    /// An earlier row group cannot be encoded or written.
+    pub(super) fn write_group(&mut self, group: RowGroup) -> Result<()> {
+        self.step(Step::Group(group))
+    }
+
+    /// Has the last row groups and the end of the file written, and does not wait for it.
+    ///
+    /// # Errors
+    /// A row group cannot be encoded or written.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.step(Step::Finish)
+    }
+
+    /// Waits until the file is complete, which [`PartFile::finish`] has asked for.
+    ///
+    /// # Errors
+    /// It cannot be encoded, written, or flushed to the disk.
+    pub(super) fn complete(mut self) -> Result<CompletePart> {
+        let part = self.join()?;
+        Ok(part.expect("`finish` comes before `complete`"))
+    }
+
+    fn step(&mut self, step: Step) -> Result<()> {
+        let steps = self.steps.as_ref().expect("it ends with `join`");
+        match steps.send(step) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.join().err().expect("it ended before its last step")),
+        }
+    }
+
+    fn join(&mut self) -> Result<Option<CompletePart>> {
+        self.steps = None;
+        let Some(thread) = self.thread.take() else {
+            return Err(Error::new(ErrorKind::Io, "the part was not written"));
+        };
+        thread.join().expect("its panics are caught")
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            // Its error was not asked for.
+            let _ = self.join();
+        }
+    }
+}
+
+/// Creates a file, which will be renamed to `path`. Without a path the rows go to standard output.
+///
+/// # Errors
+/// The file cannot be created.
+pub(super) fn create<F: FileFormat + 'static>(
+    path: Option<PathBuf>,
+    spec: &FileSpec,
+) -> Result<PartFile> {
+    let (place, file) = match path {
+        Some(path) => {
+            let (temporary, file) = Temporary::fixed(&path)?;
+            (Place::File { path, temporary }, file)
+        }
+        None => (Place::Stdout, stdout().within(|| STDOUT)?),
+    };
+    let format = F::start(file, spec).within(|| place.shown())?;
+    open(place, format, spec)
+}
+
+/// Rows that stay in memory: `format` gives them away.
+pub(super) fn in_memory<F: Format + 'static>(format: F, spec: &FileSpec) -> Result<PartFile> {
+    open(Place::Memory, format, spec)
+}
+
+fn open<F: Format + 'static>(place: Place, format: F, spec: &FileSpec) -> Result<PartFile> {
+    PartFile::start(OpenPart {
+        place,
+        format,
+        encoding: VecDeque::new(),
+        pool: Arc::clone(&spec.pool),
+        cores: spec.cores.clone(),
+        statistics: vec![ValueStatistics::default(); spec.columns.len()],
+    })
+}
+
+/// Standard output, in messages.
+pub(super) const STDOUT: &str = "standard output";
+
+/// Standard output as a file, which the formats write to without a buffer in between.
+#[cfg(unix)]
+fn stdout() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Standard output as a file, which the formats write to without a buffer in between.
+#[cfg(windows)]
+fn stdout() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdout().as_handle().try_clone_to_owned()?.into())
+}
+
+/// Where a file is written.
+enum Place {
+    /// A file with its name, and with a temporary one until it is complete.
+    File {
+        path: PathBuf,
+        temporary: Temporary,
+    },
+    Stdout,
+    Memory,
+}
+
+impl Place {
+    /// The file, for messages.
+    fn shown(&self) -> String {
+        match self {
+            Place::File { temporary, .. } => shown(temporary.path()),
+            Place::Stdout => STDOUT.to_owned(),
+            Place::Memory => "record batches".to_owned(),
+        }
+    }
+}
+
+struct OpenPart<F: Format> {
+    place: Place,
+    format: F,
+    /// The row groups that the pool is encoding, the oldest first.
+    encoding: VecDeque<EncodingGroup<F::Encoded>>,
+    pool: Arc<ThreadPool>,
+    cores: CoreTime,
+    /// The statistics of each column.
+    statistics: Vec<ValueStatistics>,
+}
+
+/// A row group that the pool is encoding.
+struct EncodingGroup<T> {
+    /// The share of each task.
+    shares: Vec<String>,
+    /// What the tasks return, in any order, each with the task's index.
+    results: Receiver<(usize, Result<Encoded<T>>)>,
+}
+
+impl<F: Format> OpenPart<F> {
+    /// Takes steps until the last one; `None` if there is none.
+    fn write(mut self, steps: &Receiver<Step>) -> Result<Option<CompletePart>> {
+        loop {
+            match steps.recv() {
+                Ok(Step::Group(group)) => self.encode(group)?,
+                Ok(Step::Finish) => return self.finish().map(Some),
+                Err(_) => return Ok(None),
+            }
+            while self.encoding.len() >= GROUPS_ENCODING_MAX || self.is_oldest_encoded() {
+                self.write_oldest()?;
+            }
+        }
+    }
+
+    /// Has the pool encode a row group.
+    fn encode(&mut self, group: RowGroup) -> Result<()> {
+        let tasks = self.format.tasks(&group)?;
+        let (sender, results) = bounded(tasks.len());
+        let mut shares = Vec::with_capacity(tasks.len());
+        let group = Arc::new(group);
+        for (index, Task { share, encode }) in tasks.into_iter().enumerate() {
+            shares.push(share);
+            let (group, sender, cores) = (Arc::clone(&group), sender.clone(), self.cores.clone());
+            self.pool.spawn(move || {
+                let encoded = cores.of(|| catch(|| encode(&group)));
+                // The last task frees the rows.
+                drop(group);
+                let encoded = encoded.unwrap_or_else(|panic| {
+                    let message = format!("encoding panicked: {panic}");
+                    Err(Error::new(ErrorKind::Io, message))
+                });
+                // Dropping the part drops the receiver.
+                let _ = sender.send((index, encoded));
+            });
+        }
+        self.encoding.push_back(EncodingGroup { shares, results });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<CompletePart> {
+        while !self.encoding.is_empty() {
+            self.write_oldest()?;
+        }
+        let OpenPart {
+            place,
+            format,
+            statistics,
+            ..
+        } = self;
+        let file = format.finish().within(|| place.shown())?;
+        if let (Place::File { .. }, Some(file)) = (&place, file) {
+            file.sync_all().within(|| place.shown())?;
+        }
+        Ok(CompletePart { place, statistics })
+    }
+
+    fn is_oldest_encoded(&self) -> bool {
+        let oldest = self.encoding.front();
+        oldest.is_some_and(|group| group.results.len() == group.shares.len())
+    }
+
+    /// Writes the oldest row group, once the pool has encoded it.
+    fn write_oldest(&mut self) -> Result<()> {
+        let Some(EncodingGroup { shares, results }) = self.encoding.pop_front() else {
+            return Ok(());
+        };
+        let mut encoded: Vec<Option<Encoded<F::Encoded>>> = Vec::new();
+        encoded.resize_with(shares.len(), || None);
+        for (index, result) in results {
+            encoded[index] = Some(result.within(|| shares[index].as_str())?);
+        }
+        let mut group = Vec::with_capacity(shares.len());
+        for Encoded { data, statistics } in encoded.into_iter().flatten() {
+            for (column, statistics) in statistics {
+                self.statistics[column].add(statistics);
+            }
+            group.push(data);
+        }
+        let written = self.format.write(group);
+        written.within(|| self.place.shown())
+    }
+}
+
+/// A complete file, flushed to the disk under its temporary name. Dropping it removes it.
+pub(super) struct CompletePart {
+    place: Place,
+    /// The statistics of each column.
+    pub(super) statistics: Vec<ValueStatistics>,
+}
+
+/// Renames the files of all tables to their names, and returns these.
+///
+/// # Errors
+/// One cannot be renamed; no file has its name then.
+pub(super) fn publish(parts: Vec<CompletePart>) -> Result<Vec<PathBuf>> {
+    let mut published: Vec<PathBuf> = Vec::new();
+    for part in parts {
+        let Place::File { path, temporary } = part.place else {
+            continue;
+        };
+        if let Err(error) = temporary.rename(&path) {
+            for path in published {
+                // The run ends with the first error.
+                let _ = fs::remove_file(path);
+            }
+            return Err(error).within(|| shown(&path));
+        }
+        published.push(path);
+    }
+    Ok(published)
+}

@@ -1,0 +1,149 @@
+//! Chooses the residues that have rows by the condition of `tables.where`, a column at a time.
+
+use super::super::config::{Condition, ConditionValue, Node, OptionalColumns, RowKind, Test};
+use super::column::Column;
+use super::columns::{self, ColumnSources};
+use super::structure_rows::{RowRange, StructureRows};
+use super::text_file::Values;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use std::sync::Arc;
+use tapeloop::features::{ColumnDecl, TableName};
+
+/// A condition with the columns that it names.
+pub struct RowFilter {
+    condition: Condition,
+    /// In the order of [`Condition::columns`].
+    columns: Vec<Column>,
+}
+
+/// The rows for which a condition holds, and those for which it does not. For the others, in which
+/// it meets a null, it is unknown.
+struct Truth {
+    holds: BooleanBuffer,
+    fails: BooleanBuffer,
+}
+
+impl RowFilter {
+    /// The filter of a table of residues with these columns of features.
+    ///
+    /// # Panics
+    /// If the condition names a column that the table has not.
+    pub fn new(condition: Condition, features: &dyn Fn(TableName) -> Vec<ColumnDecl>) -> Self {
+        let mut all = columns::columns(
+            RowKind::Residue,
+            &ColumnSources::of_features(features),
+            OptionalColumns::ALL,
+        );
+        let take = |name: &String| {
+            let found = all.iter().position(|column| column.spec.name == *name);
+            all.swap_remove(found.expect("the condition was checked against the columns"))
+        };
+        RowFilter {
+            columns: condition.columns.iter().map(take).collect(),
+            condition,
+        }
+    }
+
+    /// Selects the residues for which the condition holds.
+    pub fn select(&self, record: StructureRows) -> StructureRows {
+        let residues = record.all_residues();
+        let all = [RowRange {
+            of: Arc::new(record),
+            rows: 0..residues,
+        }];
+        let columns = self.columns.iter();
+        let arrays: Vec<ArrayRef> = columns.map(|column| column.gather(&all)).collect();
+        let selected = truth(&self.condition.root, &arrays).holds;
+        let [RowRange { of: record, .. }] = all;
+        let mut record = Arc::into_inner(record).expect("arrays have copies of the values");
+        record.selected = Some(selected);
+        record
+    }
+}
+
+/// Makes all columns of all tables of a structure, for the fuzz targets.
+#[cfg(any(fuzzing, test))]
+pub fn gather_all(
+    record: StructureRows,
+    features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
+) -> StructureRows {
+    let record = Arc::new(record);
+    for (table, _) in super::super::config::TABLES {
+        let ranges = record.rows(table).into_iter().map(|rows| RowRange {
+            of: Arc::clone(&record),
+            rows,
+        });
+        let ranges: Vec<RowRange> = ranges.collect();
+        let sources = ColumnSources::of_features(features);
+        for column in columns::columns(table, &sources, OptionalColumns::ALL) {
+            column.gather(&ranges);
+        }
+    }
+    Arc::into_inner(record).expect("arrays have copies of the values")
+}
+
+fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
+    let of = |node: &Node| truth(node, arrays);
+    let join = |nodes: &[Node], join: fn(&mut Truth, Truth)| {
+        let (first, others) = nodes.split_first().expect("a condition has parts");
+        let mut all = of(first);
+        others.iter().for_each(|node| join(&mut all, of(node)));
+        all
+    };
+    match node {
+        Node::All(nodes) => join(nodes, |all, next| {
+            all.holds &= &next.holds;
+            all.fails |= &next.fails;
+        }),
+        Node::Any(nodes) => join(nodes, |any, next| {
+            any.holds |= &next.holds;
+            any.fails &= &next.fails;
+        }),
+        Node::Not(node) => {
+            let Truth { holds, fails } = of(node);
+            Truth {
+                holds: fails,
+                fails: holds,
+            }
+        }
+        Node::Test(column, test) => truth_of_test(test, &arrays[*column]),
+    }
+}
+
+fn truth_of_test(test: &Test, array: &ArrayRef) -> Truth {
+    let valid = array.nulls().map(NullBuffer::inner).cloned();
+    let valid = valid.unwrap_or_else(|| BooleanBuffer::new_set(array.len()));
+    if *test == Test::IsNull {
+        return Truth {
+            holds: !&valid,
+            fails: valid,
+        };
+    }
+    let of_rows = |passes: &dyn Fn(usize) -> bool| BooleanBuffer::collect_bool(array.len(), passes);
+    let number = |number: f64| test.passes(ConditionValue::Number(number));
+    let passed = match Values::of(array) {
+        Values::Text(keys, texts) => {
+            let of_text = |text: Option<&str>| {
+                text.is_some_and(|text| test.passes(ConditionValue::Text(text)))
+            };
+            // Each text once, however many rows have it.
+            let of_texts: Vec<bool> = texts.iter().map(of_text).collect();
+            // The key of null is no index.
+            let of_key = |key: i32| of_texts.get(key as usize).copied().unwrap_or(false);
+            of_rows(&|row| of_key(keys.value(row)))
+        }
+        Values::Integer(values) => of_rows(&|row| number(f64::from(values.value(row)))),
+        Values::Long(values) => of_rows(&|row| number(values.value(row) as f64)),
+        Values::Real(values) => of_rows(&|row| number(f64::from(values.value(row)))),
+        Values::Double(values) => of_rows(&|row| number(values.value(row))),
+        Values::Half(values) => of_rows(&|row| number(values.value(row).to_f64())),
+        Values::Flag(values) => {
+            of_rows(&|row| test.passes(ConditionValue::Flag(values.value(row))))
+        }
+    };
+    Truth {
+        holds: &passed & &valid,
+        fails: &!&passed & &valid,
+    }
+}

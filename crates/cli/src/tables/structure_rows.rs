@@ -1,0 +1,409 @@
+//! The rows of one structure in the tables.
+
+use super::super::config::RowKind;
+use super::coordinates::Coordinates;
+use arrow_buffer::BooleanBuffer;
+use std::ops::Range;
+use std::sync::Arc;
+use tapeloop::features::{Column, FeatureTable, TableName};
+use tapeloop::structure::{Chain, Ligand, MISSING, Residue, Structure};
+use tapeloop_annotations::{Joined, JoinedVariants, VariantKey, text_bytes_max};
+use tapeloop_inputs::structure_name;
+use tapeloop_structure::internal::UnobservedResidue;
+
+/// A structure without its atoms, its features, and what identifies it.
+#[derive(Debug)]
+pub struct StructureRows {
+    pub(super) source: String,
+    /// The structure's name.
+    pub(super) name: String,
+    /// Its atoms are gone: no table has them, and they take most of its memory.
+    pub(super) structure: Arc<Structure>,
+    pub(super) atoms: u32,
+    /// The number of atoms of each ligand.
+    pub(super) ligand_atoms: Vec<u32>,
+    pub(super) features: Arc<FeatureTable>,
+    /// The coordinates that are columns.
+    pub(super) coordinates: Coordinates,
+    /// The chains that have rows, in the structure's order.
+    pub(super) chains: Arc<[ChainRow]>,
+    /// By chain, if there are pairs of residues: its first position in the sequence, where it has positions.
+    first_positions: Vec<Option<i32>>,
+    /// Residues that were not observed, if they have rows: their indices are those after the
+    /// structure's residues.
+    unobserved: Vec<UnobservedResidue>,
+    /// The residues that have rows; `None` for all.
+    pub(super) selected: Option<BooleanBuffer>,
+    /// What the annotations bring.
+    pub(super) joined: Joined,
+}
+
+/// Some rows of a structure.
+pub(super) struct RowRange {
+    pub(super) of: Arc<StructureRows>,
+    pub(super) rows: Range<usize>,
+}
+
+/// Number of rows in these ranges.
+pub(super) fn row_count(ranges: &[RowRange]) -> usize {
+    ranges.iter().map(|range| range.rows.len()).sum()
+}
+
+/// Upper bounds of the bytes of text in a structure's rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextBytes {
+    /// Texts that all rows share, which a dictionary holds once.
+    pub(super) once: usize,
+    pub(super) each_row: usize,
+}
+
+/// A chain that has residues.
+#[derive(Clone, Debug)]
+pub(super) struct ChainRow {
+    /// Index among the structure's chains.
+    pub(super) index: u32,
+    pub(super) residues: u32,
+    /// Residues that are not linked to the residue before them in the chain.
+    pub(super) breaks: u32,
+    /// The one-letter codes of its residues.
+    pub(super) sequence: String,
+    /// Those of its whole sequence, if it is known.
+    pub(super) seqres: Option<String>,
+}
+
+impl StructureRows {
+    /// The rows of a structure, which was read from `source`.
+    pub fn new(source: String, structure: Structure, features: FeatureTable) -> Self {
+        let atoms = structure.xyz.len() as u32;
+        let ligand_atoms = structure.ligands.iter();
+        let ligand_atoms = ligand_atoms.map(|ligand| ligand.atoms.len() as u32);
+        let ligand_atoms = ligand_atoms.collect();
+        let ligands = structure.ligands.into_iter().map(|ligand| Ligand {
+            atoms: Arc::default(),
+            ..ligand
+        });
+        let ligands = ligands.collect();
+        let structure = Structure {
+            ligands,
+            xyz: Vec::new(),
+            element: Vec::new(),
+            class: Vec::new(),
+            atom_name: Vec::new(),
+            b_factor: Vec::new(),
+            atom_start: Vec::new(),
+            loose: Vec::new(),
+            channels: Vec::new(),
+            ..structure
+        };
+        StructureRows {
+            name: structure_name(&source).to_owned(),
+            source,
+            chains: chain_rows(&structure),
+            first_positions: {
+                let pairs = [TableName::Contacts, TableName::HydrogenBonds];
+                match pairs.iter().any(|&table| features.rows(table) > 0) {
+                    true => structure.first_positions(),
+                    false => Vec::new(),
+                }
+            },
+            structure: Arc::new(structure),
+            atoms,
+            ligand_atoms,
+            features: Arc::new(features),
+            coordinates: Coordinates::default(),
+            unobserved: Vec::new(),
+            selected: None,
+            joined: Joined::default(),
+        }
+    }
+
+    /// The same rows with what the annotations bring.
+    pub fn with_annotations(self, joined: Joined) -> Self {
+        StructureRows { joined, ..self }
+    }
+
+    /// The same rows with those of residues that were not observed.
+    pub fn with_unobserved(self) -> Self {
+        StructureRows {
+            unobserved: self.structure.unobserved(),
+            ..self
+        }
+    }
+
+    /// The same rows with these coordinates.
+    pub fn with_coordinates(self, coordinates: Coordinates) -> Self {
+        StructureRows {
+            coordinates,
+            ..self
+        }
+    }
+
+    /// The structure's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The structure without its atoms.
+    pub fn structure(&self) -> &Structure {
+        &self.structure
+    }
+
+    /// Rows of the table of variants alone.
+    pub(super) fn with_variants(&self, variants: JoinedVariants) -> Self {
+        StructureRows {
+            source: self.source.clone(),
+            name: self.name.clone(),
+            structure: Arc::clone(&self.structure),
+            atoms: self.atoms,
+            ligand_atoms: Vec::new(),
+            features: Arc::clone(&self.features),
+            coordinates: Coordinates::default(),
+            unobserved: Vec::new(),
+            chains: Arc::clone(&self.chains),
+            first_positions: Vec::new(),
+            selected: self.selected.clone(),
+            joined: Joined {
+                variants,
+                ..Joined::default()
+            },
+        }
+    }
+
+    /// Whether these are rows of variants alone.
+    fn is_of_variants(&self) -> bool {
+        !self.joined.variants.residues.is_empty()
+    }
+
+    /// The rows in a table, as ranges of consecutive ones.
+    pub(super) fn rows(&self, kind: RowKind) -> Vec<Range<usize>> {
+        let count = match (kind, &self.selected) {
+            (RowKind::Variant, _) => self.joined.variants.residues.len(),
+            _ if self.is_of_variants() => 0,
+            (RowKind::Residue, None) => return self.residue_ranges(),
+            (RowKind::Residue, Some(selected)) => {
+                let all = self.residue_ranges().into_iter();
+                return all.flat_map(|range| selected_in(selected, range)).collect();
+            }
+            (RowKind::Chain, _) => self.chains.len(),
+            (RowKind::Structure, _) => 1,
+            (RowKind::Ligand, _) => self.ligand_atoms.len(),
+            (RowKind::Interface, _) => self.features.rows(TableName::Interfaces),
+            (RowKind::Contact | RowKind::HydrogenBond, None) => self.features.rows(kind.features()),
+            (RowKind::Contact | RowKind::HydrogenBond, Some(selected)) => {
+                return self.selected_pairs(kind.features(), selected);
+            }
+        };
+        std::iter::once(0..count).collect()
+    }
+
+    /// Indices of all residues in the order of their rows.
+    fn residue_ranges(&self) -> Vec<Range<usize>> {
+        let observed = self.structure.residues.len();
+        let mut ranges = Vec::new();
+        let (mut row, mut index) = (0, observed);
+        for group in self.unobserved.chunk_by(|a, b| a.before == b.before) {
+            ranges.extend([row..group[0].before, index..index + group.len()]);
+            (row, index) = (group[0].before, index + group.len());
+        }
+        ranges.push(row..observed);
+        ranges.retain(|range| !range.is_empty());
+        ranges
+    }
+
+    /// Number of residues, those that were not observed included.
+    pub(super) fn all_residues(&self) -> usize {
+        self.structure.residues.len() + self.unobserved.len()
+    }
+
+    /// Whether a residue was observed.
+    pub(super) fn is_observed(&self, row: usize) -> bool {
+        row < self.structure.residues.len()
+    }
+
+    /// The author's number of a residue; `None` if the file states none.
+    pub(super) fn number(&self, row: usize) -> Option<i32> {
+        let unobserved = row.checked_sub(self.structure.residues.len());
+        let is_numbered = unobserved.is_none_or(|at| self.unobserved[at].is_numbered);
+        is_numbered.then_some(self.residue(row).auth_seq_id)
+    }
+
+    /// The pairs of residues that both have rows.
+    fn selected_pairs(&self, table: TableName, selected: &BooleanBuffer) -> Vec<Range<usize>> {
+        let pairs = self.features.rows(table);
+        let both = BooleanBuffer::collect_bool(pairs, |row| {
+            self.pair(table, row)
+                .iter()
+                .all(|&residue| selected.value(residue))
+        });
+        both.set_slices().map(|(start, end)| start..end).collect()
+    }
+
+    /// The residues of a row of a table of pairs.
+    pub(super) fn pair(&self, table: TableName, row: usize) -> [usize; 2] {
+        [0, 1].map(|index| match self.features.column(table, index) {
+            Column::Count(residues) => residues[row] as usize,
+            Column::Real(_) => unreachable!("the residues of pairs are counts"),
+        })
+    }
+
+    /// The first or the second chain of an interface's row.
+    pub(super) fn chain_of_interface(&self, row: usize, side: usize) -> &Chain {
+        match self.features.column(TableName::Interfaces, side) {
+            Column::Count(chains) => &self.structure.chains[chains[row] as usize],
+            Column::Real(_) => unreachable!("the chains of interfaces are indices"),
+        }
+    }
+
+    /// Whether the residues of a chain have positions in its sequence.
+    pub(super) fn is_numbered(&self, chain: u32) -> bool {
+        self.first_positions[chain as usize].is_some()
+    }
+
+    /// Whether a residue has a row.
+    pub(super) fn is_selected(&self, residue: usize) -> bool {
+        let selected = self.selected.as_ref();
+        selected.is_none_or(|selected| selected.value(residue))
+    }
+
+    /// Number of residues, those without a row included.
+    #[cfg(any(fuzzing, test))]
+    pub fn residues(&self) -> u64 {
+        self.structure.residues.len() as u64
+    }
+
+    /// Number of residues without a row.
+    pub fn left_out(&self) -> u64 {
+        let left_out = |selected: &BooleanBuffer| selected.len() - selected.count_set_bits();
+        self.selected.as_ref().map_or(0, left_out) as u64
+    }
+
+    /// Upper bounds of the text in the rows of a table. Residue names, one-letter codes and words
+    /// of features are left out, as they are too short to matter.
+    pub(super) fn text_bytes_max(&self, kind: RowKind) -> TextBytes {
+        let optional = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        let once = self.source.len() + self.name.len() + optional(&self.structure.entry_id);
+        let chains = self.structure.chains.iter();
+        // A feature may name a second chain.
+        let names = chains.map(|chain| {
+            let (auth, label) = (chain.auth_asym_id.len(), optional(&chain.label_asym_id));
+            auth + label + auth.max(label) + optional(&chain.entity_id)
+        });
+        let accessions = self.structure.uniprot.iter().map(|name| name.len());
+        let of_chain = names.max().unwrap_or(0);
+        let sequences = self.chains.iter();
+        let sequences =
+            sequences.map(|row| row.sequence.len() + row.seqres.as_ref().map_or(0, String::len));
+        let of_residue = of_chain + accessions.max().unwrap_or(0);
+        let joined = &self.joined;
+        let each_row = match kind {
+            RowKind::Residue => of_residue + text_bytes_max(&joined.residues),
+            RowKind::Interface => 2 * of_chain,
+            RowKind::Chain => of_chain + sequences.max().unwrap_or(0),
+            RowKind::Contact | RowKind::HydrogenBond => 0,
+            RowKind::Ligand => {
+                let names = self.structure.ligands.iter();
+                let names =
+                    names.map(|ligand| ligand.auth_asym_id.len() + optional(&ligand.label_asym_id));
+                names.max().unwrap_or(0)
+            }
+            RowKind::Structure => {
+                let header = optional(&self.structure.method) + optional(&self.structure.title);
+                header + text_bytes_max(&joined.structures)
+            }
+            RowKind::Variant => {
+                let keys = joined.variants.keys.iter();
+                let of_key = keys.map(|key| key.chain.len()).max().unwrap_or(0);
+                of_residue.max(of_key) + text_bytes_max(&joined.variants.columns)
+            }
+        };
+        TextBytes { once, each_row }
+    }
+
+    pub(super) fn residue(&self, row: usize) -> &Residue {
+        let residues = &self.structure.residues;
+        residues
+            .get(row)
+            .unwrap_or_else(|| &self.unobserved[row - residues.len()].residue)
+    }
+
+    /// Which rules changed, chose or built something of a residue: the bits of
+    /// [`ResidueFlags`](tapeloop::structure::ResidueFlags), and the next one for a C-beta that was built
+    /// although the residue is no glycine.
+    pub(super) fn flags(&self, row: usize) -> u8 {
+        const CB_BUILT: u8 = 1 << 5;
+        let residue = self.residue(row);
+        let is_missing = residue.cb == MISSING && residue.aa != b'G';
+        let has_backbone = [residue.n, residue.ca, residue.c]
+            .iter()
+            .all(|&atom| atom != MISSING);
+        let built = if is_missing && has_backbone {
+            CB_BUILT
+        } else {
+            0
+        };
+        residue.flags.bits() | built
+    }
+
+    /// The residue of a variant's row, by its index.
+    pub(super) fn variant_residue(&self, row: usize) -> Option<usize> {
+        Some(self.joined.variants.residues[row]? as usize)
+    }
+
+    /// The residue of a variant's row, as the annotation names it.
+    pub(super) fn variant_key(&self, row: usize) -> &VariantKey {
+        &self.joined.variants.keys[row]
+    }
+
+    /// The ligand of a row.
+    pub(super) fn ligand(&self, row: usize) -> &Ligand {
+        &self.structure.ligands[row]
+    }
+
+    /// The chain of a residue's row.
+    pub(super) fn chain_of(&self, row: usize) -> &Chain {
+        &self.structure.chains[self.residue(row).chain as usize]
+    }
+
+    /// The chain of a chain's row.
+    pub(super) fn chain(&self, row: usize) -> &Chain {
+        &self.structure.chains[self.chains[row].index as usize]
+    }
+
+    /// Breaks inside all chains.
+    pub(super) fn breaks(&self) -> u32 {
+        self.chains.iter().map(|chain| chain.breaks).sum()
+    }
+}
+
+/// The parts of `range` whose residues are selected.
+fn selected_in(selected: &BooleanBuffer, range: Range<usize>) -> Vec<Range<usize>> {
+    let part = selected.slice(range.start, range.len());
+    let ranges = part.set_slices();
+    let moved = ranges.map(|(start, end)| range.start + start..range.start + end);
+    moved.collect()
+}
+
+fn chain_rows(structure: &Structure) -> Arc<[ChainRow]> {
+    let new = |index| ChainRow {
+        index,
+        residues: 0,
+        breaks: 0,
+        sequence: String::new(),
+        seqres: None,
+    };
+    let mut chains: Vec<ChainRow> = (0..structure.chains.len() as u32).map(new).collect();
+    let mut last = None;
+    for residue in &structure.residues {
+        let chain = &mut chains[residue.chain as usize];
+        chain.residues += 1;
+        chain.sequence.push(char::from(residue.aa));
+        // The first residue of a chain is no break.
+        chain.breaks += u32::from(residue.break_before && last == Some(residue.chain));
+        last = Some(residue.chain);
+    }
+    chains.retain(|chain| chain.residues > 0);
+    for chain in &mut chains {
+        chain.seqres = structure.chains[chain.index as usize].sequence_letters();
+    }
+    chains.into()
+}

@@ -1,0 +1,204 @@
+//! A short table of a structure, for a reader at a terminal.
+
+use super::column::Column;
+use super::structure_rows::{RowRange, StructureRows, row_count};
+use super::text_file::Values;
+use crate::config::RowKind;
+use arrow_array::{Array, ArrayRef};
+use std::io::Write;
+use std::sync::Arc;
+use tapeloop::error::{Context, Result};
+use tapeloop::features::ColumnDecl;
+use tapeloop_bench::internal::format;
+use tapeloop_error::internal::printable;
+
+/// Maximum width of a line, in characters.
+const WIDTH: usize = 100;
+
+/// Residues of a structure that the table shows.
+const ROWS_MAX: usize = 40;
+
+/// Columns that come before all others.
+const FIRST: [&str; 10] = [
+    "ss8", "phi", "psi", "sasa", "rsa", "cn_ca_10", "wcn", "hse_b_up", "b_ca", "plddt",
+];
+
+/// A null.
+const NULL: &str = ".";
+
+/// Prints the first residues of each structure, with the columns that fit into a line.
+pub struct TerminalTable {
+    /// The residues' columns of features, those of [`FIRST`] first.
+    columns: Vec<Column>,
+    is_empty: bool,
+}
+
+/// A column as it is printed.
+struct Shown {
+    name: String,
+    cells: Vec<String>,
+    width: usize,
+}
+
+impl Shown {
+    fn new(name: &str, cells: Vec<String>) -> Self {
+        let widths = cells.iter().map(|cell| cell.chars().count());
+        Shown {
+            width: widths.max().unwrap_or(0).max(name.len()),
+            name: name.to_owned(),
+            cells,
+        }
+    }
+}
+
+impl TerminalTable {
+    /// A table of these columns of residues.
+    pub fn new(features: &[ColumnDecl]) -> Self {
+        let columns = features.iter().enumerate();
+        let mut columns: Vec<Column> = columns
+            .map(|(index, decl)| Column::feature(decl, index, RowKind::Residue))
+            .collect();
+        let place = |column: &Column| FIRST.iter().position(|name| *name == column.spec.name);
+        columns.sort_by_key(|column| place(column).unwrap_or(FIRST.len()));
+        TerminalTable {
+            columns,
+            is_empty: true,
+        }
+    }
+
+    /// Prints a structure to standard output.
+    ///
+    /// # Errors
+    /// Standard output cannot be written to.
+    pub fn print(&mut self, record: StructureRows) -> Result<()> {
+        let mut text = self.text(&Arc::new(record));
+        if !std::mem::take(&mut self.is_empty) {
+            text.insert(0, '\n');
+        }
+        let mut stdout = std::io::stdout();
+        let written = stdout.write_all(text.as_bytes());
+        written
+            .and_then(|()| stdout.flush())
+            .within(|| super::part_file::STDOUT)
+    }
+
+    fn text(&self, record: &Arc<StructureRows>) -> String {
+        let all = record.rows(RowKind::Residue);
+        let range = |rows| RowRange {
+            of: Arc::clone(record),
+            rows,
+        };
+        let ranges: Vec<RowRange> = all.iter().cloned().map(range).collect();
+        let rows = row_count(&ranges);
+        let shown_rows = rows.min(ROWS_MAX);
+        let first: Vec<usize> = all.into_iter().flatten().take(shown_rows).collect();
+        let mut shown = named(record, &first);
+        let mut width: usize = shown.iter().map(|column| column.width + 2).sum();
+        let mut count = 0;
+        for column in &self.columns {
+            let array = column.gather(&ranges);
+            if array.null_count() == array.len() {
+                continue;
+            }
+            let next = Shown::new(&column.spec.name, cells(&array, shown_rows));
+            // Columns that do not fit are left out, and narrower ones after them as well.
+            width += next.width + 2;
+            if width > WIDTH && count > 0 {
+                break;
+            }
+            count += 1;
+            shown.push(next);
+        }
+        let mut text = title(record);
+        let line = |cells: &mut dyn Iterator<Item = (&str, usize)>| {
+            let cells = cells.map(|(cell, width)| format!("{cell:>width$}"));
+            let line: Vec<String> = cells.collect();
+            line.join("  ") + "\n"
+        };
+        text += &line(&mut shown.iter().map(|column| (&*column.name, column.width)));
+        for row in 0..shown_rows {
+            text += &line(
+                &mut shown
+                    .iter()
+                    .map(|column| (&*column.cells[row], column.width)),
+            );
+        }
+        let all = self.columns.len();
+        text += &match (rows - shown_rows, count < all) {
+            (0, false) => String::new(),
+            (0, true) => format!("{count} of {all} columns; --format csv prints all\n"),
+            (more, _) => format!(
+                "... {} more; --format csv prints all residues, and all {all} columns\n",
+                format::counted(more as u64, "residue")
+            ),
+        };
+        text
+    }
+}
+
+/// The line above a structure's table.
+fn title(record: &StructureRows) -> String {
+    let model = match record.structure.model {
+        1 => String::new(),
+        model => format!(" model {model}"),
+    };
+    format!(
+        "{}{model}: {} in {}, {}\n",
+        printable(&record.name),
+        format::counted(record.structure.residues.len() as u64, "residue"),
+        format::counted(record.chains.len() as u64, "chain"),
+        format::counted(record.atoms.into(), "atom")
+    )
+}
+
+/// The columns that identify a residue.
+fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
+    let column = |name: &str, cell: &dyn Fn(usize) -> String| {
+        Shown::new(name, rows.iter().copied().map(cell).collect())
+    };
+    let letters = |text: &[u8]| printable(text.trim_ascii()).into_owned();
+    let chains = record.structure.distinct_chain_names();
+    vec![
+        column("chain", &|row| {
+            letters(chains[record.residue(row).chain as usize].as_bytes())
+        }),
+        column("residue", &|row| {
+            let residue = record.residue(row);
+            let insertion = [residue.ins_code];
+            let insertion = insertion.strip_prefix(&[0]).unwrap_or(&insertion);
+            let number = record
+                .number(row)
+                .map_or("?".to_owned(), |it| it.to_string());
+            format!("{number}{}", letters(insertion))
+        }),
+        column("name", &|row| letters(&record.residue(row).comp_id)),
+    ]
+}
+
+fn cells(array: &ArrayRef, rows: usize) -> Vec<String> {
+    let values = Values::of(array);
+    let real = |row: usize| match values {
+        Values::Real(reals) => Some(f64::from(reals.value(row))),
+        Values::Half(halves) => Some(halves.value(row).to_f64()),
+        Values::Double(reals) => Some(reals.value(row)),
+        _ => None,
+    };
+    let present = (0..rows).filter(|&row| array.is_valid(row));
+    let largest = present.filter_map(real).map(f64::abs).fold(0.0, f64::max);
+    let decimals = match largest {
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    let cell = |row: usize| match &values {
+        _ if array.is_null(row) => NULL.to_owned(),
+        Values::Text(keys, texts) => printable(texts.value(keys.value(row) as usize)).into_owned(),
+        Values::Integer(integers) => integers.value(row).to_string(),
+        Values::Long(integers) => integers.value(row).to_string(),
+        Values::Flag(flags) => if flags.value(row) { "yes" } else { "no" }.to_owned(),
+        Values::Real(_) | Values::Half(_) | Values::Double(_) => {
+            format!("{:.decimals$}", real(row).unwrap_or_default())
+        }
+    };
+    (0..rows).map(cell).collect()
+}
