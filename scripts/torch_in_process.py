@@ -3,7 +3,7 @@
 
     python3 scripts/torch_in_process.py libcapi.so [--seconds N] [--torch-device N] [--backend cpu]
 
-The library is `examples/capi.rs`, which says how to build it; this script is also the
+The library is `crates/engine/examples/capi.rs`, which says how to build it; this script is also the
 example of its use. While the engine works on threads of its own, and a ring on another
 thread of this script, the main thread captures and replays CUDA graphs with PyTorch,
 whose captures restrict the whole process. Then both take turns on one thread. The engine

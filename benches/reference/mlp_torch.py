@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `examples/mlp.rs` with PyTorch's graph of the same network, in turns.
+"""Compares `crates/engine/examples/mlp.rs` with PyTorch's graph of the same network, in turns.
 
     python3 mlp_torch.py target/release/examples/mlp [--batches N] [--turns N]
 

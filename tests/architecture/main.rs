@@ -20,19 +20,17 @@ type Arrows = &'static [(&'static str, &'static [&'static str])];
 
 /// What the folders of a crate may name of each other, where a crate has an order of its own. Cargo keeps
 /// crates apart.
-const ARROWS: &[(&str, Arrows)] = &[
-    (
-        "crates/engine/src",
-        &[
-            ("record", &[]),
-            ("workload", &["record"]),
-            ("backend", &["record"]),
-            ("memory", &["record", "backend"]),
-            ("replay", &["record", "workload", "backend"]),
-            ("pipeline", &["record", "workload", "backend", "replay"]),
-        ],
-    ),
-];
+const ARROWS: &[(&str, Arrows)] = &[(
+    "crates/engine/src",
+    &[
+        ("record", &[]),
+        ("workload", &["record"]),
+        ("backend", &["record"]),
+        ("memory", &["record", "backend"]),
+        ("replay", &["record", "workload", "backend"]),
+        ("pipeline", &["record", "workload", "backend", "replay"]),
+    ],
+)];
 
 /// The most files that may import each other in a circle.
 const CIRCLE_FILES_MAX: usize = 4;

@@ -406,8 +406,7 @@ fn the_public_api_is_the_listed_one() {
     let sources = sources.iter().map(|(path, text)| (&**path, &**text));
     let of_program = |path: &str| {
         let mut crates = UNLISTED.split(" ");
-        path.contains("src/bin/")
-            || crates.any(|name| path.starts_with(&format!("crates/{name}/")))
+        path.contains("src/bin/") || crates.any(|name| path.starts_with(&format!("crates/{name}/")))
     };
     let api = public_api(sources.filter(|(path, _)| !of_program(path)));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/architecture/public_api.txt");

@@ -5,7 +5,7 @@
 #[path = "../support/every_feature.rs"]
 mod every_feature;
 #[cfg(feature = "cuda")]
-#[path = "../support/gpu.rs"]
+#[path = "../../crates/engine/tests/support/gpu.rs"]
 mod gpu;
 #[cfg(feature = "cuda")]
 use tapeloop_test_support::samples;

@@ -12,6 +12,7 @@ mod chains;
 mod contacts;
 mod definitions;
 mod dssp;
+mod example;
 mod golden;
 mod instructions;
 mod interfaces;

@@ -4,7 +4,7 @@
 #[cfg(feature = "cuda")]
 use tapeloop_conformance::give;
 #[cfg(feature = "cuda")]
-#[path = "../support/gpu.rs"]
+#[path = "../../crates/engine/tests/support/gpu.rs"]
 mod gpu;
 #[cfg(feature = "cuda")]
 use tapeloop_test_support::made_up;

@@ -147,7 +147,7 @@ fn the_texts_of_an_arrow_file_are_one_dictionary_of_all_its_row_groups() {
     let dictionary = DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into());
     let mut found = 0;
     for batch in &batches {
-        let sources = ["1hvr.pdb.gz", "1ubi.pdb"].map(|name| format!("{SAMPLES}/{name}"));
+        let sources = ["1hvr.pdb.gz", "1ubi.pdb"].map(|name| as_named(format!("{SAMPLES}/{name}")));
         for (name, expected_texts) in [
             ("structure", ["1hvr", "1ubi"]),
             ("source", sources.each_ref().map(|source| source.as_str())),

@@ -99,6 +99,12 @@ fn str_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// A path as the tables and the program's messages name it.
+fn as_named(path: impl AsRef<Path>) -> String {
+    let path = fs::canonicalize(path).unwrap();
+    path.into_os_string().into_string().unwrap()
+}
+
 /// A copy of a sample in `folder`, which is an input of its own: a path that is named again is read
 /// once.
 fn copy_of(sample: &str, folder: &Path) -> PathBuf {

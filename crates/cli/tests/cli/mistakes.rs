@@ -80,7 +80,7 @@ fn bad_inputs_are_listed_with_reasons_and_change_nothing_else() {
     };
     let (good, _, code) = write("good", &[]);
     assert_eq!(code, 0);
-    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/broken");
+    let broken = as_named(Path::new(ROOT).join("tests/data/broken"));
     let truncated = format!("{broken}/truncated.cif.gz");
     let junk = format!("{broken}/no-atom-site.cif");
     // A file that a list names; a missing file that the user names ends the program.

@@ -116,7 +116,7 @@ fn the_quick_start_streams_every_sample_into_all_tables() {
 #[test]
 fn selenomethionine_has_its_parent_and_the_samples_their_nulls() {
     let out = tempfile::tempdir().unwrap();
-    let sample = format!("{SAMPLES}/1a8o.cif.gz");
+    let sample = as_named(format!("{SAMPLES}/1a8o.cif.gz"));
     run_well(&["-i", &sample, "-o", str_of(out.path())]);
     let table = read(&out.path().join("residues/part-00000.parquet"));
     assert_eq!(texts(&table, "source")[0], sample);

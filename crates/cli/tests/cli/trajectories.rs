@@ -63,7 +63,7 @@ fn frames_have_the_values_of_pdb_files_with_their_coordinates() {
         let args = with_topology(&input, &topology);
         let found = residues(&args);
         assert!(found[0].starts_with("source,structure,model,frame,time_ps,res_index"));
-        assert!(found[1].starts_with(&format!("{}/1ubi-000000.{ending},", str_of(&input))));
+        assert!(found[1].starts_with(&format!("{}/1ubi-000000.{ending},", as_named(&input))));
         // The columns of the frame, and all others but the source.
         let (frames, others): (Vec<String>, Vec<String>) = found
             .iter()

@@ -51,7 +51,7 @@ fn a_python_that_cannot_compare_is_an_error_before_the_run() {
 fn python_gets_the_run_the_atoms_and_the_scripts_and_decides_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("keep");
-    let input = format!("{SAMPLES}/1ubi.pdb");
+    let input = as_named(format!("{SAMPLES}/1ubi.pdb"));
     let agrees = python(folder.path(), "", 0);
     let args = [&input, "--keep", str_of(&keep), "--python", str_of(&agrees)];
     let (output, code) = validate(&[&args[..], &["--", "--only", "wcn"]].concat());
@@ -85,10 +85,7 @@ fn python_gets_the_run_the_atoms_and_the_scripts_and_decides_the_exit_code() {
 fn temporary_folders_are_removed_and_rejected_inputs_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     let python = python(folder.path(), "", 0);
-    let broken = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/data/broken/text.pdb"
-    );
+    let broken = &as_named(Path::new(ROOT).join("tests/data/broken/text.pdb"));
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let input = format!("{SAMPLES}/1yjp.cif");

@@ -1,0 +1,62 @@
+//! The programs in `examples/` do what they say.
+
+#[path = "../../examples/http_service.rs"]
+#[allow(dead_code, reason = "its main waits for a signal")]
+mod http_service;
+#[path = "../../examples/image_filter.rs"]
+mod image_filter;
+#[path = "../../examples/mlp.rs"]
+#[allow(dead_code, reason = "its main takes arguments")]
+mod mlp;
+#[path = "../../examples/priorities.rs"]
+#[allow(dead_code, reason = "its main takes arguments")]
+mod priorities;
+#[path = "../../examples/rebind.rs"]
+mod rebind;
+#[path = "../../examples/ring.rs"]
+mod ring;
+#[path = "../../examples/saxpy.rs"]
+mod saxpy;
+#[path = "../../examples/two_engines.rs"]
+#[allow(dead_code, reason = "its main chooses the device")]
+mod two_engines;
+
+mod http;
+
+use std::time::Duration;
+use tapeloop_engine::backend::Choice;
+
+#[test]
+fn saxpy_is_as_on_the_host() {
+    saxpy::main().unwrap();
+}
+
+#[test]
+fn two_engines_share_a_device_and_both_are_right() {
+    assert_eq!(two_engines::run(Choice::Cpu).unwrap(), [20_000, 20_000]);
+}
+
+#[test]
+fn batches_of_a_ring_are_right() {
+    ring::main().unwrap();
+}
+
+#[test]
+fn a_graph_is_bound_to_other_memory() {
+    rebind::main().unwrap();
+}
+
+#[test]
+fn edges_of_images_are_as_on_the_host() {
+    image_filter::main().unwrap();
+}
+
+#[test]
+fn a_network_is_as_on_the_host() {
+    mlp::run(2, 1).unwrap();
+}
+
+#[test]
+fn urgent_items_next_to_others_are_right() {
+    priorities::run(Duration::from_millis(20), 2).unwrap();
+}
