@@ -89,7 +89,7 @@ fn pool() -> Arc<ThreadPool> {
 #[test]
 fn an_engine_answers_every_ticket_whatever_fails() {
     let (pool, policies) = (pool(), policies());
-    each_seed(3000, |seed| {
+    each_seed(1500, |seed| {
         let policy = policies[seed as usize % policies.len()];
         tickets(seed, &policy, Fault::seeded(seed, 60), &pool);
     });

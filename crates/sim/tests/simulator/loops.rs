@@ -14,7 +14,7 @@ use tapeloop_engine::replay::{Build, Executor, Mode, Policy, Transfer, Verify};
 use tapeloop_engine::{ErrorKind, Result};
 use tapeloop_sim::{Fault, LoopMistake, SimBackend, SimOptions, ViolationKind};
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 40;
 
 fn policy(random: &mut Random, residency: Residency) -> Policy {
     Policy {

@@ -134,7 +134,7 @@ fn run_either(
 #[test]
 fn every_item_comes_back_right_but_those_that_lose_the_device() {
     let policies = policies();
-    each_seed(2000, |seed| {
+    each_seed(1000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
         let count = 1 + random.below(40);
@@ -151,7 +151,7 @@ fn every_item_comes_back_right_but_those_that_lose_the_device() {
 #[test]
 fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
     let policies = policies();
-    each_seed(3000, |seed| {
+    each_seed(1500, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
         let items = items(&mut random, 30, 0);
@@ -180,7 +180,7 @@ fn a_fault_that_does_not_come_again_costs_a_restart_and_nothing_else() {
 #[test]
 fn a_process_that_is_killed_while_it_works_or_starts_costs_restarts_and_no_item() {
     let policies = policies();
-    each_seed(2000, |seed| {
+    each_seed(1000, |seed| {
         let mut random = Random::new(seed);
         let policy = policies[seed as usize % policies.len()];
         let culprits = random.below(3);
