@@ -271,6 +271,17 @@ mod tests {
         assert_eq!(number(work, "BLOCK"), BLOCK as usize);
     }
 
+    /// No build compiles the fused kernel, so a broken one would show on a GPU alone.
+    #[test]
+    #[cfg(feature = "cuda")]
+    #[ignore = "needs NVRTC, which TAPELOOP_NVRTC names"]
+    fn the_fused_kernel_compiles() {
+        let image = image();
+        let source = image.source.as_ref().unwrap();
+        let code = tapeloop_engine::internal::compiled(source, (9, 0)).unwrap();
+        assert!(code.starts_with(b"\x7FELF"), "machine code");
+    }
+
     fn device(compute_capability: Option<(u32, u32)>) -> DeviceInfo {
         let mut info = DeviceInfo::new("made up", "");
         info.compute_capability = compute_capability;
