@@ -9,8 +9,8 @@
 //! second where the name says items.
 //!
 //! ```sh
-//! cargo bench --no-default-features --bench overhead
-//! cargo bench --no-default-features --bench overhead -- empty/engine
+//! cargo bench -p tapeloop --no-default-features --bench overhead
+//! cargo bench -p tapeloop --no-default-features --bench overhead -- empty/engine
 //! cargo bench --bench overhead -- device
 //! ```
 

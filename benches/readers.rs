@@ -3,7 +3,7 @@
 //! Throughput is in atom lines of the files.
 //!
 //! ```sh
-//! cargo bench --no-default-features --bench readers
+//! cargo bench -p tapeloop --no-default-features --bench readers
 //! ```
 
 use std::hint::black_box;

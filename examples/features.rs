@@ -2,8 +2,8 @@
 //! each residue.
 //!
 //! ```sh
-//! cargo run --release --no-default-features --example features -- samples/1ubi.pdb
-//! cargo run --release --no-default-features --features cuda-12040 --example features -- samples/*
+//! cargo run --release -p tapeloop --no-default-features --example features -- samples/1ubi.pdb
+//! cargo run --release -p tapeloop --example features -- samples/*
 //! ```
 
 use std::io::{BufWriter, Write};

@@ -429,7 +429,7 @@ def main():
     if args.structures is None:
         parser.error("give --structures DIR or set TAPELOOP_STRUCTURES")
     names = ["dump_atoms", "read_rate"]
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--no-default-features",
+    subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "tapeloop", "--no-default-features",
                     *(arg for name in names for arg in ("--example", name))], check=True, cwd=ROOT)  # fmt: skip
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "examples"
     examples = [target / name for name in names]

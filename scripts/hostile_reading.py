@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CPU seconds and memory that files of 100 kB take which ask for as much as they can.
 
-    cargo build --release
+    cargo build --release --bin tapeloop
     python3 scripts/hostile_reading.py target/release/tapeloop [--seconds 2] [--mib 256] [--format csv]
 
 Each attack is one gzipped file of 100,000 bytes: the attack's text, as much as

@@ -11,7 +11,7 @@ than its limit. A group at fault is run again, file by file, with the limits for
 one file: 2 seconds and 256 MB (10^6 bytes, peak of the resident set) for each
 100 kB of the file that have begun. The exit code is 1 if any file is at fault.
 
-  cargo build --release
+  cargo build --release --bin tapeloop
   scripts/mutate_inputs.py [--count 20000] [--seed 1] [--first N] [--keep FOLDER]
                            [--program FILE] [-- OPTIONS OF tapeloop run]
 """

@@ -1,7 +1,7 @@
 //! The driver's hand-offs under loom: every order of events, up to a number of preemptions, with
 //! models of the locks and channels.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --lib --release --no-default-features loom_`
+//! `RUSTFLAGS="--cfg loom" cargo test -p tapeloop-engine --lib --release loom_`
 
 use super::batch::RunBatch;
 use super::run_results::RunResults;
