@@ -17,5 +17,8 @@ scipy"
 [ "$(cat "$environment/packages.txt" 2>/dev/null)" = "$packages" ] && exit
 rm -rf "$environment"
 python3 -m venv "$environment"
-echo "$packages" | "$environment/bin/pip" install --quiet --requirement /dev/stdin
+# uv installs them in a tenth of pip's time.
+"$environment/bin/pip" install --quiet uv
+echo "$packages" | "$environment/bin/uv" pip install --quiet --python "$environment/bin/python" \
+    --requirements /dev/stdin
 echo "$packages" >"$environment/packages.txt"

@@ -85,9 +85,8 @@ def count(path):
 
 
 def test_a_spawned_process_has_an_engine_of_its_own(samples):
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        path = str(samples / "1a8o.pdb")
-        assert pool.map(count, [path]) == [count(path)]
+    path = str(samples / "1a8o.pdb")
+    assert in_a_process(count, path) == count(path)
 
 
 def test_the_interpreter_ends_with_batches_in_flight(some):
@@ -138,8 +137,13 @@ def held():
     return memory, len(os.listdir("/proc/self/fd")), threads
 
 
-def test_ten_thousand_calls_leave_nothing_behind():
-    """Those that fit in ten seconds, and 10,000 with ``TAPELOOP_CALLS=10000``."""
+def in_a_process(work, *arguments):
+    """The result of a function in a new process, whose memory no other test has used."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def ten_thousand_calls():
     residue = [("N", 0.0, 0.0), ("CA", 1.46, 0.0), ("C", 2.0, 1.42), ("O", 1.3, 2.4)]
     atoms = pytapeloop.Atoms(
         coordinates=[[x, y, 0.0] for _, x, y in residue],
@@ -157,17 +161,22 @@ def test_ten_thousand_calls_leave_nothing_behind():
 
     wanted = int(os.environ.get("TAPELOOP_CALLS", "0"))
     calls(200)
-    memory, files, threads = held()
+    before = held()
     started, made = time.monotonic(), 0
     while made < wanted or wanted == 0 and made < 10_000 and time.monotonic() < started + 10:
         calls(200)
         made += 200
-    after = held()
-    assert after[1:] == (files, threads)
-    assert after[0] - memory < 1024, f"kilobytes more after {made} calls"
+    return before, held(), made
 
 
-def test_engines_leave_nothing_behind(some):
+def test_ten_thousand_calls_leave_nothing_behind():
+    """Those that fit in ten seconds, and 10,000 with ``TAPELOOP_CALLS=10000``."""
+    before, after, made = in_a_process(ten_thousand_calls)
+    assert after[1:] == before[1:]
+    assert after[0] - before[0] < 1024, f"kilobytes more after {made} calls"
+
+
+def engines(some):
     def calls(count):
         for _ in range(count):
             assert len(pytapeloop.features(some, "torsions", backend="cpu", threads=2)) > 0
@@ -175,11 +184,15 @@ def test_engines_leave_nothing_behind(some):
             assert sum(rows.num_rows for rows in batches) > 0
 
     calls(15)
-    memory, files, threads = held()
+    before = held()
     calls(30)
-    after = held()
-    assert after[1:] == (files, threads)
-    assert after[0] - memory < 8 << 10, "kilobytes more after 60 engines"
+    return before, held()
+
+
+def test_engines_leave_nothing_behind(some):
+    before, after = in_a_process(engines, some)
+    assert after[1:] == before[1:]
+    assert after[0] - before[0] < 8 << 10, "kilobytes more after 60 engines"
 
 
 def test_the_program_is_in_the_package():
