@@ -278,7 +278,7 @@ fn has(recording: &Recording, test: impl Fn(&Command) -> bool) -> bool {
     recording.commands.iter().any(test)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use crate::record::{Access, Arg, Buffer, DType, Kernel, Recorder, Scalar, StructArg};
     use tapeloop_test_support::messages::has_parts;
