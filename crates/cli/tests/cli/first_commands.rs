@@ -71,11 +71,13 @@ fn each_first_command_does_the_obvious_thing_or_says_what_to_type() {
 #[test]
 fn rows_on_standard_output_have_the_bytes_of_the_file_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
+    let samples = small_samples(folder.path());
+    let samples = str_of(&samples);
     for format in ["parquet", "arrow", "csv", "json"] {
         let out = folder.path().join(format);
-        run_well(&[SAMPLES, "-o", str_of(&out), "--format", format]);
+        run_well(&[samples, "-o", str_of(&out), "--format", format]);
         let part = fs::read(out.join(format!("residues/part-00000.{format}"))).unwrap();
-        let printed = run_well(&[SAMPLES, "-o", "-", "--format", format]);
+        let printed = run_well(&[samples, "-o", "-", "--format", format]);
         assert!(printed.stdout == part, "{format}");
     }
 }
