@@ -174,14 +174,17 @@ pub(super) fn record(
         word[..chunk.len()].copy_from_slice(chunk);
         u32::from_le_bytes(word)
     });
-    let header_indices = words
+    let constants = words
         .enumerate()
         .map(|(index, word)| recorder.constant(&format!("step_word_{index}"), word));
-    let first = header_indices.collect::<Vec<_>>().first().copied();
+    let constants: Vec<_> = constants.collect();
+    let first = constants
+        .first()
+        .map_or(0, |first| first.id().header_index());
 
     let mut fused = declaration();
     let mut args = vec![header, structures];
-    args.push((first.unwrap_or_default() as u32).into());
+    args.push((first as u32).into());
     args.push((bytes.len() as u32).into());
     for index in 0..VALUES_MAX {
         let (kind, arg) = match values.get(index) {

@@ -261,8 +261,8 @@ impl<'a> FeatureRecorder<'a> {
         values: impl Iterator<Item = T>,
     ) -> usize {
         let named = |(index, value)| self.recorder.constant(&format!("{name}_{index}"), value);
-        let indices: Vec<usize> = values.enumerate().map(named).collect();
-        indices.first().copied().unwrap_or_default()
+        let all: Vec<_> = values.enumerate().map(named).collect();
+        all.first().map_or(0, |first| first.id().header_index())
     }
 
     /// Launches a kernel with a thread for each unit of `axis`.

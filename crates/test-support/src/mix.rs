@@ -1,20 +1,20 @@
 //! A small workload with two uniforms, independent kernels, and items that fail as
 //! they are told: as CUDA text and as twins.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use tapeloop_engine::backend::DeviceInfo;
-use tapeloop_engine::record::{Buffer, HEADER_LEN, Image, Kernel, Recorder, TwinLaunch, Unit};
+use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Uniform, Unit};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, Result};
 
 /// Products are not contracted, so that the twins have the same bits.
 const TEXT: &str = r#"
-extern "C" __global__ void tint(const unsigned* header, const float* x, float* mid)
+extern "C" __global__ void tint(const unsigned* header, const float* x, const float* factor, float* mid)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < header[0]) mid[i] = __fmul_rn(x[i], __uint_as_float(header[12]));
+    if (i < header[0]) mid[i] = __fmul_rn(x[i], *factor);
 }
 extern "C" __global__ void timestamp(const unsigned* header, const float* mid, const unsigned* owner,
                                  const unsigned* bias, unsigned* y)
@@ -22,10 +22,10 @@ extern "C" __global__ void timestamp(const unsigned* header, const float* mid, c
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < header[0]) y[i] = __float_as_uint(mid[i]) ^ bias[owner[i]];
 }
-extern "C" __global__ void season(const unsigned* header, const unsigned* bias, unsigned* z)
+extern "C" __global__ void season(const unsigned* header, const unsigned* bias, const unsigned* salt, unsigned* z)
 {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < header[1]) z[i] = bias[i] * 2654435761u + header[13];
+    if (i < header[1]) z[i] = bias[i] * 2654435761u + *salt;
 }
 "#;
 
@@ -40,8 +40,8 @@ fn threads(launch: &TwinLaunch<'_>, live: u32) -> Range<usize> {
 
 fn tint(launch: &mut TwinLaunch<'_>) {
     let (header, x): (&[u32], &[f32]) = (launch.read(), launch.read());
+    let factor = launch.read::<f32>()[0];
     let mid: &mut [f32] = launch.write();
-    let factor = f32::from_bits(header[HEADER_LEN]);
     threads(launch, header[0]).for_each(|i| mid[i] = x[i] * factor);
 }
 
@@ -54,8 +54,9 @@ fn timestamp(launch: &mut TwinLaunch<'_>) {
 
 fn season(launch: &mut TwinLaunch<'_>) {
     let (header, bias): (&[u32], &[u32]) = (launch.read(), launch.read());
+    let salt = launch.read::<u32>()[0];
     let z: &mut [u32] = launch.write();
-    threads(launch, header[1]).for_each(|i| z[i] = seasoned(bias[i], header[HEADER_LEN + 1]));
+    threads(launch, header[1]).for_each(|i| z[i] = seasoned(bias[i], salt));
 }
 
 fn seasoned(bias: u32, salt: u32) -> u32 {
@@ -111,12 +112,9 @@ pub fn items(count: usize, elements_max: usize) -> Vec<Item> {
     (0..count).map(item).collect()
 }
 
-/// What the uniforms are, as the test knows, and were when an item was written.
+/// The items that were written.
 #[derive(Default)]
-pub struct Log {
-    pub now: Mutex<Uniforms>,
-    pub written: Mutex<BTreeMap<u32, Uniforms>>,
-}
+pub struct Log(pub Mutex<BTreeSet<u32>>);
 
 pub struct Mix {
     kernels: [Kernel; 3],
@@ -134,6 +132,8 @@ pub struct Buffers {
     pub mid: Buffer<f32>,
     pub y: Buffer<u32>,
     pub z: Buffer<u32>,
+    pub factor: Uniform<f32>,
+    pub salt: Uniform<u32>,
 }
 
 impl Mix {
@@ -145,6 +145,7 @@ impl Mix {
         let with_code = |kernel: Kernel| unsafe { kernel.code(&image) };
         let tint = kernel("tint")
             .reads::<f32>("x")
+            .reads::<f32>("factor")
             .writes::<f32>("mid")
             .twin(tint);
         let timestamp = kernel("timestamp")
@@ -155,6 +156,7 @@ impl Mix {
             .twin(timestamp);
         let season = kernel("season")
             .reads::<u32>("bias")
+            .reads::<u32>("salt")
             .writes::<u32>("z")
             .twin(season);
         Mix {
@@ -165,7 +167,6 @@ impl Mix {
     }
 
     pub fn logged(log: &Arc<Log>) -> Self {
-        *log.now.lock().unwrap() = UNIFORMS;
         Mix {
             log: Some(Arc::clone(log)),
             ..Mix::new()
@@ -190,9 +191,6 @@ impl Workload for Mix {
     }
 
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
-        let (factor, salt) = UNIFORMS;
-        assert_eq!(recorder.uniform("factor", factor), HEADER_LEN);
-        assert_eq!(recorder.uniform("salt", salt), HEADER_LEN + 1);
         let (axis, elements) = (0, 1);
         let buffers = Buffers {
             header: recorder.header(),
@@ -202,6 +200,8 @@ impl Workload for Mix {
             mid: recorder.device_buffer("mid", Unit::PerAxis { axis, elements }),
             y: recorder.download_buffer("y", 0, 1),
             z: recorder.download_buffer("z", 1, 1),
+            factor: recorder.uniform("factor", UNIFORMS.0),
+            salt: recorder.uniform("salt", UNIFORMS.1),
         };
         let Buffers {
             header,
@@ -211,6 +211,8 @@ impl Workload for Mix {
             mid,
             y,
             z,
+            factor,
+            salt,
         } = buffers;
         recorder.upload(header);
         recorder.upload(x);
@@ -220,7 +222,8 @@ impl Workload for Mix {
         let blocks = |axis| recorder.capacity(axis).div_ceil(BLOCK);
         let (by_element, by_item) = (blocks(0), blocks(1));
         let [tint, timestamp, season] = &self.kernels;
-        recorder.launch(tint, by_element, &[header.into(), x.into(), mid.into()]);
+        let args = [header.into(), x.into(), factor.into(), mid.into()];
+        recorder.launch(tint, by_element, &args);
         let args = [
             header.into(),
             mid.into(),
@@ -229,7 +232,8 @@ impl Workload for Mix {
             y.into(),
         ];
         recorder.launch(timestamp, by_element, &args);
-        recorder.launch(season, by_item, &[header.into(), bias.into(), z.into()]);
+        let args = [header.into(), bias.into(), salt.into(), z.into()];
+        recorder.launch(season, by_item, &args);
         recorder.download(y);
         recorder.download(z);
         Ok(buffers)
@@ -243,9 +247,8 @@ impl Workload for Mix {
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         if let Some(log) = &self.log {
-            let now = *log.now.lock().unwrap();
-            let before = log.written.lock().unwrap().insert(item.id, now);
-            assert_eq!(before, None, "an item is written once");
+            let is_first = log.0.lock().unwrap().insert(item.id);
+            assert!(is_first, "an item is written once");
         }
         let written = item.x.len() - usize::from(self.forgets);
         views.take(buffers.x)[..written].copy_from_slice(&item.x[..written]);

@@ -4,6 +4,7 @@
 use super::config::SubmitOptions;
 use super::run_results::RunResults;
 use super::ticket::Reply;
+use super::uniforms::{Change, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
@@ -71,8 +72,10 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) closed_at: Option<Instant>,
     /// When it was submitted to the device.
     pub(crate) submitted_at: Option<Instant>,
-    /// The values of the uniforms of a batch that was written before, for a device that was lost.
-    pub(crate) first_uniforms: Option<Vec<u32>>,
+    /// The bits of the uniforms when its items were submitted. Set when the batch is closed.
+    pub(crate) uniforms: Vec<u32>,
+    /// Whether it was written into a slot before.
+    pub(crate) is_written: bool,
     /// The results of entries that were run apart from each other after a loss.
     pub(crate) settled: Vec<Option<Result<W::Output>>>,
 }
@@ -91,6 +94,7 @@ impl<W: Workload> Batch<W> {
             accepted_at: mem::take(&mut self.accepted_at),
             expiries: mem::take(&mut self.expiries),
             settled: mem::take(&mut self.settled),
+            uniforms: mem::take(&mut self.uniforms),
             ..Batch::default()
         };
         empty.entries.clear();
@@ -143,7 +147,7 @@ impl<W: Workload> Batch<W> {
                 expired += 1;
             }
         }
-        if expired > 0 || self.cancelled > 0 || self.first_uniforms.is_some() {
+        if expired > 0 || self.cancelled > 0 || self.is_written {
             (self.total, self.items) = (Extent::default(), 0);
             let located = self.entries.iter_mut();
             for location in located.filter_map(|entry| entry.location.as_mut().ok()) {
@@ -182,7 +186,8 @@ impl<W: Workload> Default for Batch<W> {
             timed: false,
             closed_at: None,
             submitted_at: None,
-            first_uniforms: None,
+            uniforms: Vec::new(),
+            is_written: false,
             settled: Vec::new(),
         }
     }
@@ -225,6 +230,8 @@ pub(crate) struct Batcher<W: Workload> {
     /// The largest extent of a single item.
     max: Extent,
     wait: Duration,
+    /// The bits of the uniforms for the open batch.
+    uniforms: Vec<u32>,
     open: Box<Batch<W>>,
     pushed: u64,
     /// Empty batches to be filled again.
@@ -239,6 +246,7 @@ impl<W: Workload> Batcher<W> {
         target: Extent,
         max: Extent,
         wait: Duration,
+        uniforms: Vec<u32>,
     ) -> Self {
         Batcher {
             axes,
@@ -246,6 +254,7 @@ impl<W: Workload> Batcher<W> {
             full: target.unlimited_where_zero(),
             max,
             wait,
+            uniforms,
             open: Box::default(),
             pushed: 0,
             spares: Vec::new(),
@@ -355,8 +364,27 @@ impl<W: Workload> Batcher<W> {
         (!self.open.entries.is_empty()).then(|| {
             let mut next = self.spares.pop().unwrap_or_default();
             next.first = self.pushed;
+            self.open.uniforms.clone_from(&self.uniforms);
             std::mem::replace(&mut self.open, next)
         })
+    }
+
+    /// Whether these changes would change a value.
+    pub(crate) fn would_change(&self, changes: &[Change]) -> bool {
+        // Where a uniform is set twice, the last value counts.
+        let is_last = |at: usize| {
+            changes[at + 1..]
+                .iter()
+                .all(|(other, _)| *other != changes[at].0)
+        };
+        let mut last = (0..changes.len()).filter(|at| is_last(*at));
+        last.any(|at| self.uniforms[changes[at].0] != changes[at].1)
+    }
+
+    /// Sets uniforms for the items that are added from now on. No batch may be open.
+    pub(crate) fn set_uniforms(&mut self, changes: &[Change]) {
+        debug_assert!(!self.is_open(), "a batch has one value of each uniform");
+        apply(changes, &mut self.uniforms);
     }
 
     /// Whether an item waits for its batch to close.

@@ -3,15 +3,15 @@
 use super::batch::{Batch, Batcher};
 use super::build::{Built, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions};
-use super::counters::Counters;
+use super::counters::{Counters, add};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
 use super::stages::{Given, Shared};
 use super::statistics::{Statistics, Threads};
 use super::timeline::Timeline;
+use super::uniforms::{Uniforms, changes};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::record::Scalar;
 use crate::workload::Workload;
 use rayon::ThreadPool;
 use std::collections::VecDeque;
@@ -208,12 +208,27 @@ impl<W: Workload> Pipeline<W> {
         self.batcher.closes_at()
     }
 
-    /// See [`Engine::set_uniform`](super::Engine::set_uniform).
+    /// See [`Engine::set_uniforms`](super::Engine::set_uniforms).
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name or another type.
-    pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
-        self.shared.program.set_uniform(name, value.into())
+    /// Those of `set`.
+    pub fn set_uniforms(
+        &mut self,
+        set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let changes = changes(self.shared.program.uniforms(), set)?;
+        if !self.batcher.would_change(&changes) {
+            return Ok(());
+        }
+        if self.batcher.is_open() {
+            add(
+                &self.shared.counters.submitted.batches_closed_by_uniforms,
+                1,
+            );
+            self.close();
+        }
+        self.batcher.set_uniforms(&changes);
+        Ok(())
     }
 
     /// The counters so far.

@@ -48,6 +48,8 @@ counters! {
     items_expired,
     /// Batches given to the device.
     batches,
+    /// Batches that a change of uniforms closed before they were full.
+    batches_closed_by_uniforms,
     /// Batches that failed. All their items without a result failed with them.
     batches_failed,
     /// Driver calls for those batches: launches or graph launches, copies, fences.

@@ -16,6 +16,7 @@ use super::sync::{
     AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, spin_unlocked, yield_now,
 };
 use super::ticket::{Answers, Reply, Ticket, TicketEngine};
+use super::uniforms::Change;
 use super::upload::shares_work;
 use crate::backend::receive_helping;
 use crate::error::{Error, Result};
@@ -151,6 +152,17 @@ impl<W: Workload> Dispatcher<W> {
         }
         let mut queue = self.queue.lock();
         queue.flush(&self.shared);
+        self.go_on(queue);
+        Ok(())
+    }
+
+    /// Changes uniforms for the items that are added from now on.
+    pub(super) fn set_uniforms(self: &Arc<Self>, changes: &[Change]) -> Result<()> {
+        if self.is_broken() {
+            return Err(closed());
+        }
+        let mut queue = self.queue.lock();
+        queue.set_uniforms(&self.shared, changes);
         self.go_on(queue);
         Ok(())
     }
@@ -372,18 +384,12 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Queues a batch again whose device was lost for good. Returns the next batch that can start.
     fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Option<Start<W>> {
-        let Failed {
-            error,
-            mut batch,
-            slot,
-        } = failed;
+        let Failed { error, batch, slot } = failed;
         let number = batch.number;
         tracing::warn!(%error, batch = number, "the batch runs on another device");
         add(&self.shared.counters.finished.reruns, 1);
         // No batch is given to a lost device.
-        let (slot, uniforms) = self.shared.uniforms_of(slot);
         drop(slot);
-        batch.first_uniforms = Some(uniforms);
         let mut queue = self.queue.lock();
         queue.put_back(batch);
         self.next(&mut queue)

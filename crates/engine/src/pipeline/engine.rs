@@ -14,9 +14,10 @@ use super::statistics::{Statistics, Threads};
 use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
+use super::uniforms::{Uniforms, changes};
 use crate::backend::{Backend, Choice, runs_twin, select};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{DeviceInfo, Scalar};
+use crate::record::DeviceInfo;
 use crate::workload::{Sink, Workload};
 use arrayvec::ArrayVec;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -253,13 +254,29 @@ impl<W: Workload> Engine<W> {
         driver::run_ordered(&self.dispatcher, source, accept)
     }
 
-    /// Sets a uniform of the recording for batches that are filled from now on. Graphs do not
-    /// change: the batch header holds the value.
+    /// Sets uniforms ([`Recorder::uniform`](crate::Recorder::uniform)), all of them at once or, if `set`
+    /// fails, none. Graphs do not change: the header of a batch has the values.
+    ///
+    /// Items that were submitted before are computed with the old values, and those that are submitted
+    /// from now on with the new ones, also where an item runs again. To that end a change closes the open
+    /// batch ([`Counters::batches_closed_by_uniforms`]); equal values close nothing. A value that differs
+    /// for each item belongs in the item. `set` runs before anything changes, and may call the engine.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`] for an unknown name or another type.
-    pub fn set_uniform(&self, name: &str, value: impl Into<Scalar>) -> Result<()> {
-        self.shared().program.set_uniform(name, value.into())
+    /// Those of `set`, and [`ErrorKind::Closed`] when the engine has ended.
+    ///
+    /// ```
+    /// # use tapeloop_engine::*;
+    /// # fn scale<W: Workload>(engine: &Engine<W>) -> Result<()> {
+    /// engine.set_uniforms(|uniforms| {
+    ///     uniforms.set("factor", 2.0_f32)?;
+    ///     uniforms.set("summand", 1.0_f32)
+    /// })
+    /// # }
+    /// ```
+    pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
+        let changes = changes(self.shared().program.uniforms(), set)?;
+        self.dispatcher.set_uniforms(&changes)
     }
 
     /// The counters so far.

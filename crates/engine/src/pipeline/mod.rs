@@ -48,6 +48,7 @@ mod statistics;
 mod sync;
 mod ticket;
 mod timeline;
+mod uniforms;
 mod upload;
 
 pub use build::Shrunk;
@@ -64,3 +65,4 @@ pub use slot::{Done, Failed, Filling, Free, Slot};
 pub use statistics::{DeviceStatistics, Latencies, Stage, StageTime, Statistics};
 pub use ticket::{Ticket, Tickets};
 pub use timeline::{Span, SpanKind, Timeline, TimelineConfig};
+pub use uniforms::Uniforms;

@@ -22,8 +22,7 @@ impl<W: Workload> Shared<W> {
         if items.is_empty() {
             return slot;
         }
-        // Those with which the batch ran first.
-        let (mut slot, uniforms) = self.uniforms_of(slot);
+        let mut slot = slot;
         for (index, extent) in items {
             add(&self.counters.finished.items_outgrown, 1);
             let excess = beyond(self.program.axes, extent, self.batch_max);
@@ -39,7 +38,7 @@ impl<W: Workload> Shared<W> {
                 }
                 None => {
                     let output;
-                    (slot, output) = self.run_alone(slot, batch, index, extent, &uniforms);
+                    (slot, output) = self.run_alone(slot, batch, index, extent);
                     output
                 }
             };
@@ -56,18 +55,18 @@ impl<W: Workload> Shared<W> {
         batch: &mut Batch<W>,
         index: usize,
         extent: Extent,
-        uniforms: &[u32],
     ) -> (Slot<Free>, Result<W::Output>) {
         let mut alone: Box<Batch<W>> = Box::default();
         (alone.first, alone.number) = (batch.first + index as u64, batch.number);
         (alone.total, alone.items) = (extent, 1);
+        alone.uniforms.clone_from(&batch.uniforms);
         let mut entry = batch.entries.remove(index);
         entry.location = Ok(Location {
             at: Extent::default(),
             extent,
         });
         alone.entries.push(entry);
-        let mut ran = self.run_and_read(slot, alone, uniforms);
+        let mut ran = self.run_and_read(slot, alone);
         let output = match ran.results {
             Ok((mut outputs, again)) if again.is_empty() => {
                 outputs.pop().expect("a result for the entry")

@@ -8,11 +8,13 @@ use super::leases::BatchLeases;
 use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
+use super::uniforms::{Uniforms, apply, changes};
 use super::upload::write;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
+use parking_lot::Mutex;
 use rayon::ThreadPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +24,8 @@ use std::time::{Duration, Instant};
 /// it uploads: on the CPU backend the host's memory is then changed too.
 pub struct Packer<W: Workload> {
     program: RecordedWorkload<W>,
+    /// The bits of the uniforms for the next batch.
+    uniforms: Mutex<Vec<u32>>,
     pool: Arc<ThreadPool>,
 }
 
@@ -55,16 +59,24 @@ impl<W: Workload> Packer<W> {
     ) -> Result<Self> {
         let device = backend.device();
         let (buckets, buffers) = record_buckets(&workload, buckets, device)?;
+        let (buckets, id) = (Arc::new(buckets), EngineId::new());
+        let program = RecordedWorkload::new(workload, buckets, buffers, device, id);
         Ok(Packer {
-            program: RecordedWorkload::new(
-                workload,
-                Arc::new(buckets),
-                buffers,
-                device,
-                EngineId::new(),
-            ),
+            uniforms: Mutex::new(program.first_uniforms()),
+            program,
             pool,
         })
+    }
+
+    /// Sets uniforms ([`Recorder::uniform`](crate::Recorder::uniform)), all of them at once or, if `set`
+    /// fails, none. Batches that are packed from now on have the new values.
+    ///
+    /// # Errors
+    /// Those of `set`.
+    pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
+        let changes = changes(self.program.uniforms(), set)?;
+        apply(&changes, &mut self.uniforms.lock());
+        Ok(())
     }
 
     /// The buckets for the ring.
@@ -91,7 +103,8 @@ impl<W: Workload> Packer<W> {
         // A ring may use only some of the packer's buckets.
         let capacity = slot.capacity();
         let axes = self.program.axes;
-        let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX);
+        let uniforms = self.uniforms.lock().clone();
+        let mut batcher = Batcher::<W>::new(axes, capacity, capacity, Duration::MAX, uniforms);
         let now = Instant::now();
         let mut batches: Vec<Box<Batch<W>>> = Vec::new();
         for item in items {
@@ -107,8 +120,7 @@ impl<W: Workload> Packer<W> {
             return Err((error, entries.filter_map(|entry| entry.item).collect()));
         }
         let mut batch = batches.remove(0);
-        let uniforms = self.program.uniforms();
-        write(&self.program, &self.pool, slot, &mut batch, uniforms);
+        write(&self.program, &self.pool, slot, &mut batch);
         Ok(Packed(batch))
     }
 

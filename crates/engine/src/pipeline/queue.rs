@@ -3,11 +3,12 @@
 
 use super::batch::{Batch, Batcher, Ordered};
 use super::config::{Close, SubmitOptions};
-use super::counters::add_since;
+use super::counters::{add, add_since};
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
+use super::uniforms::Change;
 use crate::error::Result;
 use crate::workload::{Extent, Workload};
 use std::collections::VecDeque;
@@ -203,6 +204,22 @@ impl<W: Workload> Queue<W> {
     pub(super) fn flush(&mut self, shared: &Shared<W>) {
         self.close(shared, URGENT, true);
         self.close(shared, NORMAL, false);
+    }
+
+    /// Changes uniforms for the items that are added from now on. If a value changes, the items that
+    /// are here keep the old one, so what is open is closed.
+    pub(super) fn set_uniforms(&mut self, shared: &Shared<W>, changes: &[Change]) {
+        if !self.batchers[NORMAL].would_change(changes) {
+            return;
+        }
+        for (place, is_urgent) in [(URGENT, true), (NORMAL, false)] {
+            let closed = self.close(shared, place, is_urgent);
+            add(
+                &shared.counters.submitted.batches_closed_by_uniforms,
+                usize::from(closed),
+            );
+            self.batchers[place].set_uniforms(changes);
+        }
     }
 
     /// Closes what is open. The next items belong to a run with these results, or to none.

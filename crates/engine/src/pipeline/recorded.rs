@@ -3,12 +3,11 @@
 use super::config::EngineConfig;
 use super::reentrancy::{EngineId, InsideEngine};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, Scalar, Uniform, View};
+use crate::record::{AXES_MAX, BufferId, DeviceInfo, Recorder, RecordingId, UniformDecl, View};
 use crate::replay::{Bucket, Buckets, Mode, check_ladder};
 use crate::workload::{Extent, ViewLayout, Workload};
 use std::iter::successors;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop_error::internal::catch;
 
 /// A workload with its recordings and the layout of its buffers. All stages share it.
@@ -24,8 +23,6 @@ pub(crate) struct RecordedWorkload<W: Workload> {
     /// The buffers that the host writes, header included, sorted.
     pub(crate) upload_ids: Vec<BufferId>,
     pub(crate) header: Option<BufferId>,
-    /// Bits of the uniforms for the next header.
-    uniforms: Vec<AtomicU32>,
     pub(crate) uploads: ViewLayout,
     pub(crate) downloads: ViewLayout,
     pub(crate) download_ids: Vec<BufferId>,
@@ -52,11 +49,6 @@ impl<W: Workload> RecordedWorkload<W> {
             upload_ids,
             id: largest.id(),
             header,
-            uniforms: largest
-                .uniforms()
-                .iter()
-                .map(|uniform| AtomicU32::new(uniform.bits))
-                .collect(),
             download_ids: downloads.buffers().collect(),
             uploads,
             downloads,
@@ -80,35 +72,14 @@ impl<W: Workload> RecordedWorkload<W> {
         guarded(|| self.workload.extent(item))
     }
 
-    /// The bits of the uniforms, in order.
-    pub(crate) fn uniforms(&self) -> impl Iterator<Item = u32> {
-        self.uniforms.iter().map(|bits| bits.load(Relaxed))
+    /// The uniforms, in the order of the header.
+    pub(crate) fn uniforms(&self) -> &[UniformDecl] {
+        self.buckets.largest().recording.uniforms()
     }
 
-    /// Sets a uniform for batches that are filled from now on.
-    pub(crate) fn set_uniform(&self, name: &str, value: Scalar) -> Result<()> {
-        let known = self.buckets.largest().recording.uniforms();
-        let of_name = |uniform: &Uniform| uniform.name == name && !uniform.is_constant;
-        let Some(index) = known.iter().position(of_name) else {
-            let names = known.iter().filter(|uniform| !uniform.is_constant);
-            let names: Vec<&str> = names.map(|uniform| uniform.name.as_str()).collect();
-            let error = Error::usage(format!("no uniform is named {name}"));
-            return Err(match names.is_empty() {
-                true => error.fix("the workload has none"),
-                false => error.fix(format!("there are: {}", names.join(", "))),
-            });
-        };
-        if known[index].dtype != value.dtype {
-            let (takes, got) = (known[index].dtype, value.dtype);
-            return Err(Error::usage(format!("the type is {takes:?}, not {got:?}"))
-                .within(format!("uniform {name}")));
-        }
-        let bits = u32::try_from(value.bits).map_err(|_| {
-            let message = format!("it takes 32 bits, and got {:#x}", value.bits);
-            Error::usage(message).within(format!("uniform {name}"))
-        })?;
-        self.uniforms[index].store(bits, Relaxed);
-        Ok(())
+    /// The bits of the uniforms as they were declared.
+    pub(crate) fn first_uniforms(&self) -> Vec<u32> {
+        self.uniforms().iter().map(|uniform| uniform.bits).collect()
     }
 }
 

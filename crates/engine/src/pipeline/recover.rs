@@ -20,7 +20,6 @@ use super::stages::Shared;
 use super::upload::write;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
-use crate::record::HEADER_LEN;
 use crate::workload::{Extent, Workload};
 use std::ops::Range;
 use std::sync::Arc;
@@ -168,27 +167,11 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// The values of the uniforms that were written into a slot with its last batch.
-    pub(super) fn uniforms_of(&self, slot: Slot<Free>) -> (Slot<Free>, Vec<u32>) {
-        let mut slot = slot.begin();
-        let uniforms = match self.program.header {
-            None => Vec::new(),
-            Some(header) => slot.header(header)[HEADER_LEN..].to_vec(),
-        };
-        (slot.cancel(), uniforms)
-    }
-
-    /// Writes a batch into a slot, with these values of the uniforms, runs it, and reads its results.
-    pub(super) fn run_and_read(
-        &self,
-        slot: Slot<Free>,
-        mut batch: Box<Batch<W>>,
-        uniforms: &[u32],
-    ) -> Ran<W> {
+    /// Writes a batch into a slot, runs it, and reads its results.
+    pub(super) fn run_and_read(&self, slot: Slot<Free>, mut batch: Box<Batch<W>>) -> Ran<W> {
         let (program, pool) = (&self.program, &self.pool);
         let mut slot = slot.begin();
-        let uniforms = uniforms.iter().copied();
-        write(program, pool, &mut slot, &mut batch, uniforms);
+        write(program, pool, &mut slot, &mut batch);
         match self.run(slot.cancel(), batch) {
             Ok(done) => {
                 let mut outputs = Vec::with_capacity(done.batch().entries.len());
@@ -295,8 +278,6 @@ struct Hunt<'a, W: Workload> {
     entries: Vec<Option<Entry<W>>>,
     /// The indices of entries with a location.
     placed: Vec<usize>,
-    /// The uniforms from when the batch was first written.
-    uniforms: Vec<u32>,
     /// `None` while entries are in flight.
     slot: Option<Slot<Free>>,
 }
@@ -315,13 +296,11 @@ impl<'a, W: Workload> Hunt<'a, W> {
             error.map(|error| Err(error.clone()))
         };
         batch.settled = entries.iter().map(settle).collect();
-        let (slot, uniforms) = shared.uniforms_of(slot);
         Hunt {
             shared,
             batch,
             entries,
             placed,
-            uniforms,
             slot: Some(slot),
         }
     }
@@ -334,6 +313,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         self.shared.revive(slot)?;
         let mut part: Box<Batch<W>> = Box::default();
         (part.first, part.number) = (self.batch.first, self.batch.number);
+        part.uniforms.clone_from(&self.batch.uniforms);
         let mut indices = Vec::with_capacity(range.len());
         for &index in &self.placed[range] {
             let entry = &mut self.entries[index];
@@ -354,7 +334,7 @@ impl<'a, W: Workload> Hunt<'a, W> {
         }
         let slot = self.slot.take().expect("no entries are in flight");
         add(&self.shared.counters.finished.reruns, 1);
-        let mut ran = self.shared.run_and_read(slot, part, &self.uniforms);
+        let mut ran = self.shared.run_and_read(slot, part);
         if let Ok((outputs, outgrown)) = &mut ran.results {
             let outgrown = std::mem::take(outgrown);
             let batch = &mut ran.batch;

@@ -11,7 +11,9 @@ mod lendable;
 use crate::backend::contract::{HostViews, Priority, Timestamps};
 use crate::backend::{Allocation, AllocationView, Backend};
 use crate::error::{Context, Error, Result};
-use crate::record::{Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, RecordingId, View};
+use crate::record::{
+    Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, Number, RecordingId, Scalar, Uniform, View,
+};
 use crate::replay::{Bindings, Buckets, Executor, Policy, Replay, Rung};
 use crate::workload::Extent;
 use events::Events;
@@ -318,8 +320,33 @@ impl Slot<Filling> {
         self.core.header_live = live;
         let mut views = self.core.device_slot.host_mut(&[header]);
         let bytes = views.pop().expect("one was asked for");
-        let uniforms = recording.uniforms().iter().map(|uniform| uniform.bits);
-        write_header(bytemuck::cast_slice_mut(bytes), live, items, uniforms);
+        let header = bytemuck::cast_slice_mut(bytes);
+        let values: Vec<u32> = recording.uniforms().iter().map(|decl| decl.bits).collect();
+        write_header(header, live, items, &values);
+    }
+
+    /// Writes the value that a uniform has for the slot's batch, after [`Slot::write_header`], which
+    /// writes the declared one.
+    ///
+    /// # Panics
+    /// If the uniform is of another recording, or if the recording is that of a
+    /// [`Packer`](super::Packer), which has [`Packer::set_uniforms`](super::Packer::set_uniforms).
+    pub fn write_uniform<T: Number>(&mut self, uniform: Uniform<T>, value: T) {
+        let recording = &self.core.executor.buckets().largest().recording;
+        assert!(
+            !recording.is_of_workload(),
+            "the packer writes the header of a workload's batch"
+        );
+        let id = uniform.id();
+        assert_eq!(
+            recording.header(),
+            Some(id.header()),
+            "the uniform is of another recording"
+        );
+        let mut views = self.core.device_slot.host_mut(&[id.header()]);
+        let bytes = views.pop().expect("one was asked for");
+        let header: &mut [u32] = bytemuck::cast_slice_mut(bytes);
+        header[id.header_index()] = Scalar::from(value).bits as u32;
     }
 
     /// The bindings of a bucket in this slot, to change and pass to [`Slot::rebind`].
@@ -378,12 +405,6 @@ impl Slot<Filling> {
         self.core.expect_view(buffer, View::Upload);
         let mut views = self.core.device_slot.host_mut(&[buffer.id()]);
         bytemuck::cast_slice_mut(views.pop().expect("one was asked for"))
-    }
-
-    /// The contents of the header.
-    pub(crate) fn header(&mut self, header: BufferId) -> &[u32] {
-        let mut views = self.core.device_slot.host_mut(&[header]);
-        bytemuck::cast_slice(views.pop().expect("one was asked for"))
     }
 
     /// The memory for a batch of extent `live`, whose header the caller writes.
@@ -480,18 +501,11 @@ impl<B> Slot<Done<B>> {
 }
 
 /// Writes the totals of a batch, the number of its items and the values of the uniforms.
-pub(super) fn write_header(
-    header: &mut [u32],
-    total: Extent,
-    items: u32,
-    values: impl Iterator<Item = u32>,
-) {
+pub(super) fn write_header(header: &mut [u32], total: Extent, items: u32, values: &[u32]) {
     let totals = total.as_slice();
     let (counts, uniforms) = header.split_at_mut(HEADER_LEN);
     counts.fill(0);
     counts[..totals.len()].copy_from_slice(totals);
     counts[HEADER_ITEMS] = items;
-    for (bits, value) in uniforms.iter_mut().zip(values) {
-        *bits = value;
-    }
+    uniforms.copy_from_slice(values);
 }

@@ -81,7 +81,14 @@ pub(super) struct Taken<W: Workload> {
 impl<W: Workload> Shared<W> {
     pub(super) fn batcher(&self) -> Batcher<W> {
         let axes = self.program.axes;
-        Batcher::new(axes, self.batch_target, self.batch_max, self.batch_wait)
+        let uniforms = self.program.first_uniforms();
+        Batcher::new(
+            axes,
+            self.batch_target,
+            self.batch_max,
+            self.batch_wait,
+            uniforms,
+        )
     }
 
     /// Where the time went so far.

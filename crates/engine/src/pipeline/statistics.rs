@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The longest latency that the histograms resolve: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
+/// The share of batches from which on the sentence says that changes of uniforms closed them.
+const CLOSED_BY_UNIFORMS_MIN: f64 = 0.5;
+
 /// Significant digits of a latency.
 const LATENCY_DIGITS: u8 = 2;
 
@@ -167,6 +170,8 @@ pub struct Statistics {
     /// [`Timeline::device_overlap`](super::Timeline::device_overlap) of the sampled batches; `None`
     /// if there are none.
     pub device_overlap: Option<f64>,
+    /// Share of the batches that a change of uniforms closed before they were full, 0 to 1.
+    pub closed_by_uniforms: f64,
     /// The stage that bounds the run; `None` before the first batch.
     pub bound: Option<Stage>,
     /// Each device, in the order of the backends.
@@ -258,7 +263,13 @@ impl Statistics {
         let others: Vec<String> = others
             .map(|(stage, name)| format!("{name} {}", share(*stage)))
             .collect();
-        format!("{start}; {}", others.join(", "))
+        let mut sentence = format!("{start}; {}", others.join(", "));
+        // Each stage then takes longer for an item than with full batches.
+        if self.closed_by_uniforms >= CLOSED_BY_UNIFORMS_MIN {
+            let closed = percent(self.closed_by_uniforms);
+            sentence += &format!("; changes of uniforms closed {closed} of the batches early");
+        }
+        sentence
     }
 }
 
@@ -348,6 +359,8 @@ pub(super) fn statistics(
         devices: by_device.into_iter().map(of_device).collect(),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
+        closed_by_uniforms: counters.batches_closed_by_uniforms as f64
+            / counters.batches.max(1) as f64,
         on_cpu: false,
         bound: None,
         batch_latency: finished.batch_latency,

@@ -19,28 +19,25 @@ pub(crate) fn fill<W: Workload>(
     mut batch: Box<Batch<W>>,
 ) -> Slot<Filled<Box<Batch<W>>>> {
     let mut slot = slot.begin();
-    match batch.first_uniforms.take() {
-        None => write(program, pool, &mut slot, &mut batch, program.uniforms()),
-        Some(first) => write(program, pool, &mut slot, &mut batch, first.into_iter()),
-    }
+    write(program, pool, &mut slot, &mut batch);
     let total = batch.total;
     slot.filled(batch, total)
 }
 
-/// Writes the batch and its header, with these values of the uniforms, into the slot's memory.
+/// Writes the batch and its header into the slot's memory.
 pub(super) fn write<W: Workload>(
     program: &RecordedWorkload<W>,
     pool: &ThreadPool,
     slot: &mut Slot<Filling>,
     batch: &mut Batch<W>,
-    uniforms: impl Iterator<Item = u32>,
 ) {
+    batch.is_written = true;
     let mut views = slot.host_mut(program.id, batch.total, &program.upload_ids);
     if let Some(header) = program.header {
         let position = program.upload_ids.binary_search(&header);
         let bytes = views.remove(position.expect("the header is an upload"));
         let header = bytemuck::cast_slice_mut(bytes);
-        write_header(header, batch.total, batch.items, uniforms);
+        write_header(header, batch.total, batch.items, &batch.uniforms);
     }
     let parts = WriteParts::new(&program.uploads, &mut views);
     let entries = &mut batch.entries[..];

@@ -7,6 +7,7 @@ use super::kernel::{Access, Kernel, ParamKind};
 use super::recorder::Recording;
 use super::shape::Shape;
 use super::struct_arg::{Target, check_struct};
+use super::uniform::{UniformDecl, UniformId};
 use crate::error::{Error, Result};
 
 /// CUDA's limits on blocks and grids, the same on every supported GPU.
@@ -146,6 +147,9 @@ fn check_arg(
         (ParamKind::Buffer { dtype, access }, Arg::Buffer(id)) => {
             check_buffer(recording, *id, *dtype, *access, seen)
         }
+        (ParamKind::Buffer { dtype, .. }, Arg::Uniform(id)) => {
+            check_uniform(recording, *id, *dtype)
+        }
         (ParamKind::Scalar { dtype }, Arg::Scalar(scalar)) if scalar.dtype == *dtype => {
             let bits = 8 * dtype.size_bytes() as u32;
             match scalar.bits.checked_shr(bits).unwrap_or(0) {
@@ -159,11 +163,14 @@ fn check_arg(
         (ParamKind::Struct { bytes, pointers }, Arg::Struct(passed)) => {
             check_struct(*bytes, pointers, passed)?;
             for (field, target) in pointers.iter().zip(&passed.targets) {
-                let Target::Buffer(id) = *target else {
-                    continue;
+                let checked = match *target {
+                    Target::Buffer(id) => {
+                        check_buffer(recording, id, field.dtype, field.access, seen)
+                    }
+                    Target::Uniform(id) => check_uniform(recording, id, field.dtype),
+                    Target::Address(_) => continue,
                 };
-                check_buffer(recording, id, field.dtype, field.access, seen)
-                    .map_err(|error| error.within(format!("offset {}", field.offset)))?;
+                checked.map_err(|error| error.within(format!("offset {}", field.offset)))?;
             }
             Ok(())
         }
@@ -182,6 +189,7 @@ fn kind_text(kind: &ParamKind) -> String {
 fn arg_text(arg: &Arg) -> &'static str {
     match arg {
         Arg::Buffer(_) => "a buffer",
+        Arg::Uniform(_) => "a uniform",
         Arg::Scalar(_) => "a value",
         Arg::Struct(_) => "a struct",
     }
@@ -208,6 +216,21 @@ fn check_buffer(
     }
     seen.push((id, access.writes()));
     Ok(())
+}
+
+/// That a kernel does not write the header is checked with the command.
+fn check_uniform(recording: &Recording, id: UniformId, dtype: DType) -> Result<()> {
+    let declared = recording.uniforms.get(id.index());
+    let declared = declared.filter(|decl| decl.dtype == id.dtype);
+    match declared.filter(|_| recording.header == Some(id.header)) {
+        None => Err(Error::usage("a uniform is of another recording")),
+        Some(decl) if decl.dtype == dtype => Ok(()),
+        Some(UniformDecl {
+            dtype: got, name, ..
+        }) => Err(Error::usage(format!(
+            "it takes {dtype:?} elements, and got {got:?} in uniform {name}"
+        ))),
+    }
 }
 
 fn check_shape(kernel: &Kernel, shape: Shape) -> Result<()> {

@@ -1,16 +1,19 @@
 //! The commands of a recording.
 
-use super::buffer::{Buffer, BufferId, DType, Element, Scalar};
+use super::buffer::{Buffer, BufferId, DType, Element, Number, Scalar};
 use super::kernel::{Access, DeviceCode, Kernel, Param, ParamKind};
 use super::shape::Shape;
 use super::struct_arg::{StructArg, Target};
 use super::twin::Twin;
+use super::uniform::{Uniform, UniformId};
 
 /// One argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arg {
     /// A buffer of the recording.
     Buffer(BufferId),
+    /// A pointer to a value in the header.
+    Uniform(UniformId),
     /// A value.
     Scalar(Scalar),
     /// A struct, with the targets of its pointers.
@@ -20,6 +23,12 @@ pub enum Arg {
 impl<T: Element> From<Buffer<T>> for Arg {
     fn from(buffer: Buffer<T>) -> Self {
         Arg::Buffer(buffer.id())
+    }
+}
+
+impl<T: Number> From<Uniform<T>> for Arg {
+    fn from(uniform: Uniform<T>) -> Self {
+        Arg::Uniform(uniform.id())
     }
 }
 
@@ -84,9 +93,12 @@ impl Command {
             Command::Upload(buffer) | Command::Memset { buffer, .. } => visit(*buffer, false, true),
             Command::Download(buffer) => visit(*buffer, true, false),
             Command::Launch(launch) => launch.visit_targets(|target, access| {
-                if let Target::Buffer(id) = target {
-                    visit(id, access.reads(), access.writes());
-                }
+                let id = match target {
+                    Target::Buffer(id) => id,
+                    Target::Uniform(id) => id.header(),
+                    Target::Address(_) => return,
+                };
+                visit(id, access.reads(), access.writes());
             }),
         }
     }
@@ -145,6 +157,9 @@ impl Launch {
             match (&param.kind, arg) {
                 (ParamKind::Buffer { access, .. }, Arg::Buffer(id)) => {
                     visit(Target::Buffer(*id), *access);
+                }
+                (ParamKind::Buffer { access, .. }, Arg::Uniform(id)) => {
+                    visit(Target::Uniform(*id), *access);
                 }
                 (ParamKind::Struct { pointers, .. }, Arg::Struct(passed)) => {
                     let pairs = pointers.iter().zip(&passed.targets);

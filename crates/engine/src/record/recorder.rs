@@ -1,12 +1,12 @@
 //! The recorder of a batch's commands.
 
 use super::buffer::{
-    Buffer, BufferDecl, BufferId, DType, Element, Number, RecordingId, Scalar, Unit, View,
-    check_element,
+    Buffer, BufferDecl, BufferId, Element, Number, RecordingId, Scalar, Unit, View, check_element,
 };
 use super::command::{Arg, Command, Launch};
 use super::kernel::{Image, Kernel};
 use super::shape::{Cover, Shape};
+use super::uniform::{Uniform, UniformDecl, UniformId};
 use super::{AXES_MAX, check};
 use crate::error::{Error, Result};
 use std::any::TypeId;
@@ -24,21 +24,6 @@ pub const HEADER_ITEMS: usize = AXES_MAX;
 const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 const HEADER_NAME: &str = "header";
-
-/// A value that is uploaded in the header of every batch, so that it may change between batches
-/// without a graph update.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Uniform {
-    /// Its name, unique in the recording.
-    pub name: String,
-    /// Its type, which has 4 bytes.
-    pub dtype: DType,
-    /// The bits of its initial value.
-    pub bits: u32,
-    /// Whether it never changes.
-    pub is_constant: bool,
-}
 
 /// Records buffers and commands for batches of one capacity.
 ///
@@ -69,7 +54,7 @@ pub struct Recorder {
     buffers: Vec<BufferDecl>,
     commands: Vec<Command>,
     header: Option<Buffer<u32>>,
-    uniforms: Vec<Uniform>,
+    uniforms: Vec<UniformDecl>,
     // The first misuse, which `finish` returns, so that the recording methods need no results.
     misuse: Option<Error>,
 }
@@ -100,7 +85,7 @@ pub struct Recording {
     pub(super) buffers: Vec<BufferDecl>,
     pub(super) commands: Vec<Command>,
     pub(super) header: Option<BufferId>,
-    pub(super) uniforms: Vec<Uniform>,
+    pub(super) uniforms: Vec<UniformDecl>,
 }
 
 impl Recorder {
@@ -230,18 +215,22 @@ impl Recorder {
         header
     }
 
-    /// Declares a value that the engine writes to the header of every batch, and that may change
-    /// while the engine runs. Returns the index in the header where kernels read its bits.
-    pub fn uniform<T: Number>(&mut self, name: &str, value: T) -> usize {
+    /// Declares a parameter: a value of 4 bytes that the engine writes to the header of every batch, and
+    /// that may change while the engine runs
+    /// ([`Engine::set_uniforms`](crate::Engine::set_uniforms)) without a change to a graph. Upload the
+    /// header, and pass the handle to the launches that use the value.
+    ///
+    /// A value that differs for each item belongs in the item: each change closes the open batch.
+    pub fn uniform<T: Number>(&mut self, name: &str, value: T) -> Uniform<T> {
         self.header_value(name, value, false)
     }
 
     /// Declares a value in the header that never changes. Otherwise like [`Recorder::uniform`].
-    pub fn constant<T: Number>(&mut self, name: &str, value: T) -> usize {
+    pub fn constant<T: Number>(&mut self, name: &str, value: T) -> Uniform<T> {
         self.header_value(name, value, true)
     }
 
-    fn header_value<T: Number>(&mut self, name: &str, value: T, is_constant: bool) -> usize {
+    fn header_value<T: Number>(&mut self, name: &str, value: T, is_constant: bool) -> Uniform<T> {
         if T::DTYPE.size_bytes() != size_of::<u32>() {
             let message = format!("a uniform of {:?}; it takes 4 bytes", T::DTYPE);
             self.misuse
@@ -253,7 +242,8 @@ impl Recorder {
                 .get_or_insert_with(|| Error::usage(message).within(format!("uniform {name}")));
         }
         let header = self.header();
-        self.uniforms.push(Uniform {
+        let index = self.uniforms.len() as u32;
+        self.uniforms.push(UniformDecl {
             name: name.to_owned(),
             dtype: T::DTYPE,
             bits: Scalar::from(value).bits as u32,
@@ -262,7 +252,11 @@ impl Recorder {
         let len = HEADER_LEN + self.uniforms.len();
         let decl = &mut self.buffers[header.id().index()];
         (decl.len, decl.unit) = (len, Unit::PerBatch { elements: len });
-        len - 1
+        Uniform::new(UniformId {
+            header: header.id(),
+            index,
+            dtype: T::DTYPE,
+        })
     }
 
     /// Records the upload of a whole buffer.
@@ -406,7 +400,7 @@ impl Recording {
     }
 
     /// The values after the first [`HEADER_LEN`] elements of the header.
-    pub fn uniforms(&self) -> &[Uniform] {
+    pub fn uniforms(&self) -> &[UniformDecl] {
         &self.uniforms
     }
 

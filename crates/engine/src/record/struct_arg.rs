@@ -1,7 +1,8 @@
 //! Structs that kernels take by value, and the places of pointers in a launch's arguments.
 
-use super::buffer::{Buffer, BufferId, DType, Element};
+use super::buffer::{Buffer, BufferId, DType, Element, Number};
 use super::kernel::{Access, Kernel, ParamKind};
+use super::uniform::{Uniform, UniformId};
 use crate::error::{Error, Result};
 
 /// Size of a parameter word in bytes. A launch passes its arguments as words, and each argument
@@ -23,11 +24,13 @@ pub struct PointerField {
     pub dtype: DType,
 }
 
-/// What a pointer in a struct points to.
+/// What a pointer among the arguments of a launch points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A buffer of the recording.
     Buffer(BufferId),
+    /// A value in the header.
+    Uniform(UniformId),
     /// A device address in the embedder's memory, which the embedder declared to the executor
     /// (`Executor::declare`).
     Address(u64),
@@ -54,6 +57,13 @@ impl StructArg {
     #[must_use]
     pub fn buffer<T: Element>(mut self, buffer: Buffer<T>) -> Self {
         self.targets.push(Target::Buffer(buffer.id()));
+        self
+    }
+
+    /// Points the next pointer at a value in the header.
+    #[must_use]
+    pub fn uniform<T: Number>(mut self, uniform: Uniform<T>) -> Self {
+        self.targets.push(Target::Uniform(uniform.id()));
         self
     }
 

@@ -10,7 +10,7 @@ use super::declared_memory::DeclaredMemory;
 use super::{Bindings, Lowered};
 use crate::backend::{Addresses, AllocationView, DeviceSlot, Op};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Command, Launch, Recording, Target};
+use crate::record::{Command, HEADER_LEN, Launch, Recording, Target};
 use std::fmt;
 
 /// What an audit covered.
@@ -30,6 +30,8 @@ pub(super) struct AllowedMemory<'a> {
     pub(super) recording: &'a Recording,
     /// The slot's own buffers.
     own: Vec<Addresses>,
+    /// The device address of the header, if there is one.
+    header: Option<u64>,
     /// Memory that buffers are bound to instead.
     bound: Vec<&'a AllocationView>,
     declared: &'a DeclaredMemory,
@@ -46,6 +48,7 @@ impl<'a> AllowedMemory<'a> {
         AllowedMemory {
             recording,
             own: own.map(|(id, _)| slot.addresses(id)).collect(),
+            header: recording.header().map(|header| bindings.device(header)),
             bound: bindings.views().collect(),
             declared,
         }
@@ -60,6 +63,12 @@ impl<'a> AllowedMemory<'a> {
         self.own.iter().any(is_own) || self.bound.iter().any(is_bound)
     }
 
+    /// Whether a buffer starts so many bytes before `address` and goes on behind them.
+    fn holds_within(&self, address: u64, offset: usize) -> bool {
+        let start = address.checked_sub(offset as u64);
+        start.is_some_and(|start| self.holds(start, offset + 1))
+    }
+
     fn is_declared(&self, address: u64) -> bool {
         let mut views = self.declared.views().iter();
         views.any(|view| {
@@ -68,12 +77,23 @@ impl<'a> AllowedMemory<'a> {
         })
     }
 
+    /// The name of the value in the header at an address.
+    fn uniform_at(&self, address: u64) -> Option<&str> {
+        let offset = address.checked_sub(self.header?)? / size_of::<u32>() as u64;
+        let index = usize::try_from(offset).ok()?.checked_sub(HEADER_LEN)?;
+        let declared = self.recording.uniforms().get(index)?;
+        Some(&declared.name)
+    }
+
     /// Describes what is at an address, for messages.
     fn what_is(&self, address: u64) -> String {
         let is_own = |own: &Addresses| own.device == address || own.host == Some(address);
         let names = self.recording.buffers().iter().map(|decl| &decl.name);
         if let Some((name, _)) = names.zip(&self.own).find(|(_, own)| is_own(own)) {
             return format!("buffer {name}");
+        }
+        if let Some(name) = self.uniform_at(address) {
+            return format!("uniform {name}");
         }
         if self.bound.iter().any(|view| view.address() == address) {
             return "memory that a buffer is bound to".to_owned();
@@ -138,6 +158,7 @@ fn check_pointers(launch: &Launch, args: &[u64], memory: &AllowedMemory<'_>) -> 
         let address = args[pointer.word];
         let fits = match target {
             Target::Buffer(_) => memory.holds(address, 1),
+            Target::Uniform(id) => memory.holds_within(address, id.offset_bytes()),
             // The edges between commands were derived without this address, so it must not
             // be a buffer's.
             Target::Address(_) => memory.is_declared(address),

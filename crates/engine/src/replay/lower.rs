@@ -119,6 +119,10 @@ fn words(bindings: &Bindings, launch: &Launch, bound: &BoundLaunch) -> Box<[u64]
                 targets.push(Target::Buffer(*id));
                 words.push(0);
             }
+            Arg::Uniform(id) => {
+                targets.push(Target::Uniform(*id));
+                words.push(0);
+            }
             Arg::Scalar(scalar) => words.push(scalar.bits),
             Arg::Struct(passed) => {
                 targets.extend(passed.targets());
@@ -129,6 +133,7 @@ fn words(bindings: &Bindings, launch: &Launch, bound: &BoundLaunch) -> Box<[u64]
     for (pointer, target) in launch.kernel.pointers().zip(targets) {
         words[pointer.word] = match target {
             Target::Buffer(id) => bindings.device(id),
+            Target::Uniform(id) => bindings.device(id.header()) + id.offset_bytes() as u64,
             Target::Address(address) => address,
         };
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{EngineConfig, Packer, Pipeline, Ring, Wait};
-use tapeloop_engine::record::{Buffer, HEADER_ITEMS, Kernel, Recorder, TwinLaunch};
+use tapeloop_engine::record::{Buffer, HEADER_ITEMS, Kernel, Recorder, TwinLaunch, Uniform};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::{BatchItem, Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Engine, ErrorKind, Result};
@@ -47,6 +47,7 @@ fn divisors_of(number: u32) -> impl Iterator<Item = u32> {
 fn twin(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
     let numbers: &[u32] = launch.read();
+    let added = launch.read::<u32>()[0];
     let counts: &mut [u32] = launch.write();
     let divisors: &mut [u32] = launch.write();
     let numbers = numbers.chunks_exact(3).zip(counts);
@@ -56,7 +57,7 @@ fn twin(launch: &mut TwinLaunch<'_>) {
         if *count as usize <= room {
             let own = divisors[first..first + room].iter_mut();
             own.zip(divisors_of(number[0]))
-                .for_each(|(own, it)| *own = it);
+                .for_each(|(own, it)| *own = it + added);
         }
     }
 }
@@ -66,6 +67,7 @@ impl<T> Divisors<T> {
         let kernel = Kernel::new("divisors")
             .reads::<u32>("header")
             .reads::<u32>("numbers")
+            .reads::<u32>("added")
             .writes::<u32>("counts")
             .writes::<u32>("divisors");
         Divisors(kernel.twin(twin), PhantomData)
@@ -88,6 +90,7 @@ impl<T: From<Found> + Send + 'static> Workload for Divisors<T> {
     fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<Buffers> {
         let header = recorder.header();
         let numbers = recorder.upload_buffer("numbers", 0, 3);
+        let added: Uniform<u32> = recorder.uniform("added", 0);
         let counts = recorder.download_buffer("counts", 0, 1);
         let divisors = recorder.download_buffer("divisors", 1, 1);
         recorder.upload(header);
@@ -95,6 +98,7 @@ impl<T: From<Found> + Send + 'static> Workload for Divisors<T> {
         let args = [
             header.into(),
             numbers.into(),
+            added.into(),
             counts.into(),
             divisors.into(),
         ];
@@ -194,6 +198,24 @@ fn an_item_runs_again_with_the_room_that_it_needs() {
     engine.run(items(), &mut sink).unwrap();
     let outgrown = items().filter(|&item| item == INSATIABLE || divisors_of(item).count() > 2);
     assert_eq!(engine.counters().items_outgrown, outgrown.count() as u64);
+}
+
+#[test]
+fn an_item_that_runs_again_has_the_uniforms_of_its_submission() {
+    let engine = Engine::new(<Divisors>::new(), &[cpu()], pool(), &config()).unwrap();
+    let submit = |number: u32| {
+        let added = number / 3;
+        engine
+            .set_uniforms(|uniforms| uniforms.set("added", added))
+            .unwrap();
+        (number, added, engine.submit(number).unwrap())
+    };
+    let tickets: Vec<_> = (20..100).map(submit).collect();
+    for (number, added, ticket) in tickets {
+        let expected: Vec<u32> = divisors_of(number).map(|divisor| divisor + added).collect();
+        assert_eq!(ticket.wait().unwrap().result.unwrap(), expected, "{number}");
+    }
+    assert!(engine.counters().items_outgrown > 40);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{
-    Delivery, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
+    Close, Delivery, Engine, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
 };
-use tapeloop_engine::record::{Buffer, DType, HEADER_LEN, Kernel, Recorder, Scalar, TwinLaunch};
+use tapeloop_engine::record::{Arg, Buffer, DType, HEADER_LEN, Kernel, Recorder, Scalar, Uniform};
 use tapeloop_engine::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{ErrorKind, Result};
@@ -276,34 +276,55 @@ fn lazy_buckets_are_made_at_their_first_batch() {
     assert_eq!((counters.bucket_hits, counters.bucket_misses), (1, 1));
 }
 
-fn by_uniform(launch: &mut TwinLaunch<'_>) {
-    let header: &[u32] = launch.read();
-    let x: &[f32] = launch.read();
-    let y: &mut [f32] = launch.write();
-    let [factor, summand] = [0, 1].map(|at| f32::from_bits(header[HEADER_LEN + at]));
-    for i in 0..header[0] as usize {
-        y[i] = x[i] * factor + summand;
-    }
+/// Multiplies by a uniform, and adds a constant.
+fn by_uniform() -> Kernel {
+    let kernel = Kernel::new("by_uniform")
+        .reads::<u32>("header")
+        .reads::<f32>("x")
+        .reads::<f32>("factor")
+        .reads::<f32>("summand")
+        .writes::<f32>("y");
+    kernel.twin(|launch| {
+        let live = launch.read::<u32>()[0] as usize;
+        let x: &[f32] = launch.read();
+        let [factor, summand] = [0, 1].map(|_| launch.read::<f32>()[0]);
+        let y: &mut [f32] = launch.write();
+        for i in 0..live {
+            y[i] = x[i] * factor + summand;
+        }
+    })
+}
+
+/// Records [`by_uniform`]. Returns `x`, `y` and the uniform that multiplies.
+fn record_by_uniform(
+    recorder: &mut Recorder,
+    kernel: &Kernel,
+    [factor, summand]: [f32; 2],
+) -> (Buffer<f32>, Buffer<f32>, Uniform<f32>) {
+    let factor = recorder.uniform("factor", factor);
+    let summand = recorder.constant("summand", summand);
+    let header = recorder.header();
+    let x = recorder.upload_buffer("x", 0, 1);
+    let y = recorder.download_buffer("y", 0, 1);
+    recorder.upload(header);
+    recorder.upload(x);
+    let args = [
+        header.into(),
+        x.into(),
+        factor.into(),
+        summand.into(),
+        y.into(),
+    ];
+    recorder.launch(kernel, 1, &args);
+    recorder.download(y);
+    (x, y, factor)
 }
 
 #[test]
 fn a_ring_takes_whole_batches_filled_in_place() {
     let (backend, _pool) = cpu();
-    let kernel = Kernel::new("by_uniform")
-        .reads::<u32>("header")
-        .reads::<f32>("x")
-        .writes::<f32>("y")
-        .twin(by_uniform);
     let mut recorder = Recorder::new(&[100]);
-    recorder.uniform("factor", 2.0_f32);
-    recorder.constant("summand", 0.0_f32);
-    let header = recorder.header();
-    let x = recorder.upload_buffer::<f32>("x", 0, 1);
-    let y = recorder.download_buffer::<f32>("y", 0, 1);
-    recorder.upload(header);
-    recorder.upload(x);
-    recorder.launch(&kernel, 1, &[header.into(), x.into(), y.into()]);
-    recorder.download(y);
+    let (x, y, factor) = record_by_uniform(&mut recorder, &by_uniform(), [2.0, 0.5]);
     let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
     let mut ring: Ring<usize> =
         Ring::new(&backend, &buckets, 2, &Policy::default(), Wait::Spin).unwrap();
@@ -311,16 +332,18 @@ fn a_ring_takes_whole_batches_filled_in_place() {
     for round in 0..50 {
         for tag in 0..2 {
             let mut slot = ring.acquire().unwrap();
-            slot.write(header).fill(0);
-            slot.write(header)[0] = 100;
-            slot.write(header)[HEADER_LEN] = 3_f32.to_bits();
+            slot.write_header(Extent::from([100]), 1);
+            if tag == 1 {
+                slot.write_uniform(factor, round as f32);
+            }
             slot.write(x).fill((round + tag) as f32);
             ring.submit(slot, Extent::from([100]), tag).unwrap();
         }
         assert!(ring.acquire().is_none(), "both are in flight");
         while let Some(finished) = ring.wait() {
             let slot = finished.as_ref().ok().unwrap();
-            let expected = 3.0 * (round + slot.batch()) as f32;
+            let factor = [2.0, round as f32][*slot.batch()];
+            let expected = factor * (round + slot.batch()) as f32 + 0.5;
             assert_eq!(slot.read(y), [expected; 100]);
             let (tag, error) = ring.release(finished);
             assert!(tag < 2 && error.is_none());

@@ -1,11 +1,12 @@
 //! Uniforms and buckets that change under a stream of items.
 
-use super::mix::{Fate, Item, Log, Mix, items};
+use super::mix::{Fate, Item, Mix, Uniforms, items};
 use super::target::Target;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tapeloop_engine::pipeline::{Delivery, Engine, EngineConfig, Pipeline, Refused};
-use tapeloop_engine::workload::Extent;
+use tapeloop_engine::pipeline::{Delivery, Engine, EngineConfig, Pipeline, Refused, SubmitOptions};
+use tapeloop_engine::workload::{Extent, Workload};
 
 const FACTORS: [f32; 4] = [1.5, -2.25, 0.0, 1024.5];
 const SALTS: [u32; 4] = [7, 0, u32::MAX, 12_345];
@@ -16,17 +17,30 @@ fn config() -> EngineConfig {
     config
 }
 
-pub(crate) fn uniforms_change_under_a_running_engine(target: &Target) {
+/// A pair that is set together. No two of them share a value.
+fn pair(round: usize) -> Uniforms {
+    (FACTORS[round % 4], SALTS[round % 4])
+}
+
+fn set<W: Workload>(engine: &Engine<W>, (factor, salt): Uniforms) {
+    let set = engine.set_uniforms(|uniforms| {
+        uniforms.set("factor", factor)?;
+        uniforms.set("salt", salt)
+    });
+    set.unwrap();
+}
+
+pub(crate) fn uniforms_change_together_under_a_running_engine(target: &Target) {
     let backends = [Arc::clone(&target.backend)];
     let pool = Arc::clone(&target.pool);
     let engine = Engine::new(Mix::new(), &backends, pool, &config()).unwrap();
+    set(&engine, pair(0));
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut round = 0;
             while !is_over.load(Ordering::Relaxed) {
-                engine.set_uniform("factor", FACTORS[round % 4]).unwrap();
-                engine.set_uniform("salt", SALTS[round / 4 % 4]).unwrap();
+                set(&engine, pair(round));
                 round += 1;
                 std::thread::yield_now();
             }
@@ -37,41 +51,50 @@ pub(crate) fn uniforms_change_under_a_running_engine(target: &Target) {
             let tickets: Vec<_> = part.iter().map(submit).collect();
             for (ticket, item) in tickets.into_iter().zip(part) {
                 let found = ticket.wait().unwrap().result.unwrap();
-                // The two are set one after the other, so any pair may be.
-                let pairs = FACTORS.iter().flat_map(|f| SALTS.map(|salt| (*f, salt)));
-                let mut allowed = pairs.map(|uniforms| item.output(uniforms));
+                let mut allowed = (0..4).map(|round| item.output(pair(round)));
                 assert!(allowed.any(|output| output == found), "{item:?}");
             }
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    let last = (0.125, 99);
-    engine.set_uniform("factor", last.0).unwrap();
-    engine.set_uniform("salt", last.1).unwrap();
-    let item = Item::new(1, 50);
-    let done = engine.submit(item.clone()).unwrap().wait().unwrap();
-    assert_eq!(done.result.unwrap(), item.output(last));
-    let counters = engine.counters();
-    assert_eq!(counters.items_rejected, 0);
+    assert_eq!(engine.counters().items_rejected, 0);
 }
 
-pub(crate) fn a_batch_has_the_uniforms_that_were_set_when_it_was_filled(target: &Target) {
-    let log = Arc::new(Log::default());
+pub(crate) fn an_item_has_the_uniforms_of_its_submission(target: &Target) {
     let backends = [Arc::clone(&target.backend)];
     let pool = Arc::clone(&target.pool);
-    let mix = Mix::logged(&log);
-    let mut pipeline = Pipeline::new(mix, &backends, pool, &config()).unwrap();
+    let mut config = config();
+    config.urgent_slots = 1;
+    let engine = Engine::new(Mix::new(), &backends, pool, &config).unwrap();
+    let mut tickets = Vec::new();
+    for (n, item) in items(20 * target.rounds, 150).into_iter().enumerate() {
+        set(&engine, pair(n / 3));
+        let options = SubmitOptions {
+            urgent: n % 5 == 0,
+            ..SubmitOptions::default()
+        };
+        let expected = item.output(pair(n / 3));
+        tickets.push((engine.submit_with(item, options).unwrap(), expected));
+    }
+    for (number, (ticket, expected)) in tickets.into_iter().enumerate() {
+        let found = ticket.wait().unwrap().result.unwrap();
+        assert_eq!(found, expected, "item {number}");
+    }
+}
+
+pub(crate) fn a_batch_has_the_uniforms_of_its_items_in_a_pipeline(target: &Target) {
+    let backends = [Arc::clone(&target.backend)];
+    let pool = Arc::clone(&target.pool);
+    let mut pipeline = Pipeline::new(Mix::new(), &backends, pool, &config()).unwrap();
     let edits = target.backend.driver_calls().graph_edits;
-    let mut back = 0;
-    let mut take = |delivery: Delivery<Mix>| {
+    let (mut back, mut uniforms) = (0, BTreeMap::new());
+    let mut take = |uniforms: &BTreeMap<u32, Uniforms>, delivery: Delivery<Mix>| {
         back += 1;
         let Delivery { item, result, .. } = delivery;
-        if item.fate != Fate::Fine {
-            assert!(result.unwrap_err().to_string().contains("as told"));
-            return;
+        match item.fate {
+            Fate::Fine => assert_eq!(result.unwrap(), item.output(uniforms[&item.id])),
+            _ => assert!(result.unwrap_err().to_string().contains("as told")),
         }
-        let set = log.written.lock().unwrap()[&item.id];
-        assert_eq!(result.unwrap(), item.output(set));
     };
     let count = 40 * target.rounds;
     for (n, mut item) in items(count, 150).into_iter().enumerate() {
@@ -81,18 +104,20 @@ pub(crate) fn a_batch_has_the_uniforms_that_were_set_when_it_was_filled(target: 
             7 => Fate::ReadFails,
             _ => Fate::Fine,
         };
-        if n % 3 == 0 {
-            let now = (FACTORS[n / 3 % 4], n as u32);
-            pipeline.set_uniform("factor", now.0).unwrap();
-            pipeline.set_uniform("salt", now.1).unwrap();
-            *log.now.lock().unwrap() = now;
-        }
+        let now = (FACTORS[n / 3 % 4], (n - n % 3) as u32);
+        let set = pipeline.set_uniforms(|uniforms| {
+            uniforms.set("factor", now.0)?;
+            uniforms.set("salt", now.1)
+        });
+        set.unwrap();
+        uniforms.insert(item.id, now);
         while let Err(Refused(refused)) = pipeline.submit(item) {
-            pipeline.poll().into_iter().for_each(&mut take);
+            let done = pipeline.poll();
+            done.into_iter().for_each(|done| take(&uniforms, done));
             item = refused;
         }
     }
-    std::iter::from_fn(|| pipeline.wait()).for_each(&mut take);
+    std::iter::from_fn(|| pipeline.wait()).for_each(|done| take(&uniforms, done));
     assert_eq!(back, count);
     assert_eq!(target.backend.driver_calls().graph_edits, edits);
     let counters = pipeline.counters();

@@ -8,7 +8,7 @@ use tapeloop_engine::backend::DriverCalls;
 use tapeloop_engine::pipeline::{
     Close, Engine, EngineConfig, Filling, Pipeline, Refused, Ring, Slot, SubmitOptions, Wait,
 };
-use tapeloop_engine::record::{HEADER_ITEMS, HEADER_LEN, Recorder};
+use tapeloop_engine::record::Recorder;
 use tapeloop_engine::replay::{Buckets, Mode, Policy, Verify};
 use tapeloop_engine::workload::{Extent, Workload};
 
@@ -76,11 +76,10 @@ impl Batch {
 
     fn fill(&self, slot: &mut Slot<Filling>, buffers: &Buffers) {
         let (factor, salt) = self.uniforms();
-        let header = slot.write(buffers.header);
-        header.fill(0);
-        (header[0], header[1]) = (ELEMENTS as u32, ITEMS as u32);
-        header[HEADER_ITEMS] = ITEMS as u32;
-        (header[HEADER_LEN], header[HEADER_LEN + 1]) = (factor.to_bits(), salt);
+        let extent = Extent::from([ELEMENTS as u32, ITEMS as u32]);
+        slot.write_header(extent, ITEMS as u32);
+        slot.write_uniform(buffers.factor, factor);
+        slot.write_uniform(buffers.salt, salt);
         let x = slot.write(buffers.x).iter_mut().enumerate();
         x.for_each(|(i, x)| *x = self.x(i));
         let owner = slot.write(buffers.owner).iter_mut().enumerate();

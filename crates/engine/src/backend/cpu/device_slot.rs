@@ -1,7 +1,7 @@
 //! A slot of the CPU backend: it queues work, and gives it to the pool or runs it when it is polled.
 
 use super::Shared;
-use super::memory::{Adopted, Location};
+use super::memory::{Adopted, Location, in_own, own_address};
 use super::work::{CheckedOp, Memory, Work};
 use crate::backend::graphs::{Graphs, check_same_build};
 use crate::backend::storage::Storage;
@@ -66,16 +66,18 @@ impl CpuSlot {
     }
 
     fn locate(&self, address: u64, bytes: usize) -> Result<Location> {
-        match self.sizes.get(address as usize) {
-            Some(size) if bytes <= *size => Ok(Location::Own(address as usize)),
-            _ => self
-                .adopted
-                .find(address, bytes)
-                .map(|allocation| Location::Allocation {
-                    allocation: allocation.address(),
-                    offset: (address - allocation.address()) as usize,
-                }),
+        if let Some((index, offset)) = in_own(address)
+            && let Some(size) = self.sizes.get(index)
+            && offset <= *size
+            && bytes <= size - offset
+        {
+            return Ok(Location::Own { index, offset });
         }
+        let allocation = self.adopted.find(address, bytes)?;
+        Ok(Location::Allocation {
+            allocation: allocation.address(),
+            offset: (address - allocation.address()) as usize,
+        })
     }
 
     fn assert_quiet(&self) {
@@ -226,7 +228,7 @@ fn takes_long(queue: &[Work]) -> bool {
     })
 }
 
-// SAFETY: each buffer has storage of its own, of which its address is the place, and the
+// SAFETY: each buffer has storage of its own, whose index its addresses hold, and the
 // borrow checker keeps host and slot apart.
 unsafe impl DeviceSlot for CpuSlot {
     fn id(&self) -> &DeviceSlotId {
@@ -242,7 +244,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn addresses(&self, buffer: BufferId) -> Addresses {
-        let address = buffer.index() as u64;
+        let address = own_address(buffer.index());
         Addresses {
             device: address,
             host: Some(address),

@@ -47,12 +47,29 @@ pub(super) fn shared_buffers(
     Ok(all)
 }
 
-/// Addresses of allocations start above all buffer indices, and are never used twice in a process.
-const BLOCKS_START: u64 = 1 << 32;
+/// The first address of an allocation. Addresses are never used twice in a process.
+const ALLOCATIONS_START: u64 = 1 << 32;
+
+/// The addresses of a slot's own buffers are above those of all allocations: this bit, the index of the
+/// buffer, and the offset in its bytes.
+const OWN: u64 = 1 << 63;
+const OFFSET_BITS: u32 = 48;
+
+/// The address of the first byte of a slot's own buffer.
+pub(super) fn own_address(index: usize) -> u64 {
+    OWN | (index as u64) << OFFSET_BITS
+}
+
+/// The index and the offset of an address in a slot's own buffers; `None` for one in an allocation.
+pub(super) fn in_own(address: u64) -> Option<(usize, usize)> {
+    let index = (address & !OWN) >> OFFSET_BITS;
+    let offset = address & ((1 << OFFSET_BITS) - 1);
+    (address & OWN != 0).then_some((index as usize, offset as usize))
+}
 
 /// An allocation of zeros.
 pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result<Allocation> {
-    static NEXT: AtomicU64 = AtomicU64::new(BLOCKS_START);
+    static NEXT: AtomicU64 = AtomicU64::new(ALLOCATIONS_START);
     let storage = Storage::zeroed(bytes)?;
     // Views of an allocation start at multiples of the alignment of its elements.
     let room = (bytes as u64 + 1).next_multiple_of(4096);
@@ -69,8 +86,8 @@ pub(super) fn allocate(key: AllocationKey, space: Space, bytes: usize) -> Result
 /// The memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Location {
-    /// The start of a slot's buffer.
-    Own(usize),
+    /// Inside a slot's own buffer.
+    Own { index: usize, offset: usize },
     /// Inside the allocation that starts at `allocation`.
     Allocation { allocation: u64, offset: usize },
 }

@@ -1,7 +1,7 @@
 //! The work of a slot, and the memory that it runs on. Both move to the pool together.
 
 use super::Shared;
-use super::memory::{Leases, Location};
+use super::memory::{Leases, Location, in_own};
 use crate::backend::storage::Storage;
 use crate::backend::twin_launch::Launch;
 use crate::backend::{Allocation, FunctionId, Op, TIMESTAMPS, Timestamps, host_ns};
@@ -114,7 +114,7 @@ impl Memory {
         let mut launch = Launch::new(&kernel, grid, args);
         for (index, storage) in self.buffers.iter_mut().enumerate() {
             let here = |&(place, arg): &(Location, usize)| match place {
-                Location::Own(own) if own == index => Some((0, arg)),
+                Location::Own { index: own, offset } if own == index => Some((offset, arg)),
                 _ => None,
             };
             let here: Vec<_> = places.iter().filter_map(here).collect();
@@ -141,15 +141,15 @@ impl Memory {
 
     /// The memory at an address that the slot has checked.
     fn locate_leased(&self, address: u64) -> Location {
-        match self.buffers.get(address as usize) {
-            Some(_) => Location::Own(address as usize),
+        match in_own(address) {
+            Some((index, offset)) => Location::Own { index, offset },
             None => self.leases.locate(address),
         }
     }
 
     fn bytes_mut(&mut self, location: Location) -> &mut [u8] {
         match location {
-            Location::Own(index) => self.buffers[index].as_mut_slice(),
+            Location::Own { index, offset } => &mut self.buffers[index].as_mut_slice()[offset..],
             Location::Allocation { allocation, offset } => {
                 &mut self.leases.bytes_mut(allocation)[offset..]
             }
@@ -158,7 +158,7 @@ impl Memory {
 
     fn bytes(&self, location: Location) -> &[u8] {
         match location {
-            Location::Own(index) => self.buffers[index].as_slice(),
+            Location::Own { index, offset } => &self.buffers[index].as_slice()[offset..],
             Location::Allocation { allocation, offset } => &self.leases.bytes(allocation)[offset..],
         }
     }

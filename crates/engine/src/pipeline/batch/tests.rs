@@ -30,7 +30,13 @@ impl Workload for Lengths {
 }
 
 fn batcher(wait: Duration) -> Batcher<Lengths> {
-    Batcher::new(&["elements"], Extent::from([10]), Extent::from([100]), wait)
+    Batcher::new(
+        &["elements"],
+        Extent::from([10]),
+        Extent::from([100]),
+        wait,
+        Vec::new(),
+    )
 }
 
 fn push(
@@ -176,7 +182,8 @@ fn items_that_take_no_room_close_a_batch_by_their_number() {
 fn a_batch_holds_as_many_items_as_have_room() {
     let all = 3 << 16;
     let capacity = Extent::from([all]);
-    let mut batcher = Batcher::<Lengths>::new(&["elements"], capacity, capacity, Duration::MAX);
+    let mut batcher =
+        Batcher::<Lengths>::new(&["elements"], capacity, capacity, Duration::MAX, Vec::new());
     let now = Instant::now();
     for _ in 1..all {
         assert!(push(&mut batcher, 1, now, None).is_empty());

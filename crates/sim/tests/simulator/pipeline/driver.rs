@@ -1,7 +1,7 @@
 //! A `Pipeline` driven by a seed: every choice and every moment is the seed's, so
 //! that a run is the same run again.
 
-use crate::mix::{Fate, Item, Log, Mix, Output};
+use crate::mix::{Fate, Item, Log, Mix, Output, UNIFORMS, Uniforms};
 use crate::random::Random;
 use crate::seeds::broken::{Broken, Bug, Watch};
 use crate::seeds::simulated::device_with;
@@ -75,8 +75,10 @@ struct Driver {
     now: Instant,
     slots: usize,
     faulted: bool,
-    /// Items that were accepted and are not back, by number.
-    out: BTreeMap<u64, Item>,
+    /// The values of the uniforms now.
+    uniforms: Uniforms,
+    /// Items that were accepted and are not back, by number, with the uniforms at that time.
+    out: BTreeMap<u64, (Item, Uniforms)>,
     refused: Option<Item>,
     accepted: u64,
     ids: u32,
@@ -118,6 +120,7 @@ pub(crate) fn run(seed: u64, setup: &Setup, pool: &Arc<ThreadPool>) -> Outcome {
                 now: Instant::now(),
                 slots: config.slots,
                 faulted: !setup.faults.is_empty(),
+                uniforms: UNIFORMS,
                 out: BTreeMap::new(),
                 refused: None,
                 accepted: 0,
@@ -269,7 +272,7 @@ impl Driver {
                 if options.urgent {
                     self.check_due("an urgent item");
                 }
-                self.out.insert(number, item);
+                self.out.insert(number, (item, self.uniforms));
             }
             Err(Refused(back)) => {
                 self.check(back == item, || format!("{back:?} came back for {item:?}"));
@@ -331,9 +334,19 @@ impl Driver {
     fn set_uniforms(&mut self) {
         let factor = 0.25 * self.random.below(64) as f32;
         let salt = self.random.next() as u32;
-        self.pipeline.set_uniform("factor", factor).unwrap();
-        self.pipeline.set_uniform("salt", salt).unwrap();
-        *self.log.now.lock().unwrap() = (factor, salt);
+        // A value that is set twice or set to what it is, and a failure that changes nothing.
+        let set = self.pipeline.set_uniforms(|uniforms| {
+            uniforms.set("salt", !salt)?;
+            uniforms.set("factor", factor)?;
+            uniforms.set("salt", salt)
+        });
+        set.unwrap();
+        let failed = self.pipeline.set_uniforms(|uniforms| {
+            uniforms.set("factor", factor + 1.0)?;
+            uniforms.set("salt", factor)
+        });
+        assert!(failed.is_err());
+        self.uniforms = (factor, salt);
     }
 
     fn take(&mut self, delivery: Delivery<Mix>) {
@@ -344,21 +357,22 @@ impl Driver {
             ..
         } = delivery;
         let known = self.out.remove(&number);
+        let (known, uniforms) = known.unzip();
         self.check(known.as_ref() == Some(&item), || {
             format!("{number}: {item:?} for {known:?}")
         });
-        let written = self.log.written.lock().unwrap().get(&item.id).copied();
+        let is_written = self.log.0.lock().unwrap().contains(&item.id);
         let wrong = match &result {
             Ok(output) if item.fate == Fate::Fine => {
-                written.map(|uniforms| item.output(uniforms)).as_ref() != Some(output)
+                uniforms.map(|uniforms| item.output(uniforms)).as_ref() != Some(output)
             }
             Ok(_) => true,
             Err(error) => {
                 let own = own_error(&item);
                 // The device is asked before an item is read, and may be before it
                 // is written.
-                let early = item.fate == Fate::ReadFails
-                    || (item.fate == Fate::WriteFails && written.is_none());
+                let early =
+                    item.fate == Fate::ReadFails || (item.fate == Fate::WriteFails && !is_written);
                 let is_own = own.is_some_and(|own| error.to_string().contains(own));
                 let planned = self.faulted && is_planned(error);
                 self.outcome.failed |= planned;
