@@ -169,10 +169,7 @@ impl Service {
         let ticket = match self.engine.try_submit(item, options) {
             Ok(ticket) => Cancelling(Some(ticket)),
             Err(TrySubmitError::Full(_)) => return Err(full()),
-            Err(TrySubmitError::Closed(_)) => {
-                let message = "the service is ending".to_owned();
-                return Err((StatusCode::SERVICE_UNAVAILABLE, message));
-            }
+            Err(TrySubmitError::Closed(_, reason)) => return Err(refusal(reason)),
         };
         let squares = ticket.await.and_then(|done| done.result).map_err(refusal)?;
         let squares: Vec<String> = squares.iter().map(f32::to_string).collect();

@@ -9,7 +9,7 @@ use scale::{Scale, doubled, vectors};
 use std::sync::Arc;
 use tapeloop_engine::backend::cuda::NvtxLayer;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
-use tapeloop_engine::pipeline::{EngineConfig, Pipeline, Refused};
+use tapeloop_engine::pipeline::{EngineConfig, Pipeline, TrySubmitError};
 use tapeloop_engine::{Engine, ErrorKind, Ticket};
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -43,7 +43,7 @@ fn an_engine_runs_with_ranges_and_without_their_library() {
     let mut pipeline = Pipeline::new(Scale::new(2.0), &[backend], pool, &config).unwrap();
     let mut done = 0;
     for mut item in items {
-        while let Err(Refused(back)) = pipeline.submit(item) {
+        while let Err(TrySubmitError::Full(back)) = pipeline.submit(item) {
             done += usize::from(pipeline.poll().is_some());
             item = back;
         }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "archives")]
 pub mod archives;
+#[cfg(unix)]
+pub mod child;
 pub mod counted;
 #[cfg(feature = "engine")]
 pub mod empty;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 use tapeloop_engine::error::Result;
-use tapeloop_engine::pipeline::Pipeline;
+use tapeloop_engine::pipeline::{Pipeline, TrySubmitError};
 
 pub(super) struct PipelineRunner<S: Benchmark> {
     source: Source<S>,
@@ -32,16 +32,21 @@ impl<S: Benchmark> PipelineRunner<S> {
     }
 
     /// Submits items until no slot is free, and closes the batch after the last item.
-    fn submit(&mut self, items: &mut VecDeque<ItemOf<S>>) {
+    fn submit(&mut self, items: &mut VecDeque<ItemOf<S>>) -> Result<()> {
         while let Some(item) = items.pop_front() {
             match self.pipeline.submit(item) {
                 Ok(number) => self.next_number = number + 1,
-                Err(refused) => return items.push_front(refused.0),
+                Err(TrySubmitError::Full(item)) => {
+                    items.push_front(item);
+                    return Ok(());
+                }
+                Err(TrySubmitError::Closed(_, reason)) => return Err(reason),
             }
             if items.is_empty() {
                 self.pipeline.flush();
             }
         }
+        Ok(())
     }
 }
 
@@ -69,7 +74,7 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
                 let last = self.next_number + items.len() as u64 - 1;
                 begun.push_back((last, Instant::now()));
             }
-            self.submit(&mut items);
+            self.submit(&mut items)?;
             while let Some(delivery) = self.pipeline.poll() {
                 let output = delivery.result?;
                 if done + slots >= batches {

@@ -1,5 +1,7 @@
 //! Identities of backends, slots, functions and graphs.
 
+use crate::error::Result;
+use crate::fork::Process;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +10,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Identifies a backend among all of the process. The functions that it loads belong to its own
 /// slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackendId(u64);
+pub struct BackendId {
+    number: u64,
+    process: Process,
+}
 
 impl BackendId {
     /// An id that no other backend has.
     #[allow(clippy::new_without_default, reason = "every call gives another value")]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        BackendId(NEXT.fetch_add(1, Relaxed))
+        BackendId {
+            number: NEXT.fetch_add(1, Relaxed),
+            process: Process::current(),
+        }
+    }
+
+    /// Fails in a child of the process in which the backend was opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
+    pub fn check_process(self) -> Result<()> {
+        self.process.check("the backend")
     }
 }
 

@@ -147,6 +147,9 @@ impl Pool {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if self.shared.backend.id().check_process().is_err() {
+            return;
+        }
         let mut stores = self.shared.stores.lock();
         stores.device.close();
         stores.pinned.close();
@@ -165,6 +168,7 @@ impl Shared {
         requested: usize,
         owner: Cow<'static, str>,
     ) -> Result<PooledAllocation> {
+        self.backend.id().check_process()?;
         let Some(bytes) = allocation_bytes(requested) else {
             return Err(Error::usage("its size overflows"));
         };
@@ -296,6 +300,10 @@ impl Drop for PooledAllocation {
         let Some(allocation) = self.allocation.take() else {
             return;
         };
+        if self.shared.backend.id().check_process().is_err() {
+            std::mem::forget(allocation);
+            return;
+        }
         let now = Instant::now();
         let mut stores = self.shared.stores.lock();
         stores

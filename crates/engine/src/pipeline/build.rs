@@ -2,6 +2,7 @@
 
 use super::config::EngineConfig;
 use super::counters::EngineCounters;
+use super::ending::Ending;
 use super::exclusive::ExclusiveUse;
 use super::leases::LeaseLimits;
 use super::meter::Meter;
@@ -129,7 +130,7 @@ pub(super) fn build<W: Workload>(
                     lease_limits: LeaseLimits::new(&slots, backends.len()),
                     devices: backends.iter().map(|_| OnceLock::new()).collect(),
                     losing: Mutex::new(()),
-                    ended: OnceLock::new(),
+                    ended: Ending::new(),
                     _exclusive: exclusive,
                     is_supervised: backends.iter().all(|backend| backend.is_supervised()),
                     restarts_max: config.restarts_max,

@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Batcher};
 use super::build::{Built, Shrunk, build};
-use super::config::{EngineConfig, SubmitOptions};
+use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::{Counters, add};
 use super::plan::MemoryPlan;
 use super::ring::{Finished, Ring};
@@ -12,10 +12,10 @@ use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
 use crate::backend::Backend;
 use crate::error::{Error, Result};
+use crate::fork::OfProcess;
 use crate::workload::Workload;
 use rayon::ThreadPool;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,10 +24,13 @@ use std::time::Instant;
 ///
 /// It has the lowest latency, because nothing is handed to another thread. Results come in the
 /// order in which batches finish, with the numbers of their items.
+///
+/// In a child of the process that made it, a pipeline takes no items and returns none, and is not
+/// dropped.
 pub struct Pipeline<W: Workload> {
     // Dropped before `shared`, which holds the exclusive use of the backends.
     ring: Ring<Box<Batch<W>>>,
-    shared: Shared<W>,
+    shared: OfProcess<Shared<W>>,
     batcher: Batcher<W>,
     /// Batches that closed while no slot was free.
     waiting: VecDeque<Box<Batch<W>>>,
@@ -48,15 +51,6 @@ pub struct Delivery<W: Workload> {
     pub item: W::Item,
     /// Its result, or the error that it ended with.
     pub result: Result<W::Output>,
-}
-
-/// An item that was not taken because every slot is in use. Poll, then submit it again.
-pub struct Refused<I>(pub I);
-
-impl<I> fmt::Debug for Refused<I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Refused: every slot is in use")
-    }
 }
 
 impl<W: Workload> Pipeline<W> {
@@ -85,7 +79,7 @@ impl<W: Workload> Pipeline<W> {
         let ring = Ring::of(slots, config.wait);
         Ok(Pipeline {
             batcher: shared.batcher(),
-            shared,
+            shared: OfProcess::new(shared),
             ring,
             waiting: VecDeque::new(),
             flush_wanted: false,
@@ -99,8 +93,9 @@ impl<W: Workload> Pipeline<W> {
     /// Submits an item and returns its number, counted from 0.
     ///
     /// # Errors
-    /// The item itself if a closed batch still waits for a slot.
-    pub fn submit(&mut self, item: W::Item) -> Result<u64, Refused<W::Item>> {
+    /// The item, with the reason why it was not taken: [`TrySubmitError::Full`] while a closed batch waits
+    /// for a slot, so poll and submit the item again.
+    pub fn submit(&mut self, item: W::Item) -> Result<u64, TrySubmitError<W::Item>> {
         self.submit_by(item, SubmitOptions::default(), Instant::now)
     }
 
@@ -114,7 +109,7 @@ impl<W: Workload> Pipeline<W> {
         item: W::Item,
         options: SubmitOptions,
         now: Instant,
-    ) -> Result<u64, Refused<W::Item>> {
+    ) -> Result<u64, TrySubmitError<W::Item>> {
         self.submit_by(item, options, || now)
     }
 
@@ -124,12 +119,15 @@ impl<W: Workload> Pipeline<W> {
         item: W::Item,
         options: SubmitOptions,
         clock: impl Fn() -> Instant,
-    ) -> Result<u64, Refused<W::Item>> {
+    ) -> Result<u64, TrySubmitError<W::Item>> {
+        if let Err(ended) = self.shared.ended.check() {
+            return Err(TrySubmitError::Closed(item, ended));
+        }
         if !self.waiting.is_empty() {
             self.look();
         }
         if !self.waiting.is_empty() {
-            return Err(Refused(item));
+            return Err(TrySubmitError::Full(item));
         }
         let extent = self.shared.extent(&item);
         let number = self.batcher.next_number();
@@ -149,6 +147,9 @@ impl<W: Workload> Pipeline<W> {
     /// Closes the open batch without waiting for it to fill. If an earlier batch waits for a slot,
     /// the open batch closes once that batch has one.
     pub fn flush(&mut self) {
+        if self.is_in_child() {
+            return;
+        }
         self.flush_wanted = !self.waiting.is_empty();
         if !self.flush_wanted {
             self.close();
@@ -170,6 +171,9 @@ impl<W: Workload> Pipeline<W> {
 
     /// [`Pipeline::poll`] at time `now`.
     pub fn poll_at(&mut self, now: Instant) -> Option<Delivery<W>> {
+        if self.is_in_child() {
+            return None;
+        }
         self.close_due(now);
         if self.done.is_empty() {
             self.look();
@@ -182,6 +186,9 @@ impl<W: Workload> Pipeline<W> {
     /// Waits for one finished item; `None` if no item is left. Closes the open batch, since the
     /// caller cannot add to it while it waits.
     pub fn wait(&mut self) -> Option<Delivery<W>> {
+        if self.is_in_child() {
+            return None;
+        }
         loop {
             if let Some(done) = self.done.pop_front() {
                 return Some(done);
@@ -193,6 +200,16 @@ impl<W: Workload> Pipeline<W> {
                 None => {}
             }
         }
+    }
+
+    /// See [`Engine::ended`](super::Engine::ended).
+    pub fn ended(&self) -> Option<Error> {
+        self.shared.ended.reason()
+    }
+
+    /// Whether this is a child of the process that made the pipeline, in which it does nothing.
+    fn is_in_child(&self) -> bool {
+        !self.shared.ended.process().is_current()
     }
 
     /// Whether every submitted item has been returned.
@@ -216,6 +233,7 @@ impl<W: Workload> Pipeline<W> {
         &mut self,
         set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.shared.ended.check()?;
         let changes = changes(self.shared.program.uniforms(), set)?;
         if !self.batcher.would_change(&changes) {
             return Ok(());
@@ -238,11 +256,17 @@ impl<W: Workload> Pipeline<W> {
 
     /// Where the time went so far, and which stage bounds.
     pub fn statistics(&self) -> Statistics {
+        if self.is_in_child() {
+            return Statistics::default();
+        }
         self.shared.statistics(Threads::Caller)
     }
 
     /// See [`Engine::timeline`](super::Engine::timeline).
     pub fn timeline(&self) -> Option<Timeline> {
+        if self.is_in_child() {
+            return None;
+        }
         self.shared.timeline()
     }
 

@@ -2,7 +2,9 @@
 
 use super::ring::Wait;
 use super::timeline::TimelineConfig;
-use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::replay::{Mode, Policy};
 use crate::workload::Extent;
 use std::fmt;
@@ -199,44 +201,40 @@ pub struct SubmitOptions {
 }
 
 /// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum TrySubmitError<I> {
     /// The largest number of batches waits for a slot. Try again later.
     Full(I),
-    /// The engine has stopped.
-    Closed(I),
+    /// The engine takes no more items, for this reason: [`ErrorKind::Closed`] when it has ended, and
+    /// [`ErrorKind::Usage`] in a child of the process that made it.
+    Closed(I, Error),
 }
 
 impl<I> TrySubmitError<I> {
     /// The item.
     pub fn into_item(self) -> I {
         match self {
-            TrySubmitError::Full(item) | TrySubmitError::Closed(item) => item,
+            TrySubmitError::Full(item) | TrySubmitError::Closed(item, _) => item,
         }
     }
 }
 
 impl<I> fmt::Display for TrySubmitError<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TrySubmitError::Full(_) => "the engine is full: batches wait for a slot",
-            TrySubmitError::Closed(_) => "the engine has stopped",
-        })
+        match self {
+            TrySubmitError::Full(_) => f.write_str("the engine is full: batches wait for a slot"),
+            TrySubmitError::Closed(_, reason) => reason.fmt(f),
+        }
     }
 }
 
 impl<I> fmt::Debug for TrySubmitError<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TrySubmitError::Full(_) => "Full",
-            TrySubmitError::Closed(_) => "Closed",
-        })
+        match self {
+            TrySubmitError::Full(_) => f.write_str("Full"),
+            TrySubmitError::Closed(_, reason) => write!(f, "Closed({reason:?})"),
+        }
     }
 }
 
 impl<I> std::error::Error for TrySubmitError<I> {}
-
-/// The error of a call to an engine that has stopped.
-pub(super) fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the engine has stopped")
-}

@@ -1,11 +1,12 @@
 //! [`Dispatcher`]: what the callers and the threads of an engine share. It starts no threads: the
 //! thread that closes a batch, or frees a slot, starts what can start.
 
-use super::batch::{Batch, Ordered, RunBatch, unwinding};
+use super::batch::{Batch, Entry, Ordered, RunBatch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
-use super::config::{SubmitOptions, TrySubmitError, closed};
+use super::config::{SubmitOptions, TrySubmitError};
 use super::counters::add;
+use super::ending::ENGINE;
 use super::queue::{Cancelled, Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
@@ -19,7 +20,7 @@ use super::ticket::{Answers, Reply, Ticket, TicketEngine};
 use super::uniforms::Change;
 use super::upload::shares_work;
 use crate::backend::receive_helping;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use crossbeam_channel::bounded;
 use crossbeam_utils::CachePadded;
@@ -89,15 +90,22 @@ impl<W: Workload> Dispatcher<W> {
         options: SubmitOptions,
         waits: bool,
     ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
+        if let Err(forked) = self.check_process() {
+            return Err(TrySubmitError::Closed(item, forked));
+        }
         let mut queue = self.queue.lock();
-        while !self.is_broken() && !queue.has_room(options.urgent) {
+        loop {
+            if self.shared.ended.has_ended() {
+                drop(queue);
+                return Err(TrySubmitError::Closed(item, self.shared.ended.error()));
+            }
+            if queue.has_room(options.urgent) {
+                break;
+            }
             match waits {
                 true => queue = self.wait_for_room(queue),
                 false => return Err(TrySubmitError::Full(item)),
             }
-        }
-        if self.is_broken() {
-            return Err(TrySubmitError::Closed(item));
         }
         let mut ticket = None;
         let added = queue.add(&self.shared, item, extent, options, |batch, index| {
@@ -114,23 +122,23 @@ impl<W: Workload> Dispatcher<W> {
     /// and the index of each item that is not of a run.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] if a thread of the engine has panicked. The remaining items are dropped
-    /// then.
+    /// If the engine has ended. The remaining items are dropped then.
     pub(super) fn submit_many(
         self: &Arc<Self>,
         items: impl IntoIterator<Item = (W::Item, Result<Extent>)>,
         mut added: impl FnMut(&Reply<W>, u32),
     ) -> Result<()> {
         let options = SubmitOptions::default();
+        self.check_process()?;
         let mut queue = self.queue.lock();
         for (item, extent) in items {
-            while !self.is_broken() && !queue.has_room(false) {
+            while !self.shared.ended.has_ended() && !queue.has_room(false) {
                 queue = self.wait_for_room(queue);
             }
-            if self.is_broken() {
+            if self.shared.ended.has_ended() {
                 drop(queue);
                 unwinding(|| drop(item));
-                return Err(closed());
+                return Err(self.shared.ended.error());
             }
             let added = queue.add(&self.shared, item, extent, options, &mut added);
             if added.timed {
@@ -147,20 +155,20 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Closes the open batch.
     pub(super) fn flush(self: &Arc<Self>) -> Result<()> {
-        if self.is_broken() {
-            return Err(closed());
-        }
+        self.shared.ended.check()?;
+        self.close_open();
+        Ok(())
+    }
+
+    fn close_open(self: &Arc<Self>) {
         let mut queue = self.queue.lock();
         queue.flush(&self.shared);
         self.go_on(queue);
-        Ok(())
     }
 
     /// Changes uniforms for the items that are added from now on.
     pub(super) fn set_uniforms(self: &Arc<Self>, changes: &[Change]) -> Result<()> {
-        if self.is_broken() {
-            return Err(closed());
-        }
+        self.shared.ended.check()?;
         let mut queue = self.queue.lock();
         queue.set_uniforms(&self.shared, changes);
         self.go_on(queue);
@@ -181,8 +189,9 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Lets the completion threads end once all batches are answered.
     pub(super) fn close(self: &Arc<Self>) {
-        // If the engine is broken, the tickets report it.
-        let _ = self.flush();
+        if !self.is_broken() {
+            self.close_open();
+        }
         self.is_closing.swap(true, SeqCst);
         self.devices.wake_all();
     }
@@ -191,6 +200,12 @@ impl<W: Workload> Dispatcher<W> {
     pub(super) fn is_over(&self) -> bool {
         let is_answered = || self.queue.lock().closed() == self.answered.load(SeqCst);
         self.is_broken() || self.is_closing.load(SeqCst) && is_answered()
+    }
+
+    /// Fails in a child of the process that made the engine.
+    #[inline]
+    fn check_process(&self) -> Result<()> {
+        self.shared.ended.process().check(ENGINE)
     }
 
     fn is_broken(&self) -> bool {
@@ -235,7 +250,7 @@ impl<W: Workload> Dispatcher<W> {
         mut queue: Guard<'a, Queue<W>>,
     ) -> Guard<'a, Queue<W>> {
         let changes = self.changes.load(SeqCst);
-        let has_changed = || self.changes.load(SeqCst) != changes || self.is_broken();
+        let has_changed = || self.changes.load(SeqCst) != changes || self.shared.ended.has_ended();
         queue.spinning += 1;
         spin_unlocked(&mut queue, has_changed);
         queue.spinning -= 1;
@@ -446,9 +461,40 @@ impl<W: Workload> Dispatcher<W> {
         result
     }
 
+    #[cfg(not(loom))]
+    /// The number of batches whose items have no results yet.
+    pub(super) fn unanswered(&self) -> u64 {
+        self.queue.lock().closed() - self.answered.load(SeqCst)
+    }
+
+    #[cfg(not(loom))]
+    /// Ends the engine, and answers the batches that have no slot with the reason.
+    pub(super) fn give_up_waiting(&self, reason: Error) {
+        self.shared.ended.end(reason.clone());
+        let waiting: Vec<_> = self.queue.lock().clear().collect();
+        for batch in waiting {
+            let error = |entry: &Entry<W>| match &entry.location {
+                Ok(_) => reason.clone(),
+                Err(own) => own.clone(),
+            };
+            let mut outputs = batch
+                .entries
+                .iter()
+                .map(|entry| Err(error(entry)))
+                .collect();
+            let rejected = batch.entries.len() - batch.cancelled as usize;
+            add(&self.shared.counters.finished.items_rejected, rejected);
+            self.answer(batch, Some(reason.clone()), &mut outputs);
+        }
+    }
+
     /// Ends the engine after a panic: what was submitted may never be answered.
     pub(super) fn break_off(&self) {
         self.is_broken.store(true, SeqCst);
+        let message = "a thread of the engine panicked, which is a mistake in tapeloop";
+        self.shared
+            .ended
+            .end(Error::new(ErrorKind::Closed, message));
         let lost = self.queue.lock().clear();
         self.room.notify_all();
         self.devices.wake_all();
@@ -456,6 +502,13 @@ impl<W: Workload> Dispatcher<W> {
             unwinding(|| drop(batch));
         }
         self.drop_helped();
+    }
+}
+
+impl<W: Workload> Drop for Dispatcher<W> {
+    fn drop(&mut self) {
+        let reason = Error::new(ErrorKind::Closed, "the engine was dropped");
+        self.shared.ended.end(reason);
     }
 }
 

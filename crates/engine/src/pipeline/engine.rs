@@ -2,10 +2,11 @@
 
 use super::batch::unwinding;
 use super::build::{Built, Shrunk, build};
-use super::config::{EngineConfig, SubmitOptions, TrySubmitError, closed};
+use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::Counters;
 use super::dispatcher::Dispatcher;
 use super::driver;
+use super::ending::Ended;
 use super::plan::MemoryPlan;
 use super::recorded::record_config;
 use super::reentrancy::{check_outside, is_inside_any};
@@ -36,6 +37,9 @@ const ITEMS_AT_ONCE: usize = 64;
 /// engine, its own or another one, by an item that holds the engine for instance, it does not wait;
 /// the threads end on their own.
 ///
+/// A child process that was made by a fork has no threads of an engine: there every call fails with an
+/// error that says so, and the engine is not dropped.
+///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
 /// # use tapeloop_engine::*;
@@ -50,8 +54,11 @@ const ITEMS_AT_ONCE: usize = 64;
 /// # }
 /// ```
 pub struct Engine<W: Workload> {
-    dispatcher: Arc<Dispatcher<W>>,
-    threads: Vec<JoinHandle<()>>,
+    /// `None` once it is dropped.
+    dispatcher: Option<Arc<Dispatcher<W>>>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+    /// Whether a shutdown was not done in time.
+    pub(super) is_unfinished: bool,
     memory: MemoryPlan,
     shrunk: Vec<Shrunk>,
     device: DeviceInfo,
@@ -112,8 +119,9 @@ impl<W: Workload> Engine<W> {
         let device = backends[0].device().clone();
         let (dispatcher, threads) = driver::start(shared, slots, config)?;
         Ok(Engine {
-            dispatcher,
+            dispatcher: Some(dispatcher),
             threads,
+            is_unfinished: false,
             memory,
             shrunk,
             device,
@@ -148,9 +156,9 @@ impl<W: Workload> Engine<W> {
     /// it. Waits while two closed batches wait for a slot.
     ///
     /// # Errors
-    /// - [`ErrorKind::Closed`] when the engine has ended.
+    /// - [`ErrorKind::Closed`] when the engine has ended, with the reason ([`Engine::ended`]).
     /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], where
-    ///   [`Engine::try_submit`] is allowed.
+    ///   [`Engine::try_submit`] is allowed, and in a child of the process that made the engine.
     ///
     /// The item is dropped then. Errors of the item itself and of its device come with the ticket.
     pub fn submit(&self, item: W::Item) -> Result<Ticket<W>> {
@@ -164,10 +172,13 @@ impl<W: Workload> Engine<W> {
     pub fn submit_with(&self, item: W::Item, options: SubmitOptions) -> Result<Ticket<W>> {
         self.check_outside("submitting", "use try_submit")?;
         let extent = self.shared().extent(&item);
-        let submitted = self.dispatcher.submit(item, extent, options, true);
-        submitted.map_err(|refused| {
-            unwinding(|| drop(refused));
-            closed()
+        let submitted = self.dispatcher().submit(item, extent, options, true);
+        submitted.map_err(|refused| match refused {
+            TrySubmitError::Closed(item, reason) => {
+                unwinding(|| drop(item));
+                reason
+            }
+            TrySubmitError::Full(_) => unreachable!("it waits for room"),
         })
     }
 
@@ -192,7 +203,7 @@ impl<W: Workload> Engine<W> {
             if some.is_empty() {
                 return Ok(tickets);
             }
-            self.dispatcher
+            self.dispatcher()
                 .submit_many(some, |batch, index| tickets.add(batch, index))?;
         }
     }
@@ -208,16 +219,19 @@ impl<W: Workload> Engine<W> {
         options: SubmitOptions,
     ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
         let extent = self.shared().extent(&item);
-        self.dispatcher.submit(item, extent, options, false)
+        self.dispatcher().submit(item, extent, options, false)
     }
 
-    #[cfg(all(test, loom))]
     pub(super) fn dispatcher(&self) -> &Arc<Dispatcher<W>> {
-        &self.dispatcher
+        self.dispatcher.as_ref().expect("only `drop` takes it")
     }
 
-    fn shared(&self) -> &Shared<W> {
-        &self.dispatcher.shared
+    pub(super) fn shared(&self) -> &Shared<W> {
+        &self.dispatcher().shared
+    }
+
+    fn is_in_child(&self) -> bool {
+        !self.shared().ended.process().is_current()
     }
 
     fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
@@ -227,11 +241,10 @@ impl<W: Workload> Engine<W> {
     /// Closes the open batch without waiting for it to fill.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] when the engine has stopped, [`ErrorKind::Usage`] in the engine's own
-    /// code.
+    /// Those of [`Engine::submit`].
     pub fn flush(&self) -> Result<()> {
         self.check_outside("flushing", "flush on another thread, or submit as urgent")?;
-        self.dispatcher.flush()
+        self.dispatcher().flush()
     }
 
     /// Streams a source through the engine into a sink, in the order of the source, with a bounded
@@ -250,8 +263,9 @@ impl<W: Workload> Engine<W> {
         S: Iterator<Item = W::Item> + Send,
     {
         self.check_outside("running a source", "run it on another thread")?;
+        self.shared().ended.check()?;
         let accept = |completion| sink.accept(completion);
-        driver::run_ordered(&self.dispatcher, source, accept)
+        driver::run_ordered(self.dispatcher(), source, accept)
     }
 
     /// Sets uniforms ([`Recorder::uniform`](crate::Recorder::uniform)), all of them at once or, if `set`
@@ -276,7 +290,19 @@ impl<W: Workload> Engine<W> {
     /// ```
     pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
         let changes = changes(self.shared().program.uniforms(), set)?;
-        self.dispatcher.set_uniforms(&changes)
+        self.dispatcher().set_uniforms(&changes)
+    }
+
+    /// The error that ended the engine: its last device was lost, or any device that is not supervised.
+    /// Items that were submitted before are answered, and no more are taken.
+    pub fn ended(&self) -> Option<Error> {
+        self.shared().ended.reason()
+    }
+
+    /// Awaits the error that ends the engine. It does not borrow the engine, and ends with
+    /// [`ErrorKind::Closed`] when the engine is dropped.
+    pub fn until_ended(&self) -> Ended {
+        Ended::new(&self.shared().ended)
     }
 
     /// The counters so far.
@@ -286,11 +312,17 @@ impl<W: Workload> Engine<W> {
 
     /// Where the time went so far, and which stage bounds.
     pub fn statistics(&self) -> Statistics {
+        if self.is_in_child() {
+            return Statistics::default();
+        }
         self.shared().statistics(Threads::Own)
     }
 
     /// The timeline so far; `None` if [`EngineConfig::timeline`] is `None`.
     pub fn timeline(&self) -> Option<Timeline> {
+        if self.is_in_child() {
+            return None;
+        }
         self.shared().timeline()
     }
 
@@ -312,27 +344,39 @@ impl<W: Workload> Engine<W> {
 }
 
 impl<W: Workload> Drop for Engine<W> {
-    /// Waits until all submitted items are finished, then frees everything.
+    /// Waits until all submitted items are finished, then frees everything. In a child of the process
+    /// that made the engine it does nothing, as what there was is the parent's.
     fn drop(&mut self) {
-        self.dispatcher.close();
-        if is_inside_any() || runs_twin() {
+        let Some(dispatcher) = self.dispatcher.take() else {
+            return;
+        };
+        if !dispatcher.shared.ended.process().is_current() {
+            std::mem::forget((dispatcher, std::mem::take(&mut self.threads)));
+            return;
+        }
+        dispatcher.close();
+        if self.is_unfinished || is_inside_any() || runs_twin() {
             // The threads may wait for this one, and end on their own once it continues. Those of
             // another engine wait for it if they drop that engine at the same time.
             self.threads.clear();
-            return;
         }
+        let waits = !self.threads.is_empty();
         for thread in self.threads.drain(..) {
             // The device may compute on the pool, of which this thread may be the only one.
             #[cfg(not(loom))]
-            crate::backend::help_until(&self.dispatcher.shared.pool, || thread.is_finished());
+            crate::backend::help_until(&dispatcher.shared.pool, || thread.is_finished());
             if thread.join().is_err() {
                 tracing::error!("a pipeline thread panicked");
             }
         }
-        self.dispatcher.wait_for_workers();
-        // Until threads that helped have let go of it.
-        while Arc::strong_count(&self.dispatcher) > 1 {
-            yield_now();
+        if waits {
+            dispatcher.wait_for_workers();
+            // Until threads that helped have let go of it.
+            while Arc::strong_count(&dispatcher) > 1 {
+                yield_now();
+            }
         }
+        // Drops the workload, which is the embedder's code.
+        unwinding(|| drop(dispatcher));
     }
 }

@@ -7,6 +7,7 @@
 use super::compute::WakeDevice;
 use super::counters::{AtomicCounters, add};
 use super::slot::{Done, Free, Lent, Slot};
+use crate::fork::Process;
 use crate::record::BufferId;
 use crate::workload::{HostMemory, LeaseSource};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -111,6 +112,7 @@ impl Lender<'_> {
             limit: Arc::clone(self.limit),
             wakes: Arc::clone(self.wakes),
             device: self.device,
+            process: Process::current(),
         };
         Arc::new(SharedSlot {
             lent: self.lent.clone(),
@@ -146,11 +148,14 @@ struct EndOfLoan {
     limit: Arc<AtomicUsize>,
     wakes: Arc<dyn WakeDevice>,
     device: usize,
+    process: Process,
 }
 
 impl Drop for EndOfLoan {
     fn drop(&mut self) {
         self.limit.fetch_add(1, Relaxed);
-        self.wakes.wake(self.device);
+        if self.process.is_current() {
+            self.wakes.wake(self.device);
+        }
     }
 }

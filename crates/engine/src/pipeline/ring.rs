@@ -227,7 +227,9 @@ impl<B> InFlightSet<B> {
 /// nothing else would stop work that does not end.
 impl<B> Drop for InFlightSet<B> {
     fn drop(&mut self) {
-        let is_left = |slot: &Slot<_>| slot.has_deadline() && slot.backend().is_supervised();
+        let is_left = |slot: &Slot<_>| {
+            slot.has_deadline() && slot.check_process().is_ok() && slot.backend().is_supervised()
+        };
         self.slots.retain(is_left);
         let finished = std::iter::from_fn(|| self.wait(Wait::Block));
         // Drops what is attached to the batches only when all have finished.

@@ -11,6 +11,7 @@ mod lendable;
 use crate::backend::contract::{HostViews, Priority, Timestamps};
 use crate::backend::{Allocation, AllocationView, Backend};
 use crate::error::{Context, Error, Result};
+use crate::fork::OfProcess;
 use crate::record::{
     Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, Number, RecordingId, Scalar, Uniform, View,
 };
@@ -31,7 +32,7 @@ const FENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A slot in state `S`. Dropping it frees its memory, and its ring has one slot less.
 #[must_use = "a slot that is dropped is gone from its ring"]
 pub struct Slot<S> {
-    core: Box<Core>,
+    core: OfProcess<Box<Core>>,
     state: S,
 }
 
@@ -138,14 +139,14 @@ pub(crate) fn open_slots(
         let executor = Executor::of_any(backend, &mut *device_slot, buckets, policy)
             .within(|| format!("slot {index}"))?;
         slots.push(Slot {
-            core: Box::new(Core {
+            core: OfProcess::new(Box::new(Core {
                 index,
                 device,
                 is_urgent: at >= count.all - count.urgent,
                 device_slot: Lendable::new(device_slot),
                 executor,
                 header_live: Extent::default(),
-            }),
+            })),
             state: Free(()),
         });
     }
@@ -196,13 +197,19 @@ impl<S> Slot<S> {
     /// Waits for work of the slot that has not been seen to end; on a lost device, for the report
     /// of the loss. Returns whether the host may use the slot's memory.
     pub(crate) fn take_loss(&mut self) -> bool {
-        let device_slot = &mut *self.core.device_slot;
+        let core = &mut **self.core;
+        let device_slot = &mut *core.device_slot;
         if !device_slot.is_quiet() {
-            let deadline = self.core.executor.policy().deadline.unwrap_or_default();
+            let deadline = core.executor.policy().deadline.unwrap_or_default();
             // The error has been reported before.
             let _ = device_slot.wait_for(deadline.max(FENCE_TIMEOUT));
         }
         device_slot.is_quiet()
+    }
+
+    /// Fails in a child of the process in which its device was opened.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.backend().id().check_process()
     }
 
     /// Its index among all slots.
@@ -270,6 +277,7 @@ impl Slot<Free> {
     /// Waits until no part of a failed batch is on the device. Drops the slot and returns `None` if
     /// that cannot be known.
     pub(crate) fn quiet(mut self) -> Option<Self> {
+        self.check_process().ok()?;
         // A restarted device refuses new work until the slot has taken its loss.
         self.take_loss();
         let device_slot = &mut *self.core.device_slot;

@@ -5,6 +5,7 @@ use super::batch::{Batch, Batcher, Entry};
 use super::compute::WakeDevice;
 use super::counters::{EngineCounters, add, add_between, add_since};
 use super::download::{Outgrown, unpack};
+use super::ending::Ending;
 use super::exclusive::ExclusiveUse;
 use super::leases::{BatchLeases, LeaseLimits};
 use super::meter::{Meter, Start};
@@ -17,7 +18,7 @@ use super::statistics::{Statistics, Threads};
 use super::sync::Mutex;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
-use crate::error::{Error, ErrorKind, ErrorScope, Result};
+use crate::error::{Error, ErrorScope, Result};
 use crate::workload::{Completion, Extent, Workload};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,7 +53,7 @@ pub(super) struct Shared<W: Workload> {
     /// only one counts as the last.
     pub(super) losing: Mutex<()>,
     /// The error that ended the engine. No batch is submitted after it.
-    pub(super) ended: OnceLock<Error>,
+    pub(super) ended: Arc<Ending>,
     /// The engine's exclusive use of its supervised backends.
     pub(super) _exclusive: Vec<Option<ExclusiveUse>>,
     /// Whether lost devices can be restarted.
@@ -129,8 +130,8 @@ impl<W: Workload> Shared<W> {
         let closed_at = batch.closed_at.unwrap_or(started_at);
         let counters = &self.counters.submitted;
         add_between(&counters.stall_ns, closed_at, started_at);
-        if let Some(error) = self.ended.get() {
-            let error = Error::new(ErrorKind::Closed, format!("the engine stopped: {error}"));
+        if self.ended.has_ended() {
+            let error = self.ended.error();
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
         }
         add(&counters.items_expired, batch.leave_out(started_at));
@@ -324,7 +325,7 @@ impl<W: Workload> Shared<W> {
         let mut others = others.filter(|(other, _)| *other != device);
         let goes_on = self.is_supervised && others.any(|(_, other)| other.get().is_none());
         // Set before the device counts as lost, so that slots of the last device are kept.
-        if !goes_on && self.ended.set(error.clone()).is_ok() {
+        if !goes_on && self.ended.end(error.clone()) {
             tracing::error!(%error, "the device failed; the engine takes no more work");
         }
         if self.devices[device].set(error.clone()).is_ok() && goes_on {

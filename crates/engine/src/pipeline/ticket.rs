@@ -1,9 +1,11 @@
 //! Tickets for the results of submitted items. The tickets of a batch share its [`Answers`].
 
 use super::batch::unwinding;
+use super::ending::ENGINE;
 use super::reentrancy::{EngineId, check_outside, is_inside_any};
 use super::sync::{AtomicBool, Condvar, Guard, Mutex, spin};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Process;
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -54,6 +56,7 @@ pub(crate) struct Answers<W: Workload> {
     changed: Condvar,
     /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
     is_over: AtomicBool,
+    process: Process,
     engine: EngineId,
     /// `None` in tests without an engine.
     owner: Option<EngineRef<W>>,
@@ -89,6 +92,7 @@ impl<W: Workload> Answers<W> {
             }),
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
+            process: Process::current(),
             engine,
             owner,
         })
@@ -100,6 +104,7 @@ impl<W: Workload> Answers<W> {
 
     /// Fails if the batch is not done, and this thread runs the engine's own code.
     fn check_can_wait(&self) -> Result<()> {
+        self.process.check(ENGINE)?;
         match self.is_done() {
             true => Ok(()),
             false => check_outside(
@@ -137,7 +142,8 @@ impl<W: Workload> Answers<W> {
 
     /// Takes `items` back, if their batch has no slot yet. Returns whether it did.
     fn cancel(&self, items: Range<u32>, take: &mut dyn FnMut(W::Item)) -> bool {
-        let owner = self.owner.as_ref().filter(|_| !self.is_done());
+        let can_cancel = !self.is_done() && self.process.is_current();
+        let owner = self.owner.as_ref().filter(|_| can_cancel);
         let engine = owner.and_then(|owner| owner.engine.upgrade());
         let first = items.start;
         let is_taken = engine.is_some_and(|engine| engine.cancel(self, items, take));
@@ -192,6 +198,9 @@ impl<W: Workload> Answers<W> {
 
     /// Drops the completions of `items`, or has them dropped when they come.
     fn leave(&self, items: Range<u32>) {
+        if !self.process.is_current() {
+            return;
+        }
         let mut state = self.state.lock();
         match state.phase {
             Phase::Pending => {

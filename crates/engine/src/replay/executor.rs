@@ -85,6 +85,7 @@ impl Executor {
         policy: &Policy,
     ) -> Result<Self> {
         policy.check()?;
+        backend.id().check_process()?;
         Ok(Executor {
             buckets: ReadyBuckets::new(backend, slot, buckets, policy)?,
             updates: Updates::default(),
@@ -160,6 +161,7 @@ impl Executor {
         live: Extent,
         is_timed: bool,
     ) -> Result<Replay> {
+        self.backend().id().check_process()?;
         let capacity = self.buckets().as_slice().get(bucket);
         if !capacity.is_some_and(|bucket| live.fits(bucket.capacity)) {
             let message = format!("bucket {bucket} does not hold a batch of {live}");

@@ -4,6 +4,7 @@
 mod build;
 mod callers;
 mod drops;
+mod ending;
 mod failures;
 mod storm;
 
@@ -205,7 +206,13 @@ fn answer(ticket: Ticket<AddOne>) -> Result<u32> {
 }
 
 fn ask(engine: &Engine<AddOne>, item: Item) -> Result<u32> {
-    answer(engine.submit(item).unwrap())
+    answer(engine.submit(item)?)
+}
+
+/// Submits numbers from 0 on, and returns what became of each.
+fn ask_all(engine: &Engine<AddOne>, count: u32) -> Vec<Result<u32>> {
+    let tickets: Vec<_> = (0..count).map(|n| engine.submit(number(n))).collect();
+    tickets.into_iter().map(|ticket| answer(ticket?)).collect()
 }
 
 /// The engine goes on after an error of this scope.
@@ -220,11 +227,8 @@ fn check_alive(engine: &Engine<AddOne>, error: &Error, scope: ErrorScope) {
 fn a_lost_device_ends_the_engine_unless_it_is_supervised() {
     let fault = Fault::Kernel { launch: 2 };
     let engine = engine(&sim(vec![fault]).1, &config());
-    let tickets: Vec<_> = (0..8).map(|n| engine.submit(number(n)).unwrap()).collect();
-    let errors: Vec<Error> = tickets
-        .into_iter()
-        .filter_map(|t| answer(t).err())
-        .collect();
+    let results = ask_all(&engine, 8).into_iter();
+    let errors: Vec<Error> = results.filter_map(Result::err).collect();
     assert!(errors.len() >= 6, "{errors:?}");
     let first = |error: &&Error| error.kind() == ErrorKind::Device;
     assert_eq!(
@@ -269,10 +273,7 @@ fn a_device_that_does_not_come_back_leaves_the_work_to_the_others() {
         let backends = [supervised(faults.clone()), supervised(Vec::new())];
         let config = EngineConfig { wait, ..config() };
         let engine = Engine::new(AddOne::new(), &backends, pool(), &config).unwrap();
-        let tickets: Vec<_> = (0..200)
-            .map(|n| engine.submit(number(n)).unwrap())
-            .collect();
-        let results: Vec<_> = tickets.into_iter().map(answer).collect();
+        let results = ask_all(&engine, 200);
         let failed = results.iter().filter(|result| result.is_err()).count();
         assert!(failed <= 2, "at most what was in flight there: {failed}");
         for (n, result) in (0..).zip(results) {
@@ -290,8 +291,7 @@ fn the_last_device_that_does_not_come_back_ends_the_engine() {
     let faults = || vec![Fault::Kernel { launch: 3 }, Fault::Revival { revival: 0 }];
     let backends = [supervised(faults()), supervised(faults())];
     let engine = Engine::new(AddOne::new(), &backends, pool(), &config()).unwrap();
-    let tickets: Vec<_> = (0..50).map(|n| engine.submit(number(n)).unwrap()).collect();
-    let failed = tickets.into_iter().filter_map(|t| answer(t).err()).count();
+    let failed = ask_all(&engine, 50).iter().filter(|it| it.is_err()).count();
     assert!(failed >= 40, "{failed}");
     assert_eq!(
         ask(&engine, number(1)).unwrap_err().kind(),

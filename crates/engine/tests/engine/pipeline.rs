@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{
-    Close, Delivery, Engine, EngineConfig, Packer, Pipeline, Refused, Ring, SubmitOptions, Wait,
+    Close, Delivery, Engine, EngineConfig, Packer, Pipeline, Ring, SubmitOptions, TrySubmitError,
+    Wait,
 };
 use tapeloop_engine::record::{Arg, Buffer, DType, HEADER_LEN, Kernel, Recorder, Scalar, Uniform};
 use tapeloop_engine::replay::{Buckets, Mode, Policy, Verify};
@@ -33,7 +34,7 @@ fn drive(pipeline: &mut Pipeline<Scale>, items: &[Vec<f32>]) -> Vec<Delivery<Sca
     let mut out = Vec::new();
     for item in items {
         let mut item = item.clone();
-        while let Err(Refused(back)) = pipeline.submit(item) {
+        while let Err(TrySubmitError::Full(back)) = pipeline.submit(item) {
             out.extend(pipeline.poll());
             item = back;
         }

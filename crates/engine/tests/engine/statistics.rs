@@ -4,7 +4,7 @@ use crate::scale::{Scale, TWIN_PANICS, vectors};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
-use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Refused, Statistics};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Statistics, TrySubmitError};
 use tapeloop_engine::workload::Completion;
 
 fn cpu() -> (Arc<dyn Backend>, Arc<rayon::ThreadPool>) {
@@ -61,7 +61,7 @@ fn a_pipeline_tells_of_every_batch_and_item() {
     let config = EngineConfig::new([100, 100]);
     let mut pipeline = Pipeline::new(Scale::new(2.0), &[backend], pool, &config).unwrap();
     for mut item in vectors(300) {
-        while let Err(Refused(back)) = pipeline.submit(item) {
+        while let Err(TrySubmitError::Full(back)) = pipeline.submit(item) {
             pipeline.poll();
             item = back;
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tapeloop_conformance::program::policies;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
-use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Refused, SubmitOptions};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, SubmitOptions, TrySubmitError};
 use tapeloop_engine::replay::{Mode, Policy};
 use tapeloop_engine::workload::{Completion, Extent};
 
@@ -42,7 +42,7 @@ fn through_a_pipeline(target: &Target, config: &EngineConfig, items: &[Item]) ->
     let mut outputs = BTreeMap::new();
     for item in items {
         let mut item = item.clone();
-        while let Err(Refused(back)) = pipeline.submit(item) {
+        while let Err(TrySubmitError::Full(back)) = pipeline.submit(item) {
             if let Some(delivery) = pipeline.poll() {
                 outputs.insert(delivery.number, delivery.result.unwrap());
             }
@@ -125,7 +125,7 @@ pub(crate) fn buckets_come_and_go_beside_batches_in_flight(target: &Target) {
         for n in 0..count {
             let mut item = Item::new(n as u32, [5, 30, 80, 190][n % 4]);
             let now = std::time::Instant::now();
-            while let Err(Refused(refused)) = pipeline.submit_at(item, urgent, now) {
+            while let Err(TrySubmitError::Full(refused)) = pipeline.submit_at(item, urgent, now) {
                 pipeline.poll().into_iter().for_each(&mut take);
                 item = refused;
             }

@@ -5,7 +5,9 @@ use super::target::Target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tapeloop_engine::pipeline::{Delivery, Engine, EngineConfig, Pipeline, Refused, SubmitOptions};
+use tapeloop_engine::pipeline::{
+    Delivery, Engine, EngineConfig, Pipeline, SubmitOptions, TrySubmitError,
+};
 use tapeloop_engine::workload::{Extent, Workload};
 
 const FACTORS: [f32; 4] = [1.5, -2.25, 0.0, 1024.5];
@@ -111,7 +113,7 @@ pub(crate) fn a_batch_has_the_uniforms_of_its_items_in_a_pipeline(target: &Targe
         });
         set.unwrap();
         uniforms.insert(item.id, now);
-        while let Err(Refused(refused)) = pipeline.submit(item) {
+        while let Err(TrySubmitError::Full(refused)) = pipeline.submit(item) {
             let done = pipeline.poll();
             done.into_iter().for_each(|done| take(&uniforms, done));
             item = refused;

@@ -27,6 +27,7 @@ mod bytes;
 mod conformance;
 #[cfg(feature = "cuda")]
 mod events;
+mod fork;
 mod fronts;
 mod library_calls;
 mod live;
@@ -89,6 +90,7 @@ on_every_device! {
     live::uniforms_change_together_under_a_running_engine,
     live::an_item_has_the_uniforms_of_its_submission,
     live::a_batch_has_the_uniforms_of_its_items_in_a_pipeline,
+    fork::a_child_refuses_every_call_and_forgets_what_it_drops,
     resident_buffers::every_batch_reads_the_same_weights,
     resident_buffers::batches_of_one_slot_update_a_sum_in_order,
     resident_buffers::a_ring_reads_weights_of_a_pool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop_engine::backend::DriverCalls;
 use tapeloop_engine::pipeline::{
-    Close, Engine, EngineConfig, Filling, Pipeline, Refused, Ring, Slot, SubmitOptions, Wait,
+    Close, Engine, EngineConfig, Filling, Pipeline, Ring, Slot, SubmitOptions, Wait,
 };
 use tapeloop_engine::record::Recorder;
 use tapeloop_engine::replay::{Buckets, Mode, Policy, Verify};
@@ -195,7 +195,7 @@ pub(crate) fn a_long_run_of_items_takes_nothing(target: &Target) {
                 let item = Item::new(next, 1 + next as usize % 40);
                 match pipeline.submit_at(item, options, now) {
                     Ok(_) => next += 1,
-                    Err(Refused(item)) => assert_eq!(item.id, next),
+                    Err(refused) => assert_eq!(refused.into_item().id, next),
                 }
             }
             let delivery = match next < count {

@@ -107,7 +107,7 @@ fn run_pipeline(
     for item in items {
         let mut item = item.clone();
         while let Err(refused) = pipeline.submit(item) {
-            item = refused.0;
+            item = refused.into_item();
             let done = pipeline.wait().expect("batches are on the way");
             take(done.number, &done.item, done.result);
         }

@@ -56,7 +56,7 @@ fn every_batch_reads_the_same_table_whatever_loses_the_device() {
             };
             for mut item in 0..40 {
                 while let Err(refused) = pipeline.submit(item) {
-                    item = refused.0;
+                    item = refused.into_item();
                     check(pipeline.wait().unwrap());
                 }
             }

@@ -53,7 +53,7 @@ fn run(engine: &mut Pipeline<Scale>) {
     for item in &items {
         let mut item = item.clone();
         while let Err(refused) = engine.submit(item) {
-            item = refused.0;
+            item = refused.into_item();
             let done = engine.wait().unwrap();
             assert_eq!(done.result.unwrap().0, doubled(&done.item));
         }

@@ -367,6 +367,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn is_done(&mut self) -> Result<bool> {
+        self.shared.id.check_process()?;
         if self.memory.is_none() && self.abandoned.is_none() {
             match self.ended.1.try_recv() {
                 Ok(ended) => self.take_back(ended),
@@ -387,6 +388,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn wait(&mut self) -> Result<()> {
+        self.shared.id.check_process()?;
         self.shared.calls.add(Call::Poll);
         self.check_abandoned()?;
         self.drain();

@@ -113,6 +113,7 @@ unsafe impl Backend for CpuBackend {
     }
 
     fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.shared.id.check_process()?;
         self.shared.functions.load(kernel)
     }
 

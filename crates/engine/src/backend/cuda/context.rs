@@ -174,9 +174,7 @@ impl Context {
     /// Slots move between threads, and an embedder's thread may have made another context current
     /// since, so the driver is asked each time. A lost context is refused without asking.
     pub(super) fn bind(&self) -> Result<ThreadGuard> {
-        if let Some(error) = self.lost.get() {
-            return Err(error.clone());
-        }
+        self.check_lost()?;
         let bound = ThreadGuard::new(self.device.driver, self.raw);
         bound.map_err(|(call, raw)| self.check(call, raw).expect_err("it was refused"))
     }
@@ -226,13 +224,15 @@ impl Context {
         self.lost.get_or_init(|| error.clone()).clone()
     }
 
-    /// Fails with the reason of the loss, if the context is lost. It makes no call to the driver.
+    /// Fails with the reason of the loss, if the context is lost, as it is in a child of the process that
+    /// made it. It makes no call to the driver.
     pub(super) fn check_lost(&self) -> Result<()> {
+        self.id.check_process()?;
         self.lost.get().cloned().map_or(Ok(()), Err)
     }
 
     pub(super) fn is_lost(&self) -> bool {
-        self.lost.get().is_some()
+        self.check_lost().is_err()
     }
 
     /// Free and total memory of a device in bytes, through a context that is released at once.

@@ -11,7 +11,8 @@ use super::restart_state::{Group, RestartState};
 use super::{WorkerOptions, unexpected};
 use crate::backend::{Built, Compilation, GraphId, Op};
 use crate::error::{Context, Error, ErrorKind, ErrorScope, Result};
-use parking_lot::Mutex;
+use crate::fork::Process;
+use parking_lot::{Mutex, MutexGuard};
 use std::io::stderr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -33,6 +34,8 @@ pub(super) struct Supervisor {
     core: Mutex<Core>,
     /// Outside of `core`, so that a worker that does not answer can be killed.
     workers: Workers,
+    /// The worker is a child of this process.
+    process: Process,
     /// What earlier workers and the current one have compiled, as they last reported.
     compilation: Mutex<[Compilation; 2]>,
 }
@@ -64,9 +67,20 @@ impl Supervisor {
                 restart_state,
             }),
             workers,
+            process: Process::current(),
             compilation: Mutex::default(),
         };
         Ok((Arc::new(supervisor), opened))
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) in another child of the process that started the
+    /// worker.
+    fn core(&self) -> Result<MutexGuard<'_, Core>> {
+        self.process.check("the worker process")?;
+        Ok(self.core.lock())
     }
 
     pub(super) fn process_id(&self) -> Option<u32> {
@@ -84,6 +98,9 @@ impl Supervisor {
 
     /// Kills the worker of a generation.
     pub(super) fn lose(&self, generation: u64, error: &Error) {
+        if !self.process.is_current() {
+            return;
+        }
         self.workers.lose(generation, error);
     }
 
@@ -97,6 +114,7 @@ impl Supervisor {
     /// # Errors
     /// [`ErrorKind::Unavailable`] if it does not end within [`END_TIMEOUT`].
     pub(super) fn wait_for_end(&self) -> Result<()> {
+        self.process.check("the worker process")?;
         self.workers.wait_for_end()
     }
 
@@ -104,6 +122,9 @@ impl Supervisor {
     /// connection first. Waits for the end then, as the exit status is the cause of the loss, and
     /// not a deadline that passes meanwhile.
     pub(super) fn check_alive(&self) {
+        if !self.process.is_current() {
+            return;
+        }
         // A thread that uses the connection notices its end.
         if let Some(core) = self.core.try_lock()
             && core.link.is_hung_up()
@@ -136,7 +157,7 @@ impl Supervisor {
         in_flight: bool,
         flag: &CompletionFlag,
     ) -> Result<u64> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let generation = self.check_worker(in_flight.then_some(last))?;
         if generation != last {
             // The earlier worker may have announced a failure after its work was seen over.
@@ -159,7 +180,7 @@ impl Supervisor {
     }
 
     pub(super) fn ask(&self, request: &Request) -> Result<Reply> {
-        self.exchange(&mut self.core.lock(), request)
+        self.exchange(&mut *self.core()?, request)
     }
 
     /// Asks the worker of this generation.
@@ -167,7 +188,7 @@ impl Supervisor {
     /// # Errors
     /// The loss of that worker, also if another one has started since.
     pub(super) fn ask_worker(&self, request: &Request, worker: u64) -> Result<Reply> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         self.check_worker(Some(worker))?;
         self.exchange(&mut core, request)
     }
@@ -195,7 +216,7 @@ impl Supervisor {
 
     /// Opens the slots of a group, whose numbers it fills in and returns.
     pub(super) fn open_slots(&self, mut group: Group, count: usize) -> Result<Vec<u32>> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let numbers = core.restart_state.free_slots(count)?;
         group.slots = numbers.iter().copied().map(Some).collect();
         self.workers.check()?;
@@ -206,7 +227,7 @@ impl Supervisor {
     }
 
     pub(super) fn close_slot(&self, slot: u32) {
-        let mut core = self.core.lock();
+        let Ok(mut core) = self.core() else { return };
         core.restart_state.remove_slot(slot);
         // A lost worker has closed it too.
         let _ = self.exchange(&mut core, &Request::CloseSlot { slot });
@@ -219,7 +240,7 @@ impl Supervisor {
         spec: Spec,
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let graphs = core.restart_state.graphs(slot);
         let graph = match into {
             Some(graph) => graphs.get(graph).map(|_| graph)?,
@@ -243,7 +264,7 @@ impl Supervisor {
     }
 
     pub(super) fn set_params(&self, slot: u32, graph: GraphId, node: usize, op: &Op) -> Result<()> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let known = core.restart_state.graphs(slot).get(graph)?;
         if node >= known.ops.len() {
             return Err(no_node(node));
@@ -265,7 +286,7 @@ impl Supervisor {
     }
 
     pub(super) fn drop_graph(&self, slot: u32, graph: GraphId) {
-        let mut core = self.core.lock();
+        let Ok(mut core) = self.core() else { return };
         core.restart_state.graphs(slot).remove(graph);
         if self.workers.check().is_ok() {
             let sent = core.link.send(&Request::DropGraph { slot, graph });
@@ -289,7 +310,7 @@ impl Supervisor {
     /// if the new one ends while it starts, and what else kept it from starting. It may
     /// be tried again.
     pub(super) fn revive(&self) -> Result<bool> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         if !self.workers.is_lost() {
             return Ok(false);
         }
@@ -309,6 +330,10 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
+        // The worker is the parent's.
+        if !self.process.is_current() {
+            return;
+        }
         if !self.workers.is_lost() {
             let link = &mut self.core.get_mut().link;
             // A worker that does not read its requests is killed, like one that does not end.

@@ -42,6 +42,9 @@ impl<B> Slot<InFlight<B>> {
 
     /// Checks once whether the batch is done.
     pub(crate) fn poll(mut self) -> Progress<B> {
+        if let Err(error) = self.check_process() {
+            return Progress::Failed(self.fail(error, |state| state.batch));
+        }
         let done = match self.fence() {
             Ok(true) => self.core.device_slot.is_done(),
             unfenced => unfenced,
@@ -52,6 +55,9 @@ impl<B> Slot<InFlight<B>> {
 
     /// Waits until the batch is done, has failed, or misses its deadline.
     pub(crate) fn wait(mut self) -> Progress<B> {
+        if let Err(error) = self.check_process() {
+            return Progress::Failed(self.fail(error, |state| state.batch));
+        }
         loop {
             match self.wait_once() {
                 // The device has reported an error, but may still work on the batch.

@@ -189,18 +189,6 @@ fn items_may_be_submitted_while_others_are_read() {
 }
 
 #[test]
-fn an_engine_that_has_stopped_gives_the_item_back() {
-    let engine = engine(&sim(vec![Fault::Kernel { launch: 0 }]).1, &config());
-    assert!(ask(&engine, number(1)).is_err());
-    // It still takes items, and answers each with why it stopped.
-    let ticket = engine.try_submit(number(2), SubmitOptions::default());
-    assert_eq!(
-        answer(ticket.unwrap()).unwrap_err().kind(),
-        ErrorKind::Closed
-    );
-}
-
-#[test]
 fn the_last_handle_may_be_dropped_by_the_engine_s_own_threads() {
     // With the item of a ticket that was dropped, by the unpack thread; and by a
     // thread of the pool while it reads.

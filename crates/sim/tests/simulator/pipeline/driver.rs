@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop_engine::pipeline::{
-    Counters, Delivery, EngineConfig, Pipeline, Refused, SubmitOptions, Wait,
+    Counters, Delivery, EngineConfig, Pipeline, SubmitOptions, TrySubmitError, Wait,
 };
 use tapeloop_engine::replay::{Mode, Policy, Verify};
 use tapeloop_engine::workload::Extent;
@@ -274,11 +274,20 @@ impl Driver {
                 }
                 self.out.insert(number, (item, self.uniforms));
             }
-            Err(Refused(back)) => {
+            Err(TrySubmitError::Full(back)) => {
                 self.check(back == item, || format!("{back:?} came back for {item:?}"));
                 self.check_busy("refused");
                 self.outcome.trace.push(Event::Refused(back.id));
                 self.refused = Some(back);
+            }
+            Err(TrySubmitError::Closed(back, reason)) => {
+                let has_ended = self.pipeline.ended().is_some();
+                let planned = self.faulted && has_ended && is_planned(&reason);
+                self.outcome.failed |= planned;
+                self.check(planned && back == item, || {
+                    format!("{back:?} came back for {item:?}: {reason}")
+                });
+                self.outcome.trace.push(Event::Refused(back.id));
             }
         }
         self.check_flight();

@@ -16,7 +16,7 @@ impl Supervisor {
     ) -> Result<Allocation> {
         let filled = Filled::new(contents);
         let bytes = filled.bytes();
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         self.workers.check()?;
         let address = core.restart_state.free_address(bytes);
         let sent = filled.send(address, &mut core.link);
@@ -61,7 +61,9 @@ impl Region for FilledRegion {}
 
 impl Drop for FilledRegion {
     fn drop(&mut self) {
-        let mut core = self.supervisor.core.lock();
+        let Ok(mut core) = self.supervisor.core() else {
+            return;
+        };
         core.restart_state.release(self.address);
         self.supervisor.free_unused(&mut core);
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl Supervisor {
     /// Sends the worker the images that it does not have, and has it compile them.
     pub(in super::super) fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let known = core.restart_state.images.len();
         for image in images {
             self.send_image(&mut core, image)?;
@@ -44,7 +44,7 @@ impl Supervisor {
     }
 
     pub(in super::super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
-        let mut core = self.core.lock();
+        let mut core = self.core()?;
         let image = match &kernel.code {
             Some(DeviceCode::Library(_)) => return Err(no_library_calls(kernel)),
             Some(DeviceCode::Image(image)) => Some(self.send_image(&mut core, image)?),

@@ -1,0 +1,137 @@
+//! [`Ending`]: why an engine takes no more items, and the tasks that await that.
+
+use super::batch::unwinding;
+use super::sync::{AtomicBool, Mutex};
+use super::wakers::{TaskId, Wakers};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Process;
+use std::pin::Pin;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+/// What the errors of a forked process name.
+pub(super) const ENGINE: &str = "the engine";
+
+pub(super) struct Ending {
+    process: Process,
+    /// Set after the reason.
+    has_ended: AtomicBool,
+    reason: OnceLock<Error>,
+    tasks: Mutex<Wakers>,
+}
+
+impl Ending {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Ending {
+            process: Process::current(),
+            has_ended: AtomicBool::new(false),
+            reason: OnceLock::new(),
+            tasks: Mutex::new(Wakers::default()),
+        })
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.process
+    }
+
+    /// Whether the engine takes no more items.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(SeqCst)
+    }
+
+    /// The error that ended the engine.
+    pub(super) fn get(&self) -> Option<&Error> {
+        self.reason.get()
+    }
+
+    /// [`Ending::get`], or the error of a child process.
+    pub(super) fn reason(&self) -> Option<Error> {
+        match self.process.check(ENGINE) {
+            Ok(()) => self.get().cloned(),
+            Err(forked) => Some(forked),
+        }
+    }
+
+    /// The error of a call to an engine that has ended.
+    #[cold]
+    pub(super) fn error(&self) -> Error {
+        match self.reason.get() {
+            Some(reason) if reason.kind() == ErrorKind::Closed => reason.clone(),
+            Some(reason) => {
+                let message = format!("the engine has ended: {}", reason.message());
+                Error::new(ErrorKind::Closed, message)
+                    .fix("see the error that ended it, then make another engine")
+            }
+            None => Error::new(ErrorKind::Closed, "the engine has ended"),
+        }
+    }
+
+    /// Fails if the engine has ended, or if this is a child of the process that made it.
+    pub(super) fn check(&self) -> Result<()> {
+        self.process.check(ENGINE)?;
+        match self.has_ended() {
+            false => Ok(()),
+            true => Err(self.error()),
+        }
+    }
+
+    /// Ends the engine. Returns whether it had not ended before.
+    pub(super) fn end(&self, reason: Error) -> bool {
+        let is_first = self.reason.set(reason).is_ok();
+        self.has_ended.store(true, SeqCst);
+        if is_first {
+            let tasks = self.tasks.lock().take_all();
+            for waker in tasks {
+                unwinding(|| waker.wake());
+            }
+        }
+        is_first
+    }
+}
+
+/// Awaits the end of an engine, and its reason, on any executor: [`Engine::until_ended`](super::Engine::until_ended).
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Ended {
+    ending: Arc<Ending>,
+    task: TaskId,
+}
+
+impl Ended {
+    pub(super) fn new(ending: &Arc<Ending>) -> Self {
+        Ended {
+            ending: Arc::clone(ending),
+            task: TaskId::new(),
+        }
+    }
+}
+
+impl Future for Ended {
+    type Output = Error;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Error> {
+        if let Err(forked) = self.ending.process.check(ENGINE) {
+            return Poll::Ready(forked);
+        }
+        let waker = context.waker().clone();
+        let mut tasks = self.ending.tasks.lock();
+        if let Some(reason) = self.ending.get() {
+            drop(tasks);
+            return Poll::Ready(reason.clone());
+        }
+        let before = tasks.add(self.task, waker);
+        drop(tasks);
+        unwinding(|| drop(before));
+        Poll::Pending
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if self.ending.process.is_current() {
+            let waker = self.ending.tasks.lock().remove(self.task);
+            unwinding(|| drop(waker));
+        }
+    }
+}

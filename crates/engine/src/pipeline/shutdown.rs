@@ -1,0 +1,81 @@
+//! [`Engine::shutdown`]: an end that waits for a bounded time.
+
+use super::engine::Engine;
+use super::sync::JoinHandle;
+use crate::backend::Backoff;
+use crate::error::Error;
+use crate::error::ErrorKind;
+use crate::workload::Workload;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+impl<W: Workload> Engine<W> {
+    /// Takes no more items, waits until those that were submitted are answered, and frees everything.
+    ///
+    /// If that is not done after `timeout`, the items whose batches have no slot yet are answered with
+    /// [`ErrorKind::Closed`], each with its ticket. What has a slot is left to the device.
+    ///
+    /// # Errors
+    /// The engine with the batches that the device still works on.
+    pub fn shutdown(self, timeout: Duration) -> Result<(), Unfinished<W>> {
+        if self.shared().ended.process().is_current() {
+            self.dispatcher().close();
+        }
+        let unfinished = match self.join_within(timeout) {
+            Ok(()) => return Ok(()),
+            Err(unfinished) => unfinished,
+        };
+        let message = format!("the engine was shut down, and not done after {timeout:?}");
+        let reason = Error::new(ErrorKind::Closed, message);
+        unfinished.0.dispatcher().give_up_waiting(reason);
+        Err(unfinished)
+    }
+
+    /// Drops the engine once its threads have ended.
+    fn join_within(mut self, timeout: Duration) -> Result<(), Unfinished<W>> {
+        let start = Instant::now();
+        let shared = self.shared();
+        let backoff = Backoff::new(start);
+        let is_over = |thread: &JoinHandle<()>| thread.is_finished();
+        while shared.ended.process().is_current() && !self.threads.iter().all(is_over) {
+            let now = Instant::now();
+            let left = timeout.saturating_sub(now - start);
+            if left.is_zero() {
+                self.is_unfinished = true;
+                return Err(Unfinished(self));
+            }
+            // The device may compute on the pool, of which this thread may be the only one.
+            if shared.pool.yield_now() != Some(rayon::Yield::Executed) {
+                backoff.wait(now, left);
+            }
+        }
+        self.is_unfinished = false;
+        Ok(())
+    }
+}
+
+/// An engine that [`Engine::shutdown`] did not end in time, because its device still works on batches that
+/// have a slot. Dropping it waits for nothing: the engine's threads end on their own when the device
+/// is done, and the tickets are answered then.
+pub struct Unfinished<W: Workload>(Engine<W>);
+
+impl<W: Workload> Unfinished<W> {
+    /// The number of batches that are not answered.
+    pub fn batches(&self) -> u64 {
+        self.0.dispatcher().unanswered()
+    }
+
+    /// Waits once more.
+    ///
+    /// # Errors
+    /// Itself if the device is not done after `timeout`.
+    pub fn wait(self, timeout: Duration) -> Result<(), Unfinished<W>> {
+        self.0.join_within(timeout)
+    }
+}
+
+impl<W: Workload> fmt::Debug for Unfinished<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unfinished({} batches)", self.batches())
+    }
+}

@@ -1,0 +1,152 @@
+//! An engine that has ended says so, and a shutdown takes no longer than it may.
+
+use super::*;
+use crate::gate;
+use crate::threads::block_on;
+use tapeloop_engine::pipeline::Pipeline;
+
+#[test]
+fn every_call_to_an_engine_that_has_ended_gives_the_reason() {
+    let fault = Fault::Kernel { launch: 2 };
+    let engine = engine(&sim(vec![fault]).1, &config());
+    assert!(engine.ended().is_none());
+    let ended = engine.until_ended();
+    let watch = std::thread::spawn(|| block_on(ended));
+    let mut number = 0;
+    while engine.ended().is_none() {
+        if let Ok(ticket) = engine.submit(self::number(number)) {
+            let _ = answer(ticket);
+        }
+        number += 1;
+    }
+    let is_reason = |error: &Error| error.to_string().contains("as planned");
+    let check = |error: Error| {
+        assert!(
+            is_reason(&error) && error.kind() == ErrorKind::Closed,
+            "{error}"
+        );
+    };
+    check(engine.submit(self::number(1)).err().unwrap());
+    check(engine.submit_many([self::number(1)]).err().unwrap());
+    check(engine.flush().unwrap_err());
+    check(engine.set_uniforms(|_| Ok(())).unwrap_err());
+    match engine.try_submit(self::number(7), SubmitOptions::default()) {
+        Err(TrySubmitError::Closed(item, reason)) => {
+            assert_eq!(item.number, 7);
+            check(reason);
+        }
+        _ => panic!("it is refused"),
+    }
+    for ended in [
+        engine.ended().unwrap(),
+        watch.join().unwrap(),
+        block_on(engine.until_ended()),
+    ] {
+        assert!(
+            is_reason(&ended) && ended.kind() == ErrorKind::Device,
+            "{ended}"
+        );
+    }
+    engine.shutdown(Duration::from_secs(60)).unwrap();
+}
+
+#[test]
+fn a_pipeline_that_has_ended_takes_no_items_and_says_why() {
+    let fault = Fault::Kernel { launch: 2 };
+    let backend = sim(vec![fault]).1;
+    let mut pipeline = Pipeline::new(AddOne::new(), &[backend], pool(), &config()).unwrap();
+    let mut refused = None;
+    for n in 0..100 {
+        match pipeline.submit(number(n)) {
+            Err(TrySubmitError::Closed(item, reason)) => {
+                assert_eq!(item.number, n);
+                refused = Some(reason);
+            }
+            _ => drop(pipeline.wait()),
+        }
+    }
+    let refused = refused.expect("the device is lost").to_string();
+    assert!(refused.contains("as planned"), "{refused}");
+    assert_eq!(pipeline.ended().unwrap().kind(), ErrorKind::Device);
+}
+
+#[test]
+fn the_end_of_a_dropped_engine_is_awaited() {
+    let engine = engine(&cpu(), &config());
+    let ended = engine.until_ended();
+    let unawaited = engine.until_ended();
+    drop(engine);
+    assert_eq!(block_on(ended).kind(), ErrorKind::Closed);
+    drop(unawaited);
+}
+
+#[test]
+fn a_shutdown_waits_for_all_items() {
+    let engine = engine(&cpu(), &config());
+    let tickets: Vec<_> = (0..500)
+        .map(|n| engine.submit(number(n)).unwrap())
+        .collect();
+    engine.shutdown(Duration::from_secs(60)).unwrap();
+    for (n, ticket) in (0..).zip(tickets) {
+        assert!(ticket.is_done());
+        assert_eq!(answer(ticket).unwrap(), n + 1);
+    }
+}
+
+#[test]
+fn a_shutdown_that_is_not_done_in_time_answers_what_has_no_slot_and_returns_the_rest() {
+    let (engine, gate) = gate::engine(&gate::config());
+    let held = gate.occupy(&engine, 10);
+    let waiting: Vec<_> = [10, 5]
+        .map(|length| engine.submit(vec![1.0; length]).unwrap())
+        .into();
+    let start = Instant::now();
+    let left = engine.shutdown(Duration::from_millis(20)).unwrap_err();
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    for ticket in waiting {
+        let done = ticket.wait().unwrap();
+        assert_eq!(done.item[0], 1.0, "the item comes back");
+        let error = done.result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+        assert!(error.to_string().contains("shut down"), "{error}");
+    }
+    assert_eq!(left.batches(), 1);
+    let left = left.wait(Duration::ZERO).unwrap_err();
+    assert!(!held.is_done());
+    gate.open();
+    left.wait(Duration::from_secs(60)).unwrap();
+    assert!(held.wait().unwrap().result.is_ok());
+}
+
+#[test]
+fn what_a_shutdown_has_left_ends_by_itself_when_it_is_dropped() {
+    let (engine, gate) = gate::engine(&gate::config());
+    let ended = engine.until_ended();
+    let held = gate.occupy(&engine, 10);
+    drop(engine.shutdown(Duration::ZERO).unwrap_err());
+    assert!(!held.is_done(), "the drop has not waited");
+    gate.open();
+    assert!(held.wait().unwrap().result.is_ok());
+    assert!(block_on(ended).to_string().contains("shut down"));
+}
+
+#[test]
+fn a_workload_that_panics_when_it_is_dropped_does_not_panic_the_drop_of_the_engine() {
+    struct PanicsWhenDropped;
+    impl Drop for PanicsWhenDropped {
+        fn drop(&mut self) {
+            panic!("planted");
+        }
+    }
+    let workload = || {
+        let bomb = PanicsWhenDropped;
+        AddOne::with(move |_| {
+            let _ = &bomb;
+            Ok(())
+        })
+    };
+    drop(Engine::new(workload(), &[cpu()], pool(), &config()).unwrap());
+    let engine = Engine::new(workload(), &[cpu()], pool(), &config()).unwrap();
+    engine.shutdown(Duration::from_secs(60)).unwrap();
+    drop(Pipeline::new(workload(), &[cpu()], pool(), &config()).unwrap());
+}
