@@ -28,9 +28,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tapeloop_engine::pipeline::{SubmitOptions, TrySubmitError};
 use tapeloop_engine::*;
@@ -115,28 +113,6 @@ impl Workload for Squares {
     }
 }
 
-/// A ticket that is cancelled if it is dropped before its result is there.
-struct Cancelling(Option<Ticket<Squares>>);
-
-impl Future for Cancelling {
-    type Output = Result<Completion<Squares>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let ticket = self.0.as_mut().expect("it is polled until it is ready");
-        let done = std::task::ready!(Pin::new(ticket).poll(context));
-        self.0 = None;
-        Poll::Ready(done)
-    }
-}
-
-impl Drop for Cancelling {
-    fn drop(&mut self) {
-        if let Some(ticket) = self.0.take() {
-            ticket.cancel();
-        }
-    }
-}
-
 /// What all connections share.
 struct Service {
     engine: Engine<Squares>,
@@ -167,7 +143,8 @@ impl Service {
         };
         // It takes the item or refuses it, and never waits, as no task may block.
         let ticket = match self.engine.try_submit(item, options) {
-            Ok(ticket) => Cancelling(Some(ticket)),
+            // Of a client that has gone the item is not computed.
+            Ok(ticket) => ticket.cancel_on_drop(),
             Err(TrySubmitError::Full(_)) => return Err(full()),
             Err(TrySubmitError::Closed(_, reason)) => return Err(refusal(reason)),
         };

@@ -30,7 +30,7 @@ pub(crate) struct Location {
 
 /// An item in a batch, with its location or the error that rejected it.
 pub(crate) struct Entry<W: Workload> {
-    /// `None` if it was cancelled; the location is an error then.
+    /// `None` if it was taken out; the location is an error then.
     pub(crate) item: Option<W::Item>,
     pub(crate) location: Result<Location>,
 }
@@ -53,8 +53,8 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,
-    /// Entries whose items were cancelled.
-    pub(crate) cancelled: u32,
+    /// Entries whose items were taken out before the batch had a slot.
+    pub(crate) taken_out: u32,
     /// The indices of the entries that expire, and when.
     expiries: Vec<(u32, Instant)>,
     /// The number of the first entry, counted since the engine was built.
@@ -107,36 +107,65 @@ impl<W: Workload> Batch<W> {
     /// Passes the items at these indices to `take`, and leaves their room to others. The batch must
     /// not be written yet. Locations are out of date until [`Batch::leave_out`].
     pub(crate) fn cancel(&mut self, indices: Range<u32>, mut take: impl FnMut(W::Item)) {
-        for entry in &mut self.entries[indices.start as usize..indices.end as usize] {
-            let Some(item) = entry.item.take() else {
-                continue;
-            };
-            if let Ok(Location { extent, .. }) = entry.location {
-                let rest = self.total.checked_sub(extent);
-                self.total = rest.expect("the total holds each item");
-                self.items -= 1;
-                self.empty_entries += u32::from(extent != Extent::default());
-            }
-            entry.location = Err(Error::new(ErrorKind::Usage, "the item was cancelled"));
-            self.cancelled += 1;
-            take(item);
+        for index in indices {
+            let cancelled = || Error::new(ErrorKind::Usage, "the item was cancelled");
+            self.take_out(index, cancelled)
+                .into_iter()
+                .for_each(&mut take);
         }
     }
 
-    /// When the batcher took the items whose latency is measured, without those that were cancelled.
+    /// [`Batch::cancel`] for the items that have expired at `now`, each with its index. Items that were
+    /// rejected keep their error, and stay.
+    pub(crate) fn expire(&mut self, now: Instant, mut take: impl FnMut(u32, W::Item)) {
+        let mut at = 0;
+        while let Some(&(index, expires_at)) = self.expiries.get(at) {
+            if expires_at > now {
+                at += 1;
+                continue;
+            }
+            self.expiries.swap_remove(at);
+            if self.entries[index as usize].location.is_ok()
+                && let Some(item) = self.take_out(index, expiry)
+            {
+                take(index, item);
+            }
+        }
+    }
+
+    /// When the first of its items expires.
+    pub(crate) fn expires_at(&self) -> Option<Instant> {
+        self.expiries.iter().map(|(_, at)| *at).min()
+    }
+
+    fn take_out(&mut self, index: u32, reason: impl FnOnce() -> Error) -> Option<W::Item> {
+        let entry = &mut self.entries[index as usize];
+        let item = entry.item.take()?;
+        if let Ok(Location { extent, .. }) = entry.location {
+            let rest = self.total.checked_sub(extent);
+            self.total = rest.expect("the total holds each item");
+            self.items -= 1;
+            self.empty_entries += u32::from(extent != Extent::default());
+        }
+        entry.location = Err(reason());
+        self.taken_out += 1;
+        Some(item)
+    }
+
+    /// When the batcher took the items whose latency is measured, without those that were taken out.
     pub(crate) fn measured(&self) -> impl Iterator<Item = Instant> {
         let entries = self.entries.iter().step_by(ITEMS_PER_SAMPLE);
         let measured = self.accepted_at.iter().zip(entries);
         measured.filter_map(|(accepted_at, entry)| entry.item.as_ref().map(|_| *accepted_at))
     }
 
-    /// Whether every item was cancelled.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled as usize == self.entries.len()
+    /// Whether every item was taken out.
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.taken_out as usize == self.entries.len()
     }
 
     /// Rejects the items that have expired at `now`, and moves the others together where items were
-    /// cancelled or have expired, or could not be written for a device that was lost. Called before the
+    /// taken out or have expired, or could not be written for a device that was lost. Called before the
     /// batch is written. Returns the number of items that have expired.
     pub(crate) fn leave_out(&mut self, now: Instant) -> usize {
         let mut expired = 0;
@@ -147,7 +176,7 @@ impl<W: Workload> Batch<W> {
                 expired += 1;
             }
         }
-        if expired > 0 || self.cancelled > 0 || self.is_written {
+        if expired > 0 || self.taken_out > 0 || self.is_written {
             (self.total, self.items) = (Extent::default(), 0);
             let located = self.entries.iter_mut();
             for location in located.filter_map(|entry| entry.location.as_mut().ok()) {
@@ -162,7 +191,7 @@ impl<W: Workload> Batch<W> {
 }
 
 #[cold]
-fn expiry() -> Error {
+pub(crate) fn expiry() -> Error {
     let message = "the item has expired: no slot was free for its batch before `expires_at`";
     Error::new(ErrorKind::Expired, message).fix("submit less at a time, or let items wait longer")
 }
@@ -177,7 +206,7 @@ impl<W: Workload> Default for Batch<W> {
             total: Extent::default(),
             items: 0,
             empty_entries: 0,
-            cancelled: 0,
+            taken_out: 0,
             expiries: Vec::new(),
             reply: None,
             ordered: None,

@@ -1,6 +1,6 @@
 //! [`Pipeline`]: the front without threads, which its caller drives.
 
-use super::batch::{Batch, Batcher};
+use super::batch::{Batch, Batcher, expiry};
 use super::build::{Built, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::{Counters, add};
@@ -174,6 +174,7 @@ impl<W: Workload> Pipeline<W> {
         if self.is_in_child() {
             return None;
         }
+        self.expire();
         self.close_due(now);
         if self.done.is_empty() {
             self.look();
@@ -280,6 +281,32 @@ impl<W: Workload> Pipeline<W> {
         &self.shrunk
     }
 
+    /// Returns the items that have expired and have no slot.
+    fn expire(&mut self) {
+        let waiting = self.waiting.iter_mut().map(|batch| &mut **batch);
+        let batches = waiting.chain([self.batcher.open()]);
+        let mut timed = batches
+            .filter(|batch| batch.expires_at().is_some())
+            .peekable();
+        if timed.peek().is_none() {
+            return;
+        }
+        let (now, before) = (Instant::now(), self.done.len());
+        for batch in timed {
+            let first = batch.first;
+            batch.expire(now, |index, item| {
+                self.done.push_back(Delivery {
+                    number: first + u64::from(index),
+                    item,
+                    result: Err(expiry()),
+                });
+            });
+        }
+        let expired = self.done.len() - before;
+        add(&self.shared.counters.submitted.items_expired, expired);
+        add(&self.shared.counters.finished.items_rejected, expired);
+    }
+
     fn close_due(&mut self, now: Instant) {
         if self.batcher.closes_at().is_some_and(|at| at <= now) {
             self.flush();
@@ -335,7 +362,8 @@ impl<W: Workload> Pipeline<W> {
             .zip(batch.entries.drain(..))
             .zip(self.outputs.drain(..));
         for ((number, entry), result) in through {
-            let item = entry.item.expect("only tickets cancel items");
+            // Without the items that expired before.
+            let Some(item) = entry.item else { continue };
             self.done.push_back(Delivery {
                 number,
                 item,

@@ -81,6 +81,10 @@ pub struct EngineConfig {
     pub close: Close,
     /// The longest that a submitted item waits for its batch to fill, with [`Close::Full`].
     pub batch_wait: Duration,
+    /// The closed batches that may wait for a slot, of urgent items and of others each, before a submission
+    /// waits or is refused; at least 1. With one, the next batch is formed while the devices work; more
+    /// let bursts in, and make items wait longer for their slot.
+    pub waiting_batches_max: usize,
     /// The largest amount of device and pinned memory together, in bytes; `None` for no budget.
     ///
     /// With a budget the engine allocates all of its plan or fails. Without one it tries with less
@@ -110,6 +114,7 @@ impl EngineConfig {
             buckets: Vec::new(),
             close: Close::default(),
             batch_wait: Duration::from_millis(2),
+            waiting_batches_max: 2,
             memory_bytes_max: None,
             wait: Wait::default(),
             restarts_max: 1000,
@@ -123,6 +128,12 @@ impl EngineConfig {
         self.policy.check()?;
         self.check_urgent_slots()?;
         self.timeline.map_or(Ok(()), |timeline| timeline.check())?;
+        if self.waiting_batches_max == 0 {
+            return Err(
+                Error::config("waiting_batches_max = 0: no item would be taken")
+                    .fix("set it to at least 1"),
+            );
+        }
         if self.batch == Extent::default() {
             return Err(Error::config("a batch has no room for an item")
                 .fix("give `batch` a length above 0 along an axis"));
@@ -191,10 +202,9 @@ pub struct SubmitOptions {
     /// item was cancelled.
     pub deadline: Option<Instant>,
     /// If the item's batch has no slot before this time, the item is not computed, and its result is
-    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired). It comes back when the batch would have been
-    /// written, so set `deadline` too where batches wait to fill. It is compared with the clock, also
-    /// where a [`Pipeline`](super::Pipeline) is given the time. An item whose batch has a slot in
-    /// time has its result, however long the device takes.
+    /// [`ErrorKind::Expired`](crate::ErrorKind::Expired), at that time. It is compared with the clock, and a
+    /// [`Pipeline`](super::Pipeline) looks at it when it is polled. An item whose batch has a slot in time
+    /// has its result, however long the device takes.
     pub expires_at: Option<Instant>,
     #[doc(hidden)]
     pub later: LaterFields,
@@ -203,7 +213,7 @@ pub struct SubmitOptions {
 /// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.
 #[derive(Clone)]
 pub enum TrySubmitError<I> {
-    /// The largest number of batches waits for a slot. Try again later.
+    /// [`EngineConfig::waiting_batches_max`] batches wait for a slot. Try again later.
     Full(I),
     /// The engine takes no more items, for this reason: [`ErrorKind::Closed`] when it has ended, and
     /// [`ErrorKind::Usage`] in a child of the process that made it.

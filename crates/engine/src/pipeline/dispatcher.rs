@@ -6,8 +6,9 @@ use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
 use super::config::{SubmitOptions, TrySubmitError};
 use super::counters::add;
+use super::driver::Timer;
 use super::ending::ENGINE;
-use super::queue::{Cancelled, Queue, Start};
+use super::queue::{Cancelled, Queue, Start, Woken};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
 use super::run_results::RunResults;
@@ -16,9 +17,10 @@ use super::stages::{Given, Shared};
 use super::sync::{
     AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, spin_unlocked, yield_now,
 };
-use super::ticket::{Answers, Reply, Ticket, TicketEngine};
+use super::ticket::{Answers, Early, Reply, Ticket, TicketEngine};
 use super::uniforms::Change;
 use super::upload::shares_work;
+use super::wakers::TaskId;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
@@ -27,8 +29,9 @@ use crossbeam_utils::CachePadded;
 use rayon::ThreadPool;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
 pub(super) struct Dispatcher<W: Workload> {
@@ -51,6 +54,8 @@ pub(super) struct Dispatcher<W: Workload> {
     workers: Option<ThreadPool>,
     /// Batches whose items have their results.
     answered: CachePadded<AtomicU64>,
+    /// Answers items that expire; started with the first of them.
+    timer: OnceLock<Timer>,
     /// Whether the engine is dropped.
     is_closing: AtomicBool,
     /// Whether a thread panicked while it had a batch.
@@ -77,6 +82,7 @@ impl<W: Workload> Dispatcher<W> {
             helped,
             workers,
             answered: CachePadded::new(AtomicU64::new(0)),
+            timer: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
         }
@@ -115,7 +121,70 @@ impl<W: Workload> Dispatcher<W> {
             self.devices.wake_all();
         }
         self.go_on(queue);
+        if added.expires_first {
+            self.wake_timer();
+        }
         Ok(ticket.expect("an item outside of a run has a ticket"))
+    }
+
+    /// Takes an item of a task if there is room and no other task came before. Else has the task woken when
+    /// there may be, and leaves the item in `item`.
+    pub(super) fn poll_submit(
+        self: &Arc<Self>,
+        item: &mut Option<(W::Item, Result<Extent>)>,
+        options: SubmitOptions,
+        task: TaskId,
+        waker: &Waker,
+    ) -> Poll<Result<Ticket<W>>> {
+        self.check_process()?;
+        let waker = waker.clone();
+        let mut queue = self.queue.lock();
+        let has_ended = self.shared.ended.has_ended();
+        if !has_ended && !queue.has_room_for(task, options.urgent) {
+            let before = queue.add_task(task, options.urgent, waker);
+            drop(queue);
+            unwinding(|| drop(before));
+            return Poll::Pending;
+        }
+        let registered = queue.remove_task(task, options.urgent);
+        let (mut ticket, mut expires_first) = (None, false);
+        if !has_ended {
+            let (item, extent) = item.take().expect("it is polled until it is ready");
+            let added = queue.add(&self.shared, item, extent, options, |batch, index| {
+                ticket = Some(Ticket(batch.ticket(index..index + 1)));
+            });
+            if added.timed {
+                self.devices.wake_all();
+            }
+            expires_first = added.expires_first;
+        }
+        let woken = queue.wake_tasks();
+        self.go_on(queue);
+        wake(woken);
+        if expires_first {
+            self.wake_timer();
+        }
+        unwinding(|| drop((registered, waker)));
+        Poll::Ready(ticket.ok_or_else(|| self.shared.ended.error()))
+    }
+
+    /// Forgets a task that gives up, and wakes another one in its place.
+    pub(super) fn forget_task(&self, task: TaskId, is_urgent: bool) {
+        if self.check_process().is_err() {
+            return;
+        }
+        let (waker, woken) = {
+            let mut queue = self.queue.lock();
+            let waker = queue.remove_task(task, is_urgent);
+            // If it was woken, the next one has not been.
+            let woken = match waker {
+                Some(_) => Woken::new(),
+                None => queue.wake_tasks(),
+            };
+            (waker, woken)
+        };
+        unwinding(|| drop(waker));
+        wake(woken);
     }
 
     /// Takes items in order, and waits for room between them. `added` gets the reply of its batch
@@ -224,6 +293,48 @@ impl<W: Workload> Dispatcher<W> {
         None
     }
 
+    /// Answers the items that have expired at `now` and have no slot. Returns when the next one expires.
+    pub(super) fn expire_due(self: &Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut queue = self.queue.lock();
+        let expired = queue.expire(&self.shared, now);
+        let woken = self.note_room(&mut queue, expired.emptied.len());
+        let next = queue.expires_at();
+        self.go_on(queue);
+        wake(woken);
+        let (count, counters) = (expired.answers.len(), &self.shared.counters);
+        add(&counters.submitted.items_expired, count);
+        add(&counters.finished.items_rejected, count);
+        expired.answers.into_iter().for_each(Early::finish);
+        for batch in expired.emptied {
+            self.answer(batch, None, &mut Vec::new());
+        }
+        next
+    }
+
+    /// Has the timer look when the next item expires.
+    fn wake_timer(self: &Arc<Self>) {
+        self.timer.get_or_init(|| Timer::start(self)).wake();
+    }
+
+    /// Whether the timer has ended, as it does once the engine is over.
+    pub(super) fn ends_timer(&self) -> bool {
+        let Some(timer) = self.timer.get() else {
+            return true;
+        };
+        timer.wake();
+        timer.has_ended()
+    }
+
+    /// Lets submissions use the room of batches that were emptied.
+    fn note_room(&self, queue: &mut Queue<W>, emptied: usize) -> Woken {
+        if emptied == 0 {
+            return Woken::new();
+        }
+        self.changes.fetch_add(1, SeqCst);
+        self.room.notify_all();
+        queue.wake_tasks()
+    }
+
     /// Looks at what may have changed, on a device's completion thread that was woken. Returns when the
     /// open batch will be due.
     pub(super) fn woken(self: &Arc<Self>, device: usize) -> Option<Instant> {
@@ -273,7 +384,8 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Starts batches while there are some with a slot.
     fn start_all(self: &Arc<Self>, mut next: Option<Start<W>>) {
-        while let Some(start) = next {
+        while let Some(mut start) = next {
+            wake(std::mem::take(&mut start.tasks));
             let more = start.more;
             let bytes = self.shared.program.uploads.bytes(start.batch.total);
             let after = match self.workers_for(bytes) {
@@ -482,7 +594,7 @@ impl<W: Workload> Dispatcher<W> {
                 .iter()
                 .map(|entry| Err(error(entry)))
                 .collect();
-            let rejected = batch.entries.len() - batch.cancelled as usize;
+            let rejected = batch.entries.len() - batch.taken_out as usize;
             add(&self.shared.counters.finished.items_rejected, rejected);
             self.answer(batch, Some(reason.clone()), &mut outputs);
         }
@@ -495,13 +607,23 @@ impl<W: Workload> Dispatcher<W> {
         self.shared
             .ended
             .end(Error::new(ErrorKind::Closed, message));
-        let lost = self.queue.lock().clear();
+        let mut queue = self.queue.lock();
+        let (lost, tasks) = (queue.clear(), queue.wake_all_tasks());
+        drop(queue);
+        wake(tasks);
         self.room.notify_all();
         self.devices.wake_all();
         for batch in lost {
             unwinding(|| drop(batch));
         }
         self.drop_helped();
+    }
+}
+
+/// Wakes tasks, which may run the embedder's code.
+fn wake(tasks: impl IntoIterator<Item = Waker>) {
+    for waker in tasks {
+        unwinding(|| waker.wake());
     }
 }
 
@@ -552,16 +674,14 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         take: &mut dyn FnMut(W::Item),
     ) -> bool {
         let count = items.len();
-        let cancelled = {
+        let (cancelled, woken) = {
             let mut queue = self.queue.lock();
             let cancelled = queue.cancel(&self.shared, answers, items, take);
-            if matches!(cancelled, Cancelled::Emptied(_)) {
-                // There is room for another batch.
-                self.changes.fetch_add(1, SeqCst);
-                self.room.notify_all();
-            }
-            cancelled
+            let emptied = matches!(cancelled, Cancelled::Emptied(_));
+            let woken = self.note_room(&mut queue, usize::from(emptied));
+            (cancelled, woken)
         };
+        wake(woken);
         let is_taken = !matches!(cancelled, Cancelled::Late);
         if is_taken {
             add(&self.shared.counters.submitted.items_cancelled, count);

@@ -56,7 +56,7 @@ pub(super) fn start<W: Workload>(
             engine: this.clone() as Weak<dyn TicketEngine<W>>,
             helps: can_be_helped,
         };
-        let queue = Queue::new(&shared, slots, config.close, owner);
+        let queue = Queue::new(&shared, slots, config, owner);
         Dispatcher::new(shared, queue, devices, helped, workers)
     });
     let mut threads = Vec::new();
@@ -135,6 +135,52 @@ fn complete<W: Workload>(
                 }
             }
         }
+    }
+}
+
+/// The thread that answers items when they expire. A completion thread may compute a batch then.
+pub(super) struct Timer(Option<std::thread::JoinHandle<()>>);
+
+impl Timer {
+    pub(super) fn start<W: Workload>(dispatcher: &Arc<Dispatcher<W>>) -> Self {
+        let weak = Arc::downgrade(dispatcher);
+        let engine = dispatcher.shared.engine;
+        let run = move || {
+            crate_threads::register();
+            let _inside = InsideEngine::enter(engine);
+            while let Some(dispatcher) = weak.upgrade() {
+                let breaks = BreaksOnPanic::new(&dispatcher);
+                let due = dispatcher.expire_due(Instant::now());
+                let is_over = dispatcher.is_over();
+                drop(breaks);
+                // Drops the workload, which is the embedder's code, if the engine is gone by now.
+                unwinding(|| drop(dispatcher));
+                match due {
+                    _ if is_over => return,
+                    None => std::thread::park(),
+                    Some(due) => {
+                        std::thread::park_timeout(due.saturating_duration_since(Instant::now()));
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("tapeloop-timer".to_owned());
+        let thread = thread.spawn(run).map_err(|error| {
+            tracing::warn!(%error, "items that expire are answered when their batch has a slot");
+        });
+        Timer(thread.ok())
+    }
+
+    /// Has it look when the next item expires, and whether the engine is over.
+    pub(super) fn wake(&self) {
+        if let Some(thread) = &self.0 {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Whether its thread has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.0.as_ref().is_none_or(|thread| thread.is_finished())
     }
 }
 

@@ -12,6 +12,7 @@ use super::recorded::record_config;
 use super::reentrancy::{check_outside, is_inside_any};
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
+use super::submitting::Submitting;
 use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
@@ -153,7 +154,7 @@ impl<W: Workload> Engine<W> {
     }
 
     /// Submits one item. The thread that closes a batch also writes it, if it is small, and submits
-    /// it. Waits while two closed batches wait for a slot.
+    /// it. Waits while [`EngineConfig::waiting_batches_max`] closed batches wait for a slot.
     ///
     /// # Errors
     /// - [`ErrorKind::Closed`] when the engine has ended, with the reason ([`Engine::ended`]).
@@ -182,6 +183,26 @@ impl<W: Workload> Engine<W> {
         })
     }
 
+    /// Submits one item when there is room for it, and waits for that as a task of any executor. Tasks are
+    /// served in the order in which they called this. Dropped before it is ready, it submits nothing, and
+    /// drops the item.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`], except that it may be awaited in the engine's own code.
+    ///
+    /// ```
+    /// # use tapeloop_engine::pipeline::SubmitOptions;
+    /// # use tapeloop_engine::*;
+    /// # async fn one<W: Workload>(engine: &Engine<W>, item: W::Item) -> Result<W::Output> {
+    /// let ticket = engine.submit_async(item, SubmitOptions::default()).await?;
+    /// // If this task is dropped meanwhile, the engine need not compute the item.
+    /// ticket.cancel_on_drop().await?.result
+    /// # }
+    /// ```
+    pub fn submit_async(&self, item: W::Item, options: SubmitOptions) -> Submitting<'_, W> {
+        Submitting::new(self, item, options)
+    }
+
     /// Submits items in order, for one handle. It costs less than to submit them one by one. Waits
     /// for room as [`Engine::submit`] does.
     ///
@@ -208,7 +229,7 @@ impl<W: Workload> Engine<W> {
         }
     }
 
-    /// Submits one item unless two closed batches wait for a slot. Does not wait for room, so the
+    /// Submits one item unless [`EngineConfig::waiting_batches_max`] closed batches wait for a slot. Does not wait for room, so the
     /// engine's own code may call it.
     ///
     /// # Errors
@@ -359,6 +380,7 @@ impl<W: Workload> Drop for Engine<W> {
             // The threads may wait for this one, and end on their own once it continues. Those of
             // another engine wait for it if they drop that engine at the same time.
             self.threads.clear();
+            dispatcher.ends_timer();
         }
         let waits = !self.threads.is_empty();
         for thread in self.threads.drain(..) {
@@ -371,6 +393,9 @@ impl<W: Workload> Drop for Engine<W> {
         }
         if waits {
             dispatcher.wait_for_workers();
+            while !dispatcher.ends_timer() {
+                yield_now();
+            }
             // Until threads that helped have let go of it.
             while Arc::strong_count(&dispatcher) > 1 {
                 yield_now();

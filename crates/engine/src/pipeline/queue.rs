@@ -1,24 +1,23 @@
 //! [`Queue`]: the items, batches and slots of an engine that are not on a device. It forms batches
 //! and gives them slots.
 
-use super::batch::{Batch, Batcher, Ordered};
-use super::config::{Close, SubmitOptions};
+use super::batch::{Batch, Batcher, Ordered, expiry};
+use super::config::{Close, EngineConfig, SubmitOptions};
 use super::counters::{add, add_since};
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
+use super::ticket::{Answers, AnswersPool, Early, EngineRef, Reply};
 use super::uniforms::Change;
+use super::wakers::{TaskId, Wakers};
 use crate::error::Result;
-use crate::workload::{Extent, Workload};
+use crate::workload::{Completion, Extent, Workload};
+use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
-
-/// The largest number of closed batches of each kind, urgent and other, that wait for a slot before
-/// a submission waits. One waits while the next is formed.
-const CLOSED_MAX: usize = 2;
 
 /// The largest number of urgent batches in a row that start while another batch waits.
 const URGENT_MAX: u32 = 8;
@@ -29,7 +28,13 @@ pub(super) struct Start<W: Workload> {
     pub(super) batch: Box<Batch<W>>,
     /// Whether another batch may be able to start too.
     pub(super) more: bool,
+    /// Tasks that wait for the room that the batch has left.
+    pub(super) tasks: Woken,
 }
+
+/// Wakers of tasks that wait for room, one of each kind at most. Their code must not run while the queue
+/// is locked.
+pub(super) type Woken = ArrayVec<Waker, 2>;
 
 /// The batcher of urgent items, if slots are kept for them; else all items are in [`NORMAL`].
 const URGENT: usize = 1;
@@ -41,6 +46,12 @@ pub(super) struct Queue<W: Workload> {
     keeps_slots: bool,
     answers: AnswersPool<W>,
     close: Close,
+    /// The closed batches of each kind that may wait for a slot.
+    waiting_max: usize,
+    /// No item of a batch without a slot expires before this.
+    expires_at: Option<Instant>,
+    /// Tasks that wait for room, for items that are urgent and for others.
+    tasks: [Wakers; 2],
     /// Closed batches without a slot.
     urgent: VecDeque<Box<Batch<W>>>,
     normal: VecDeque<Box<Batch<W>>>,
@@ -71,12 +82,28 @@ struct Run<W: Workload> {
 
 /// What became of items that were cancelled.
 pub(super) enum Cancelled<W: Workload> {
-    /// Their batch has a slot, so they stay in it.
+    /// Their batch has a slot, so they stay in it, or they have expired.
     Late,
     /// They were taken out of their batch.
     Taken,
     /// They were the last items of their batch, which was taken out too.
     Emptied(Box<Batch<W>>),
+}
+
+/// What expired, for a thread that holds no lock of the engine.
+pub(super) struct ExpiredItems<W: Workload> {
+    pub(super) answers: Vec<Early<W>>,
+    /// Batches that have no item left.
+    pub(super) emptied: Vec<Box<Batch<W>>>,
+}
+
+impl<W: Workload> Default for ExpiredItems<W> {
+    fn default() -> Self {
+        ExpiredItems {
+            answers: Vec::new(),
+            emptied: Vec::new(),
+        }
+    }
 }
 
 /// What adding an item changed.
@@ -86,13 +113,15 @@ pub(super) struct Added {
     pub(super) closed: bool,
     /// [`Queue::closes_at`] may be earlier than before.
     pub(super) timed: bool,
+    /// [`Queue::expires_at`] is earlier than before.
+    pub(super) expires_first: bool,
 }
 
 impl<W: Workload> Queue<W> {
     pub(super) fn new(
         shared: &Shared<W>,
         slots: Vec<Slot<Free>>,
-        close: Close,
+        config: &EngineConfig,
         owner: EngineRef<W>,
     ) -> Self {
         let (urgent, free): (VecDeque<_>, _) = slots.into_iter().partition(Slot::is_urgent);
@@ -100,7 +129,10 @@ impl<W: Workload> Queue<W> {
             batchers: [shared.batcher(), shared.batcher()],
             keeps_slots: !urgent.is_empty(),
             answers: AnswersPool::new(shared.engine, Some(owner)),
-            close,
+            close: config.close,
+            waiting_max: config.waiting_batches_max,
+            expires_at: None,
+            tasks: Default::default(),
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
             lost: VecDeque::new(),
@@ -122,7 +154,46 @@ impl<W: Workload> Queue<W> {
             true => &self.urgent,
             false => &self.normal,
         };
-        waiting.len() < CLOSED_MAX
+        waiting.len() < self.waiting_max
+    }
+
+    /// Whether a task may add an item: there is room, and it was woken or none waits before it.
+    pub(super) fn has_room_for(&self, task: TaskId, is_urgent: bool) -> bool {
+        let tasks = &self.tasks[usize::from(is_urgent)];
+        self.has_room(is_urgent) && tasks.is_before_all(task)
+    }
+
+    /// Has a task woken when there is room. Returns its waker of before.
+    pub(super) fn add_task(
+        &mut self,
+        task: TaskId,
+        is_urgent: bool,
+        waker: Waker,
+    ) -> Option<Waker> {
+        self.tasks[usize::from(is_urgent)].add(task, waker)
+    }
+
+    /// Removes a task that waits no longer. Returns its waker, if it was not taken out to be woken.
+    pub(super) fn remove_task(&mut self, task: TaskId, is_urgent: bool) -> Option<Waker> {
+        self.tasks[usize::from(is_urgent)].remove(task)
+    }
+
+    /// Takes out the first task of each kind that has room, to be woken. It calls this again when it has
+    /// added its item or gives up, so that all tasks are woken while there is room.
+    pub(super) fn wake_tasks(&mut self) -> Woken {
+        let mut woken = Woken::new();
+        for is_urgent in [true, false] {
+            if self.has_room(is_urgent) {
+                woken.extend(self.tasks[usize::from(is_urgent)].first());
+            }
+        }
+        woken
+    }
+
+    /// Takes out all tasks, to be woken.
+    pub(super) fn wake_all_tasks(&mut self) -> impl Iterator<Item = Waker> + use<W> {
+        let [normal, urgent] = self.tasks.each_mut().map(Wakers::take_all);
+        normal.chain(urgent)
     }
 
     /// The number of batches that were closed so far.
@@ -143,7 +214,10 @@ impl<W: Workload> Queue<W> {
         added: impl FnOnce(&Reply<W>, u32),
     ) -> Added {
         let SubmitOptions {
-            urgent, deadline, ..
+            urgent,
+            deadline,
+            expires_at,
+            ..
         } = options;
         let place = match urgent && self.keeps_slots {
             true => URGENT,
@@ -162,9 +236,15 @@ impl<W: Workload> Queue<W> {
         let closes = is_full || urgent && place == NORMAL;
         let has_closed = closes && self.close(shared, place, urgent);
         let is_timed = place == NORMAL && self.closes_by_time();
+        let expires_first =
+            expires_at.is_some_and(|at| self.expires_at.is_none_or(|first| at < first));
+        if expires_first {
+            self.expires_at = expires_at;
+        }
         Added {
             closed: closed_before || has_closed,
             timed: (is_first || deadline.is_some()) && !has_closed && is_timed,
+            expires_first,
         }
     }
 
@@ -174,13 +254,21 @@ impl<W: Workload> Queue<W> {
         shared: &Shared<W>,
         answers: &Answers<W>,
         items: Range<u32>,
-        take: impl FnMut(W::Item),
+        mut take: impl FnMut(W::Item),
     ) -> Cancelled<W> {
+        let mut is_taken = false;
+        let mut take = |item| {
+            is_taken = true;
+            take(item);
+        };
         let is_of = |batch: &Batch<W>| batch.reply.as_ref().is_some_and(|it| it.is_of(answers));
         for (place, batcher) in self.batchers.iter_mut().enumerate() {
             if is_of(batcher.open()) {
-                batcher.open().cancel(items, take);
-                if !batcher.open().is_cancelled() {
+                batcher.open().cancel(items, &mut take);
+                if !is_taken {
+                    return Cancelled::Late;
+                }
+                if !batcher.open().is_emptied() {
                     return Cancelled::Taken;
                 }
                 let emptied = self.take_open(shared, place);
@@ -191,8 +279,9 @@ impl<W: Workload> Queue<W> {
             let Some(position) = closed.iter().position(|batch| is_of(batch)) else {
                 continue;
             };
-            closed[position].cancel(items, take);
-            return match closed[position].is_cancelled() {
+            closed[position].cancel(items, &mut take);
+            return match closed[position].is_emptied() {
+                _ if !is_taken => Cancelled::Late,
                 true => Cancelled::Emptied(closed.remove(position).expect("it was found there")),
                 false => Cancelled::Taken,
             };
@@ -236,6 +325,48 @@ impl<W: Workload> Queue<W> {
         self.batchers[NORMAL]
             .closes_at()
             .filter(|_| self.closes_by_time())
+    }
+
+    /// When to call [`Queue::expire`] next.
+    pub(super) fn expires_at(&self) -> Option<Instant> {
+        self.expires_at
+    }
+
+    /// Answers the items that have expired at `now` and have no slot.
+    pub(super) fn expire(&mut self, shared: &Shared<W>, now: Instant) -> ExpiredItems<W> {
+        let mut expired = ExpiredItems::default();
+        if self.expires_at.is_none_or(|at| at > now) {
+            return expired;
+        }
+        let mut first = None;
+        let mut look_at = |batch: &mut Batch<W>| {
+            let mut reply = batch.reply.take();
+            batch.expire(now, |index, item| {
+                let reply = reply.as_mut().expect("an item of a run does not expire");
+                let result = Err(expiry());
+                let early = reply.answer_early(index, Completion { item, result });
+                expired.answers.push(early);
+            });
+            batch.reply = reply;
+            first = [first, batch.expires_at()].into_iter().flatten().min();
+        };
+        self.batchers.iter_mut().for_each(|it| look_at(it.open()));
+        for closed in [&mut self.urgent, &mut self.normal] {
+            closed.iter_mut().for_each(|batch| look_at(batch));
+        }
+        self.expires_at = first;
+        for closed in [&mut self.urgent, &mut self.normal] {
+            while let Some(place) = closed.iter().position(|batch| batch.is_emptied()) {
+                expired.emptied.extend(closed.remove(place));
+            }
+        }
+        for place in [NORMAL, URGENT] {
+            let open = self.batchers[place].open();
+            if !open.entries.is_empty() && open.is_emptied() {
+                expired.emptied.extend(self.take_open(shared, place));
+            }
+        }
+        expired
     }
 
     fn closes_by_time(&self) -> bool {
@@ -304,7 +435,10 @@ impl<W: Workload> Queue<W> {
         if self.closes_when_idle() {
             self.close(shared, NORMAL, false);
         }
-        let start = self.take_next(shared);
+        let mut start = self.take_next(shared);
+        if let Some(start) = &mut start {
+            start.tasks = self.wake_tasks();
+        }
         if !self.is_empty() {
             self.note_waiting();
         }
@@ -358,7 +492,12 @@ impl<W: Workload> Queue<W> {
             || !self.normal.is_empty()
             || self.batchers[NORMAL].is_open();
         let more = !self.free.is_empty() && waits || !self.free_urgent.is_empty() && urgent_waits;
-        Start { slot, batch, more }
+        Start {
+            slot,
+            batch,
+            more,
+            tasks: Woken::new(),
+        }
     }
 
     /// Takes a batch back whose device was lost.

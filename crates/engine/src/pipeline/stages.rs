@@ -297,8 +297,8 @@ impl<W: Workload> Shared<W> {
         }
         let done = outputs.iter().filter(|output| output.is_ok()).count();
         add(&counters.items_done, done);
-        let cancelled = taken.batch.cancelled as usize;
-        add(&counters.items_rejected, outputs.len() - done - cancelled);
+        let taken_out = taken.batch.taken_out as usize;
+        add(&counters.items_rejected, outputs.len() - done - taken_out);
         taken
     }
 

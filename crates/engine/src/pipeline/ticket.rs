@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Process;
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::SeqCst;
@@ -56,6 +57,8 @@ pub(crate) struct Answers<W: Workload> {
     changed: Condvar,
     /// Whether the phase is not [`Phase::Pending`]. Set while the state is locked.
     is_over: AtomicBool,
+    /// Whether an item was answered before the batch.
+    has_early: AtomicBool,
     process: Process,
     engine: EngineId,
     /// `None` in tests without an engine.
@@ -66,6 +69,8 @@ struct State<W: Workload> {
     phase: Phase,
     /// By the item's index in the batch, once the phase is [`Phase::Done`]. `None` if it was taken.
     completions: Vec<Option<Completion<W>>>,
+    /// Of items that were answered before their batch, by the item's index, until they are taken.
+    early: Vec<(u32, Completion<W>)>,
     /// The items whose tickets were dropped before.
     unwanted: Vec<Range<u32>>,
     /// Tasks that await a ticket, each with the first item of its ticket. Their code, which also
@@ -87,25 +92,33 @@ impl<W: Workload> Answers<W> {
             state: Mutex::new(State {
                 phase: Phase::Pending,
                 completions: Vec::new(),
+                early: Vec::new(),
                 unwanted: Vec::new(),
                 wakers: Vec::new(),
             }),
             changed: Condvar::new(),
             is_over: AtomicBool::new(false),
+            has_early: AtomicBool::new(false),
             process: Process::current(),
             engine,
             owner,
         })
     }
 
-    fn is_done(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.is_over.load(SeqCst)
     }
 
-    /// Fails if the batch is not done, and this thread runs the engine's own code.
-    fn check_can_wait(&self) -> Result<()> {
+    /// Whether the ticket whose first item is `first` has its results.
+    fn is_done(&self, first: u32) -> bool {
+        let is_early = || self.state.lock().early_place(first).is_some();
+        self.is_over() || self.has_early.load(SeqCst) && is_early()
+    }
+
+    /// Fails if the ticket has no results, and this thread runs the engine's own code.
+    fn check_can_wait(&self, first: u32) -> Result<()> {
         self.process.check(ENGINE)?;
-        match self.is_done() {
+        match self.is_done(first) {
             true => Ok(()),
             false => check_outside(
                 self.engine,
@@ -115,14 +128,15 @@ impl<W: Workload> Answers<W> {
         }
     }
 
-    /// Waits for the batch, until `end` if there is one. Returns whether the batch is done.
-    fn wait(&self, end: Option<Instant>) -> Result<bool> {
-        self.check_can_wait()?;
+    /// Waits for the results of the ticket whose first item is `first`, until `end` if there is one.
+    /// Returns whether they are there.
+    fn wait(&self, first: u32, end: Option<Instant>) -> Result<bool> {
+        self.check_can_wait(first)?;
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
-        self.help(&|| self.is_done() || is_over());
-        spin(|| self.is_done() || is_over());
+        self.help(&|| self.is_done(first) || is_over());
+        spin(|| self.is_done(first) || is_over());
         let mut state = self.state.lock();
-        while state.phase == Phase::Pending {
+        while state.is_pending(first) {
             match end {
                 None => self.changed.wait(&mut state),
                 Some(_) if is_over() => return Ok(false),
@@ -142,7 +156,7 @@ impl<W: Workload> Answers<W> {
 
     /// Takes `items` back, if their batch has no slot yet. Returns whether it did.
     fn cancel(&self, items: Range<u32>, take: &mut dyn FnMut(W::Item)) -> bool {
-        let can_cancel = !self.is_done() && self.process.is_current();
+        let can_cancel = !self.is_done(items.start) && self.process.is_current();
         let owner = self.owner.as_ref().filter(|_| can_cancel);
         let engine = owner.and_then(|owner| owner.engine.upgrade());
         let first = items.start;
@@ -164,10 +178,10 @@ impl<W: Workload> Answers<W> {
     /// Wakes the task of `waker` when the batch is done, if it is not done yet. The task awaits the
     /// ticket whose first item is `first`.
     fn poll(&self, first: u32, waker: &Waker) -> Poll<Result<()>> {
-        self.check_can_wait()?;
+        self.check_can_wait(first)?;
         let mut waker = waker.clone();
         let mut state = self.state.lock();
-        if state.phase != Phase::Pending {
+        if !state.is_pending(first) {
             drop(state);
             return Poll::Ready(Ok(()));
         }
@@ -186,6 +200,10 @@ impl<W: Workload> Answers<W> {
     /// Passes the completions of `items` on, in order. The batch must be done.
     fn take(&self, items: Range<u32>, mut take: impl FnMut(Completion<W>)) -> Result<()> {
         let mut state = self.state.lock();
+        if let Some(place) = state.early_place(items.start) {
+            take(state.early.swap_remove(place).1);
+            return Ok(());
+        }
         if state.phase == Phase::Lost {
             let message = "the engine ended before this item";
             return Err(Error::new(ErrorKind::Closed, message));
@@ -202,6 +220,12 @@ impl<W: Workload> Answers<W> {
             return;
         }
         let mut state = self.state.lock();
+        if let Some(place) = state.early_place(items.start) {
+            let completion = state.early.swap_remove(place);
+            drop(state);
+            unwinding(|| drop(completion));
+            return;
+        }
         match state.phase {
             Phase::Pending => {
                 let first = items.start;
@@ -211,7 +235,8 @@ impl<W: Workload> Answers<W> {
             Phase::Lost => {}
             Phase::Done => {
                 for index in as_indices(items) {
-                    let completion = state.completions[index].take();
+                    // A batch of which all items were taken out has no completions.
+                    let completion = state.completions.get_mut(index).and_then(Option::take);
                     if completion.is_some() {
                         // Dropping it runs the embedder's code.
                         drop(state);
@@ -238,6 +263,35 @@ impl<W: Workload> Answers<W> {
     }
 }
 
+impl<W: Workload> State<W> {
+    /// Where the early answer of an item is.
+    fn early_place(&self, item: u32) -> Option<usize> {
+        self.early.iter().position(|(of, _)| *of == item)
+    }
+
+    fn is_pending(&self, first: u32) -> bool {
+        self.phase == Phase::Pending && self.early_place(first).is_none()
+    }
+}
+
+/// What has to be done about an early answer where no lock of the engine is held.
+#[must_use]
+pub(crate) struct Early<W: Workload> {
+    waker: Option<Waker>,
+    /// The answer, if its ticket was dropped.
+    unwanted: Option<Completion<W>>,
+}
+
+impl<W: Workload> Early<W> {
+    /// Wakes the task that awaits the ticket.
+    pub(crate) fn finish(self) {
+        if let Some(waker) = self.waker {
+            unwinding(|| waker.wake());
+        }
+        unwinding(|| drop(self.unwanted));
+    }
+}
+
 fn as_indices(items: Range<u32>) -> Range<usize> {
     items.start as usize..items.end as usize
 }
@@ -252,6 +306,29 @@ impl<W: Workload> Reply<W> {
         Part {
             answers: Arc::clone(&self.0),
             items,
+            cancels: false,
+        }
+    }
+
+    /// Answers an item before its batch. It runs none of the embedder's code.
+    pub(crate) fn answer_early(&self, item: u32, completion: Completion<W>) -> Early<W> {
+        let mut state = self.0.state.lock();
+        let is_unwanted = |items: &Range<u32>| items.contains(&item);
+        if state.unwanted.iter().any(is_unwanted) {
+            return Early {
+                waker: None,
+                unwanted: Some(completion),
+            };
+        }
+        state.early.push((item, completion));
+        self.0.has_early.store(true, SeqCst);
+        let known = state.wakers.iter().position(|(of, _)| *of == item);
+        let waker = known.map(|place| state.wakers.swap_remove(place).1);
+        drop(state);
+        self.0.changed.notify_all();
+        Early {
+            waker,
+            unwanted: None,
         }
     }
 
@@ -260,8 +337,8 @@ impl<W: Workload> Reply<W> {
         std::ptr::eq(&*self.0, answers)
     }
 
-    /// Gives the completions, one for each item of the batch, to the tickets. Cancelled items have
-    /// none.
+    /// Gives the completions, one for each item of the batch, to the tickets. Items that were taken out
+    /// have none.
     pub(crate) fn complete(self, completions: impl Iterator<Item = Option<Completion<W>>>) {
         let mut state = self.0.state.lock();
         debug_assert!(state.completions.is_empty(), "cleared before its use");
@@ -276,7 +353,7 @@ impl<W: Workload> Reply<W> {
 impl<W: Workload> Drop for Reply<W> {
     // Runs after `complete` too, where it changes nothing.
     fn drop(&mut self) {
-        if !self.0.is_done() {
+        if !self.0.is_over() {
             self.0.end(Phase::Lost, self.0.state.lock());
         }
     }
@@ -315,6 +392,7 @@ impl<W: Workload> AnswersPool<W> {
                 let mut state = answers.state.lock();
                 state.phase = Phase::Pending;
                 answers.is_over.store(false, SeqCst);
+                answers.has_early.store(false, SeqCst);
                 state.completions.clear();
                 state.unwanted.clear();
             }
@@ -336,6 +414,8 @@ pub(crate) struct Part<W: Workload> {
     answers: Arc<Answers<W>>,
     /// Empty once the completions were taken.
     items: Range<u32>,
+    /// Whether dropping it takes the items back.
+    cancels: bool,
 }
 
 impl<W: Workload> Part<W> {
@@ -348,26 +428,56 @@ impl<W: Workload> Part<W> {
         self.answers.take(std::mem::take(&mut self.items), take)
     }
 
-    /// Takes the items back if their batch has no slot yet. Otherwise drops their completions.
-    fn cancel(mut self, mut take: impl FnMut(W::Item)) {
-        if self.answers.cancel(self.items.clone(), &mut take) {
+    fn is_done(&self) -> bool {
+        self.items.is_empty() || self.answers.is_done(self.items.start)
+    }
+
+    fn wait(&self, end: Option<Instant>) -> Result<bool> {
+        match self.items.is_empty() {
+            true => Ok(true),
+            false => self.answers.wait(self.items.start, end),
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Result<()>> {
+        match self.items.is_empty() {
+            true => Poll::Ready(Ok(())),
+            false => self.answers.poll(self.items.start, waker),
+        }
+    }
+
+    /// Takes the items back if their batch has no slot yet. Returns whether it did.
+    fn cancel(&mut self, mut take: impl FnMut(W::Item)) -> bool {
+        let is_taken = self.answers.cancel(self.items.clone(), &mut take);
+        if is_taken {
             self.items = Range::default();
         }
+        is_taken
     }
 }
 
 impl<W: Workload> Drop for Part<W> {
     fn drop(&mut self) {
-        if !self.items.is_empty() {
-            self.answers.leave(self.items.clone());
+        if self.items.is_empty() {
+            return;
         }
+        let mut cancelled = Vec::new();
+        if self.cancels && self.cancel(|item| cancelled.push(item)) {
+            // Dropping an item runs the embedder's code.
+            for item in cancelled {
+                unwinding(|| drop(item));
+            }
+            return;
+        }
+        self.answers.leave(self.items.clone());
     }
 }
 
 /// A handle to the result of one submitted item.
 ///
 /// Dropping it drops the result, when there is one; the item is computed all the same, as its
-/// kernels may update memory that later items read. [`Ticket::cancel`] also saves the device's time.
+/// kernels may update memory that later items read. [`Ticket::cancel`] and [`Ticket::cancel_on_drop`] also
+/// save the device's time.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
@@ -387,7 +497,7 @@ pub struct Ticket<W: Workload>(pub(super) Part<W>);
 impl<W: Workload> Ticket<W> {
     /// Whether [`Ticket::wait`] would return at once.
     pub fn is_done(&self) -> bool {
-        self.0.answers.is_done()
+        self.0.is_done()
     }
 
     /// Waits for the item and its result. [`Completion::result`] holds the item's own error.
@@ -397,7 +507,7 @@ impl<W: Workload> Ticket<W> {
     /// - [`ErrorKind::Usage`] in the engine's own code, such as [`Workload::read`], if the result
     ///   is not ready: the engine would wait for itself.
     pub fn wait(mut self) -> Result<Completion<W>> {
-        self.0.answers.wait(None)?;
+        self.0.wait(None)?;
         self.take()
     }
 
@@ -409,27 +519,45 @@ impl<W: Workload> Ticket<W> {
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Completion<W>>> {
         // A timeout beyond the clock's range never ends.
         let end = Instant::now().checked_add(timeout);
-        match self.0.answers.wait(end)? {
+        match self.0.wait(end)? {
             true => self.take().map(Some),
             false => Ok(None),
         }
     }
 
-    /// Gives up the result. If the item's batch has no slot yet, takes the item out of the batch and
-    /// returns it; the device then spends no time on it. Otherwise returns `None`: the item is
-    /// computed, or was, and dropped with its result.
+    /// Takes the item back if its batch has no slot yet; the device then spends no time on it.
     ///
     /// It never waits for a device, and may be called anywhere.
-    pub fn cancel(self) -> Option<W::Item> {
+    ///
+    /// # Errors
+    /// The ticket if it is too late: the item is computed, or was, or its result was taken.
+    pub fn cancel(mut self) -> Result<W::Item, Ticket<W>> {
         let mut cancelled = None;
         self.0.cancel(|item| cancelled = Some(item));
-        cancelled
+        cancelled.ok_or(self)
+    }
+
+    /// The same ticket, which [cancels](Ticket::cancel) the item when it is dropped before its result is
+    /// taken, as when the task that awaits it ends.
+    pub fn cancel_on_drop(mut self) -> Ticket<W> {
+        self.0.cancels = true;
+        self
     }
 
     fn take(&mut self) -> Result<Completion<W>> {
         let mut taken = None;
         self.0.take(|completion| taken = Some(completion))?;
         Ok(taken.expect("a ticket has one item"))
+    }
+}
+
+impl<W: Workload> fmt::Debug for Ticket<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_done() {
+            "Ticket(done)"
+        } else {
+            "Ticket(pending)"
+        })
     }
 }
 
@@ -442,7 +570,7 @@ impl<W: Workload> Future for Ticket<W> {
     type Output = Result<Completion<W>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
-        ready!(self.0.answers.poll(self.0.items.start, context.waker()))?;
+        ready!(self.0.poll(context.waker()))?;
         Poll::Ready(self.take())
     }
 }
@@ -485,7 +613,7 @@ impl<W: Workload> Tickets<W> {
 
     /// Whether [`Tickets::wait`] would return at once.
     pub fn is_done(&self) -> bool {
-        self.parts.iter().all(|part| part.answers.is_done())
+        self.parts.iter().all(Part::is_done)
     }
 
     /// Waits for the items and their results, in the order in which they were submitted.
@@ -494,19 +622,25 @@ impl<W: Workload> Tickets<W> {
     /// Those of [`Ticket::wait`]. The results of the other items are dropped then.
     pub fn wait(mut self) -> Result<Vec<Completion<W>>> {
         for part in &self.parts {
-            part.answers.wait(None)?;
+            part.wait(None)?;
         }
         self.take()
     }
 
-    /// Gives up the results. Returns the items whose batches have no slot yet, in the order in which
-    /// they were submitted, as [`Ticket::cancel`] does.
-    pub fn cancel(self) -> Vec<W::Item> {
+    /// Takes the items back whose batches have no slot yet, as [`Ticket::cancel`] does. Returns them, in
+    /// the order in which they were submitted, and the tickets of the others.
+    pub fn cancel(mut self) -> (Vec<W::Item>, Tickets<W>) {
         let mut cancelled = Vec::new();
-        for part in self.parts {
-            part.cancel(|item| cancelled.push(item));
-        }
-        cancelled
+        self.parts
+            .retain_mut(|part| !part.cancel(|item| cancelled.push(item)));
+        (cancelled, self)
+    }
+
+    /// The same tickets, which [cancel](Tickets::cancel) the items when they are dropped before the results
+    /// are taken.
+    pub fn cancel_on_drop(mut self) -> Tickets<W> {
+        self.parts.iter_mut().for_each(|part| part.cancels = true);
+        self
     }
 
     fn take(&mut self) -> Result<Vec<Completion<W>>> {
@@ -515,6 +649,12 @@ impl<W: Workload> Tickets<W> {
             part.take(|completion| completions.push(completion))?;
         }
         Ok(completions)
+    }
+}
+
+impl<W: Workload> fmt::Debug for Tickets<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tickets({} items)", self.len())
     }
 }
 
@@ -528,7 +668,7 @@ impl<W: Workload> Future for Tickets<W> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
         for part in &self.parts {
-            ready!(part.answers.poll(part.items.start, context.waker()))?;
+            ready!(part.poll(context.waker()))?;
         }
         Poll::Ready(self.take())
     }

@@ -39,6 +39,11 @@ impl Wakers {
         self.0.remove(place.ok()?).map(|(_, waker)| waker)
     }
 
+    /// Whether no other task came before this one.
+    pub(super) fn is_before_all(&self, task: TaskId) -> bool {
+        self.0.front().is_none_or(|(first, _)| task <= *first)
+    }
+
     /// The waker of the task that came first.
     #[must_use]
     pub(super) fn first(&mut self) -> Option<Waker> {

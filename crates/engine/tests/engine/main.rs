@@ -17,6 +17,7 @@ mod dot;
 mod errors;
 mod events;
 mod executor;
+mod flow;
 mod gate;
 mod leases;
 mod outgrown;

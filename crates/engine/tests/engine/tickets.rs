@@ -24,8 +24,8 @@ fn an_item_that_is_cancelled_in_the_open_batch_comes_back_and_leaves_its_room() 
     let second = engine.submit(vec![2.0; 3]).unwrap();
     let third = engine.submit(vec![3.0]).unwrap();
     let refused = engine.submit(Vec::new()).unwrap();
-    assert_eq!(second.cancel(), Some(vec![2.0; 3]));
-    assert_eq!(refused.cancel(), Some(Vec::new()));
+    assert_eq!(second.cancel().ok(), Some(vec![2.0; 3]));
+    assert_eq!(refused.cancel().ok(), Some(Vec::new()));
     // Fills the batch together with the first and the third.
     let fourth = engine.submit(vec![4.0; 5]).unwrap();
     for (ticket, item, start) in [
@@ -50,7 +50,7 @@ fn an_item_that_is_cancelled_has_no_latency() {
         let first = engine.submit(vec![1.0; 4]).unwrap();
         let second = engine.submit(vec![2.0; 3]).unwrap();
         match cancels {
-            true => assert_eq!(first.cancel(), Some(vec![1.0; 4])),
+            true => assert_eq!(first.cancel().ok(), Some(vec![1.0; 4])),
             false => drop(first),
         }
         engine.flush().unwrap();
@@ -67,7 +67,7 @@ fn a_closed_batch_makes_room_once_all_its_items_are_cancelled() {
     let third = engine.submit(vec![3.0; 10]).unwrap();
     let refused = engine.try_submit(vec![4.0], SubmitOptions::default());
     assert!(matches!(refused, Err(TrySubmitError::Full(_))));
-    assert_eq!(second.cancel(), vec![vec![2.0]; 10]);
+    assert_eq!(second.cancel().0, vec![vec![2.0]; 10]);
     let fourth = engine.try_submit(vec![4.0; 10], SubmitOptions::default());
     let fourth = fourth.expect("there is room");
     gate.open();
@@ -84,13 +84,15 @@ fn a_closed_batch_makes_room_once_all_its_items_are_cancelled() {
 fn an_item_whose_batch_has_a_slot_is_computed_though_it_is_cancelled() {
     let (engine, gate) = engine(&config());
     let ticket = gate.occupy(&engine, 1);
-    assert_eq!(ticket.cancel(), None);
+    let ticket = ticket.cancel().unwrap_err();
     gate.open();
+    assert!(ticket.wait().unwrap().result.is_ok());
     let done = engine.submit(vec![1.0; 10]).unwrap();
     while !done.is_done() {
         std::thread::yield_now();
     }
-    assert_eq!(done.cancel(), None, "the item is gone with its result");
+    let done = done.cancel().unwrap_err();
+    assert!(done.wait().unwrap().result.is_ok(), "its result is there");
     let counters = engine.counters();
     assert_eq!((counters.items_cancelled, counters.items_done), (0, 2));
 }
@@ -103,9 +105,11 @@ fn the_items_of_a_handle_come_back_but_those_whose_batch_has_a_slot() {
     let tickets = engine.submit_many(items).unwrap();
     gate.began.recv_timeout(Duration::from_secs(60)).unwrap();
     let other = engine.submit(vec![30.0]).unwrap();
-    let cancelled: Vec<f32> = tickets.cancel().into_iter().map(|item| item[0]).collect();
+    let (cancelled, others) = tickets.cancel();
+    let cancelled: Vec<f32> = cancelled.into_iter().map(|item| item[0]).collect();
     assert_eq!(cancelled, (10..25).map(|n| n as f32).collect::<Vec<_>>());
     gate.open();
+    assert_eq!(others.wait().unwrap().len(), 10);
     engine.flush().unwrap();
     assert_eq!(other.wait().unwrap().result.unwrap(), (vec![60.0], 0));
     let counters = engine.counters();
@@ -178,7 +182,7 @@ fn submit_at_random(engine: &Engine<Scale>, seed: u64) -> u64 {
         }
         let (ticket, item) = tickets.swap_remove(random.below(tickets.len()));
         if random.flip() {
-            if let Some(back) = ticket.cancel() {
+            if let Ok(back) = ticket.cancel() {
                 assert_eq!(back, item);
                 cancelled += 1;
             }
@@ -232,7 +236,7 @@ fn cancelled_items_count_among_those_that_take_no_room() {
     let stays = engine.submit(vec![1.0]).unwrap();
     for _ in 0..700 {
         let some = engine.submit_many((0..100).map(|_| vec![1.0])).unwrap();
-        assert!(some.cancel().len() <= 100);
+        assert!(some.cancel().0.len() <= 100);
     }
     let next = engine.submit(vec![2.0]).unwrap();
     assert_eq!(stays.wait().unwrap().result.unwrap().0, [2.0]);
@@ -245,7 +249,7 @@ fn an_open_batch_without_items_left_is_no_batch() {
     let (engine, _gate) = engine(&config());
     for _ in 0..3 {
         let some = engine.submit_many([vec![1.0], vec![2.0]]).unwrap();
-        assert_eq!(some.cancel(), [[1.0], [2.0]]);
+        assert_eq!(some.cancel().0, [[1.0], [2.0]]);
     }
     let next = engine.submit(vec![3.0]).unwrap();
     engine.flush().unwrap();

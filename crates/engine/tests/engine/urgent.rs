@@ -88,7 +88,7 @@ fn urgent_items_gather_while_no_slot_is_free_for_them() {
     let third = engine.submit_with(vec![3.0; 2], urgent()).unwrap();
     let cancelled = engine.submit_with(vec![4.0; 4], urgent()).unwrap();
     let fourth = engine.submit_with(vec![5.0; 2], urgent()).unwrap();
-    assert_eq!(cancelled.cancel(), Some(vec![4.0; 4]));
+    assert_eq!(cancelled.cancel().ok(), Some(vec![4.0; 4]));
     assert_eq!(result(third), [6.0; 2]);
     assert_eq!(fourth.wait().unwrap().result.unwrap(), (vec![10.0; 2], 2));
     assert_eq!(result(second), [4.0]);

@@ -67,7 +67,7 @@ fn of_engine(mut engine: Engine<Mix>, tickets: Vec<Ticket<Mix>>) -> Result<(), S
         Poll::Ready(result) => names_fork("await", result)?,
         Poll::Pending => return Err("the ticket is pending".to_owned()),
     }
-    if fourth.cancel().is_some() {
+    if fourth.cancel().is_ok() {
         return Err("an item of the parent was cancelled".to_owned());
     }
     drop(first);

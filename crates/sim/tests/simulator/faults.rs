@@ -61,10 +61,20 @@ fn tickets(seed: u64, policy: &Policy, fault: Fault, pool: &Arc<ThreadPool>) -> 
         }
         Ok(engine) => {
             let items = vectors(12);
-            let submit = |item: &Vec<f32>| engine.submit(item.clone()).unwrap();
+            let submit = |item: &Vec<f32>| engine.submit(item.clone());
             let tickets: Vec<_> = items.iter().map(submit).collect();
-            engine.flush().unwrap();
+            let flushed = engine.flush();
+            assert!(flushed.is_ok() || engine.ended().is_some());
             for (ticket, item) in tickets.into_iter().zip(&items) {
+                let ticket = match ticket {
+                    Ok(ticket) => ticket,
+                    Err(error) => {
+                        assert!(is_expected(&error), "{fault:?}: {error}");
+                        assert!(engine.ended().is_some(), "{fault:?}");
+                        failed = true;
+                        continue;
+                    }
+                };
                 let done = answer(ticket);
                 assert_eq!(&done.item, item, "the item comes back");
                 match done.result {

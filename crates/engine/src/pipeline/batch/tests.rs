@@ -159,11 +159,11 @@ fn cancelled_and_expired_items_leave_their_room_to_the_others() {
     assert_eq!(places, expected, "a rejected item keeps its error");
     let left: Vec<_> = batch.entries.iter().map(|entry| entry.item).collect();
     assert_eq!(left, [None, Some(2), Some(1), Some(4), Some(101)]);
-    assert!(!batch.is_cancelled());
+    assert!(!batch.is_emptied());
     batch.cancel(1..5, drop);
-    assert!(batch.is_cancelled());
+    assert!(batch.is_emptied());
     batch.clear();
-    assert_eq!((batch.cancelled, batch.expiries.len()), (0, 0));
+    assert_eq!((batch.taken_out, batch.expiries.len()), (0, 0));
 }
 
 #[test]
