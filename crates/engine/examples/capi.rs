@@ -15,7 +15,9 @@
 //!
 //! A call that fails returns null or -1, and leaves the text of the error, ended by a
 //! zero, in the first `error_bytes` bytes at `error`. Calls may come from any thread,
-//! several at once; none changes the caller's CUDA context.
+//! several at once; none changes the caller's CUDA context. In a child that the host forks
+//! each call fails, and `tapeloop_close` frees nothing: what there is belongs to the parent.
+//! Open in the child, or start it with `exec`.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -164,6 +166,12 @@ impl Tapeloop {
         })
     }
 
+    /// Fails if the engine has ended, or in a child of the process that opened it, in which another
+    /// thread may have held the lock of the ring for ever.
+    fn check(&self) -> Result<()> {
+        self.engine.ended().map_or(Ok(()), Err)
+    }
+
     fn run_engine(&self, batches: u32) -> Result<()> {
         let tickets: Result<Vec<_>> = (0..batches).map(|n| self.engine.submit(n)).collect();
         for ticket in tickets? {
@@ -176,6 +184,7 @@ impl Tapeloop {
     }
 
     fn run_ring(&self, batches: u32) -> Result<()> {
+        self.check()?;
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let (ring, buffers) = &mut *ring;
         let (mut submitted, mut outcome) = (0, Ok(()));

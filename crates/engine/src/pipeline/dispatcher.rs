@@ -1,7 +1,7 @@
 //! [`Dispatcher`]: what the callers and the threads of an engine share. It starts no threads: the
 //! thread that closes a batch, or frees a slot, starts what can start.
 
-use super::batch::{Batch, Entry, Ordered, RunBatch, unwinding};
+use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
 use super::config::{SubmitOptions, TrySubmitError};
@@ -585,7 +585,7 @@ impl<W: Workload> Dispatcher<W> {
         self.shared.ended.end(reason.clone());
         let waiting: Vec<_> = self.queue.lock().clear().collect();
         for batch in waiting {
-            let error = |entry: &Entry<W>| match &entry.location {
+            let error = |entry: &super::batch::Entry<W>| match &entry.location {
                 Ok(_) => reason.clone(),
                 Err(own) => own.clone(),
             };

@@ -1,5 +1,8 @@
 //! The programs in `examples/` do what they say.
 
+#[path = "../../examples/capi.rs"]
+#[allow(unreachable_pub, reason = "a shared library exports it")]
+mod capi;
 #[path = "../../examples/http_service.rs"]
 #[allow(dead_code, reason = "its main waits for a signal")]
 mod http_service;
@@ -8,6 +11,9 @@ mod image_filter;
 #[path = "../../examples/mlp.rs"]
 #[allow(dead_code, reason = "its main takes arguments")]
 mod mlp;
+#[path = "../../examples/overload.rs"]
+#[allow(dead_code, reason = "its main takes arguments")]
+mod overload;
 #[path = "../../examples/priorities.rs"]
 #[allow(dead_code, reason = "its main takes arguments")]
 mod priorities;
@@ -21,6 +27,7 @@ mod saxpy;
 #[allow(dead_code, reason = "its main chooses the device")]
 mod two_engines;
 
+mod c_host;
 mod http;
 
 use std::time::Duration;
@@ -59,4 +66,12 @@ fn a_network_is_as_on_the_host() {
 #[test]
 fn urgent_items_next_to_others_are_right() {
     priorities::run(Duration::from_millis(20), 2).unwrap();
+}
+
+#[test]
+fn what_is_offered_beyond_the_capacity_is_refused_and_the_rest_answered() {
+    let outcome = overload::run(Choice::Cpu, Duration::from_millis(200)).unwrap();
+    let (in_time, refused) = (outcome.in_time, outcome.refusals.len());
+    assert_eq!(in_time + outcome.late + refused, outcome.offered);
+    assert!(in_time > 0 && outcome.capacity > 0.0, "{outcome:?}");
 }

@@ -349,6 +349,11 @@ impl Driver {
             uniforms.set("factor", factor)?;
             uniforms.set("salt", salt)
         });
+        if let Some(ended) = self.pipeline.ended() {
+            self.check(self.faulted && is_planned(&ended), || ended.to_string());
+            self.check(set.is_err(), || "uniforms of a dead pipeline".to_owned());
+            return;
+        }
         set.unwrap();
         let failed = self.pipeline.set_uniforms(|uniforms| {
             uniforms.set("factor", factor + 1.0)?;
