@@ -383,9 +383,11 @@ fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
         assert!(set.results("out") == before, "nothing is changed");
     };
     let bytes = whole.len();
-    fs::write(&part, &whole[..bytes - 1]).unwrap();
-    let sizes = format!("{} bytes .. {bytes}", bytes - 1);
-    refused("chains/part-00001.parquet", &sizes);
+    for changed in [&whole[..bytes - 1], &[&whole, &b"x"[..]].concat()] {
+        fs::write(&part, changed).unwrap();
+        let sizes = format!("{} bytes .. {bytes}", changed.len());
+        refused("chains/part-00001.parquet", &sizes);
+    }
     fs::remove_file(&part).unwrap();
     refused("chains/part-00001.parquet", "is gone");
     fs::write(&part, &whole).unwrap();
