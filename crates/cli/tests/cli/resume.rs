@@ -383,7 +383,7 @@ fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
         assert!(set.results("out") == before, "nothing is changed");
     };
     let bytes = whole.len();
-    for changed in [&whole[..bytes - 1], &[&whole, &b"x"[..]].concat()] {
+    for changed in [&whole[..bytes - 1], &[&whole[..], b"x"].concat()] {
         fs::write(&part, changed).unwrap();
         let sizes = format!("{} bytes .. {bytes}", changed.len());
         refused("chains/part-00001.parquet", &sizes);
