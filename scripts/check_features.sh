@@ -3,6 +3,11 @@
 # CUDA versions exclude each other, so `--all-features` is not among them. Crates that programs use alone
 # are built alone, as a set that works only because another crate of the build selects more is wrong;
 # scripts/rehearse_packages.sh builds each of the other crates alone.
+#
+#   scripts/check_features.sh [sets]
+#
+# With `sets` it lints only what the tests of all crates do not compile: .ci/run lints the rest as it
+# compiles the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,8 +19,15 @@ lint() {
     cargo clippy --quiet --locked "$@" -- -D warnings
 }
 
-# All first, so that what follows finds most dependencies compiled.
-lint --workspace --all-targets
+case ${1:-} in
+    # First, so that what follows finds most dependencies compiled.
+    '') lint --workspace --all-targets ;;
+    sets) lint --package tapeloop --benches ;;
+    *)
+        echo "usage: scripts/check_features.sh [sets]" >&2
+        exit 2
+        ;;
+esac
 
 lint --package tapeloop-structure --lib
 lint --package tapeloop --lib --no-default-features

@@ -189,6 +189,17 @@ mod tests {
     }
 
     #[test]
+    fn chains_have_their_label_as_name_only_where_the_author_s_is_of_several() {
+        let mut structure = read(&text("AB"));
+        for (chain, label) in structure.chains.iter_mut().zip(["X", "Y"]) {
+            chain.label_asym_id = Some(label.into());
+        }
+        assert_eq!(structure.distinct_chain_names(), ["A", "B"]);
+        structure.chains[1].auth_asym_id = "A".into();
+        assert_eq!(structure.distinct_chain_names(), ["X", "Y"]);
+    }
+
+    #[test]
     fn a_structure_whose_columns_do_not_fit_is_an_error() {
         type Change = fn(&mut Structure);
         let changes: [Change; 8] = [

@@ -178,6 +178,18 @@ mod tests {
     }
 
     #[test]
+    fn the_highest_occupancy_of_one_atom_alone_chooses_nothing() {
+        let site = [
+            (0, atom("CA", b'A', 0.6, 6)),
+            (0, atom("CA", b'B', 0.4, 6)),
+            (0, atom("CB", b'A', 0.1, 6)),
+            (0, atom("CB", b'B', 0.4, 6)),
+        ];
+        // Sums: A 0.7, B 0.8.
+        assert_eq!(choose(&site), Some((0, vec![1, 3])));
+    }
+
+    #[test]
     fn of_equal_occupancies_the_first_in_the_file_is_chosen() {
         let site = [(0, atom("CA", b'B', 0.5, 6)), (0, atom("CA", b'A', 0.5, 6))];
         assert_eq!(choose(&site), Some((0, vec![0])));

@@ -101,3 +101,10 @@ fn what_is_no_figure_is_left_out() {
     assert_eq!(median(&[f64::NAN, 2.0]), Some(2.0));
     assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));
 }
+
+#[test]
+fn the_lowest_rate_is_that_of_the_longest_period() {
+    let spread = Spread::of(&[10.0, 20.0, 40.0]).unwrap();
+    let rate = spread.rate(2.0);
+    assert_eq!((rate.low, rate.median, rate.high), (5e7, 1e8, 2e8));
+}

@@ -40,7 +40,8 @@ fn residues(output: &Output) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-const TO_STDOUT: [&str; 4] = ["-o", "-", "--format", "csv"];
+/// One feature, as all of them would take most of the time.
+const TO_STDOUT: [&str; 6] = ["-o", "-", "--format", "csv", "--features", "b_factor"];
 
 fn residues_of(args: &[&str]) -> Vec<String> {
     residues(&run_well(&[args, &TO_STDOUT].concat()))

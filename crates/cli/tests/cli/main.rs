@@ -125,14 +125,16 @@ fn links_to(sample: &str, folder: &Path, count: usize) -> Vec<PathBuf> {
     links
 }
 
-/// Makes the folder `small` with the samples but the largest, which takes as long as all others: for tests
-/// that run many times.
+/// The sample that takes as long as all others.
+const LARGEST: &str = "6wg6.cif.gz";
+
+/// Makes the folder `small` with the samples but the largest: for tests that run many times.
 fn small_samples(folder: &Path) -> PathBuf {
     let small = folder.join("small");
     fs::create_dir(&small).unwrap();
     for sample in fs::read_dir(SAMPLES).unwrap() {
         let name = sample.unwrap().file_name();
-        if name != "6wg6.cif.gz" {
+        if name != LARGEST {
             fs::copy(Path::new(SAMPLES).join(&name), small.join(&name)).unwrap();
         }
     }

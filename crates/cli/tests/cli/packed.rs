@@ -27,17 +27,15 @@ fn inspect(set: &Path, name: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A folder with all samples, broken files, and an archive with a member that is no structure.
+/// A folder with the small samples, broken files, and an archive with a member that is no structure.
 fn inputs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let inputs = folder.path().join("in");
-    fs::create_dir(&inputs).unwrap();
+    fs::rename(small_samples(folder.path()), &inputs).unwrap();
     let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/broken");
-    for from in [SAMPLES, broken] {
-        for entry in fs::read_dir(from).unwrap() {
-            let path = entry.unwrap().path();
-            fs::copy(&path, inputs.join(path.file_name().unwrap())).unwrap();
-        }
+    for entry in fs::read_dir(broken).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, inputs.join(path.file_name().unwrap())).unwrap();
     }
     let files = ["1ubi.pdb", "1yjp.cif"].map(|name| {
         let bytes = fs::read(Path::new(SAMPLES).join(name)).unwrap();

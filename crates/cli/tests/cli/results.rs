@@ -160,15 +160,31 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
         "--set",
         "tables.rows_per_group=1000",
     ];
-    let write = |options: &[&str]| {
+    let folder = tempfile::tempdir().unwrap();
+    let small = small_samples(folder.path());
+    let write = |samples: &str, options: &[&str]| {
         let out = tempfile::tempdir().unwrap();
-        let common = ["-i", SAMPLES, "--models", "all", "-o", str_of(out.path())];
+        let common = ["-i", samples, "--models", "all", "-o", str_of(out.path())];
         run_well(&[&common[..], &cut, options].concat());
         parts(out.path())
     };
-    let expected = write(&[]);
-    assert_eq!(expected.len(), TABLES.len() * 24usize.div_ceil(7));
-    for options in [
+    let check = |samples: &str, inputs: usize, several: &[&[&str]]| {
+        let expected = write(samples, &[]);
+        assert_eq!(expected.len(), TABLES.len() * inputs.div_ceil(7));
+        for options in several {
+            let found = write(samples, options);
+            assert!(found == expected, "other bytes with {options:?}");
+        }
+    };
+    // The largest sample takes as long as all others, and is in these two runs alone.
+    let large = [
+        "--set",
+        "batch.residues=1",
+        "--set",
+        "batch.residues_max=4096",
+    ];
+    check(SAMPLES, 24, &[&large]);
+    let options = [
         &["--slots", "1", "--threads", "1"][..],
         &["--slots", "7", "--threads", "5", "--set", "wait=spin"],
         &["--mode", "stream"],
@@ -179,12 +195,6 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
             "supervise=true",
             "--set",
             "batch.deadline_ms=600000",
-        ],
-        &[
-            "--set",
-            "batch.residues=1",
-            "--set",
-            "batch.residues_max=4096",
         ],
         // Most structures run alone, and then all of them.
         &[
@@ -202,9 +212,8 @@ fn the_same_bytes_whatever_the_slots_threads_batches_and_mode() {
             "--slots",
             "2",
         ],
-    ] {
-        assert!(write(options) == expected, "other bytes with {options:?}");
-    }
+    ];
+    check(str_of(&small), 23, &options);
 }
 
 #[test]

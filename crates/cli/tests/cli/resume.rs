@@ -23,12 +23,12 @@ const PARTS: [&str; 4] = [
 ];
 
 impl Set {
-    pub(super) fn new() -> Self {
+    pub(super) fn of(count: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let inputs = folder.path().join("in");
         fs::create_dir(&inputs).unwrap();
         let sample = fs::read(Path::new(SAMPLES).join("1ubi.pdb")).unwrap();
-        for number in 0..INPUTS {
+        for number in 0..count {
             let text: &[u8] = if number % 7 == 3 { b"junk" } else { &sample };
             fs::write(inputs.join(format!("{number:03}.pdb")), text).unwrap();
         }
@@ -41,7 +41,7 @@ impl Set {
 
     /// With annotations of most of the inputs, which are read with the structures.
     fn annotated() -> Self {
-        let mut set = Set::new();
+        let mut set = Set::of(INPUTS);
         let mut table = "structure\tchain\tresidue\tx\n".to_owned();
         for number in (0..INPUTS).filter(|number| number % 5 != 4) {
             // Residue 900 is in no structure.
@@ -71,7 +71,7 @@ impl Set {
 
     /// With the frames of a trajectory, which holds those of a shorter one again and again.
     fn frames() -> Self {
-        let mut set = Set::new();
+        let mut set = Set::of(INPUTS);
         let inputs = set.folder.path().join("in");
         fs::remove_dir_all(&inputs).unwrap();
         fs::create_dir(&inputs).unwrap();
@@ -167,7 +167,7 @@ impl Set {
 
 #[test]
 fn a_run_that_is_killed_again_and_again_ends_with_the_same_bytes() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);
     let mut killed = 0;
     for kills in 1..=8 {
@@ -220,7 +220,7 @@ fn annotations_are_counted_through_all_runs_that_had_a_part_in_the_results() {
 
 #[test]
 fn a_table_may_match_in_an_earlier_part_alone() {
-    let mut set = Set::new();
+    let mut set = Set::of(INPUTS);
     fs::write(set.at("x.csv"), "structure,x\n000,1\n").unwrap();
     let table = format!("annotations={:?}", set.at("x.csv"));
     set.args.extend(["--set".to_owned(), table]);
@@ -242,7 +242,7 @@ fn a_run_goes_on_within_a_trajectory() {
 
 #[test]
 fn what_a_kill_may_leave_behind_is_computed_again() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);
     set.interrupt("out", 4, &[]);
     let out = set.folder.path().join("out");
@@ -270,7 +270,7 @@ fn what_a_kill_may_leave_behind_is_computed_again() {
 
 #[test]
 fn an_archive_goes_on_behind_the_complete_parts() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     let tar = set.folder.path().join("set.tar");
     let sample = fs::read(Path::new(SAMPLES).join("1ubi.pdb")).unwrap();
     let files: Vec<(String, Vec<u8>)> = (0..40)
@@ -308,7 +308,7 @@ fn an_archive_goes_on_behind_the_complete_parts() {
 
 #[test]
 fn a_packed_set_goes_on_behind_the_complete_parts() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);
     let output = tapeloop(["pack", &set.at("in"), "-o", &set.at("packed")]).output();
     assert_eq!(output.unwrap().status.code(), Some(3));
@@ -333,7 +333,7 @@ fn a_packed_set_goes_on_behind_the_complete_parts() {
 
 #[test]
 fn other_inputs_and_another_config_are_refused_with_what_changed() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     set.interrupt("out", 3, &[]);
     let before = set.results("out");
     let refused = |more: &[&str], said: &str| {
@@ -365,7 +365,7 @@ fn other_inputs_and_another_config_are_refused_with_what_changed() {
 
 #[test]
 fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);
     set.interrupt("out", 3, &[]);
     let out = set.folder.path().join("out");
@@ -383,9 +383,11 @@ fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
         assert!(set.results("out") == before, "nothing is changed");
     };
     let bytes = whole.len();
-    fs::write(&part, &whole[..bytes - 1]).unwrap();
-    let sizes = format!("{} bytes .. {bytes}", bytes - 1);
-    refused("chains/part-00001.parquet", &sizes);
+    for changed in [&whole[..bytes - 1], &[&whole[..], b"x"].concat()] {
+        fs::write(&part, changed).unwrap();
+        let sizes = format!("{} bytes .. {bytes}", changed.len());
+        refused("chains/part-00001.parquet", &sizes);
+    }
     fs::remove_file(&part).unwrap();
     refused("chains/part-00001.parquet", "is gone");
     fs::write(&part, &whole).unwrap();
@@ -401,7 +403,7 @@ fn complete_parts_that_were_changed_are_refused_with_their_sizes() {
 
 #[test]
 fn results_that_were_to_replace_others_go_on_too() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);
     let (_, code) = set.run("out", &["--set", "models=all"]);
     assert_eq!(code, 3);
@@ -427,7 +429,7 @@ fn results_that_were_to_replace_others_go_on_too() {
 
 #[test]
 fn a_condition_goes_on_with_the_run_and_another_one_is_refused() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     let condition = ["--where", "rsa > 0.2 and res_index != 5"];
     assert_eq!(set.run("whole", &condition).1, 3);
     set.interrupt("out", 4, &condition);
@@ -441,7 +443,7 @@ fn a_condition_goes_on_with_the_run_and_another_one_is_refused() {
 
 #[test]
 fn a_run_goes_on_with_batches_of_another_size() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     assert_eq!(set.run("whole", &[]).1, 3);
     // Every structure runs alone, then none does.
     let alone = ["--set", "batch.residues=1", "--set", "batch.residues_max=1"];
@@ -455,7 +457,7 @@ fn a_run_goes_on_with_batches_of_another_size() {
 
 #[test]
 fn parts_end_at_residues_too_and_a_run_goes_on_behind_them() {
-    let set = Set::new();
+    let set = Set::of(INPUTS);
     // 76 residues an input: a part ends with every third structure, whatever lies between them.
     let cut = ["--set", "tables.residues_per_part=200"];
     assert_eq!(set.run("whole", &cut).1, 3);

@@ -182,13 +182,25 @@ fn an_ensemble_is_not_joined() {
         "{error}"
     );
     // An ion on the axis of symmetry is in one place in all parts.
-    let ion = line("HETATM", "CA    CA A 301", 500.0);
-    let part = |number, shift| {
-        let part = model(number, "ALA", shift, 1.0);
-        part.replace("TER\n", &format!("TER\n{ion}"))
+    let with_ions = |count: u32| {
+        let ion = |at| {
+            line(
+                "HETATM",
+                &format!("CA    CA A {}", 301 + at),
+                500.0 + f64::from(at),
+            )
+        };
+        let ions: String = (0..count).map(ion).collect();
+        let part = |number, shift| {
+            let part = model(number, "ALA", shift, 1.0);
+            part.replace("TER\n", &format!("TER\n{ions}"))
+        };
+        part(1, 0.0) + &part(2, 200.0) + "END\n"
     };
-    let text = part(1, 0.0) + &part(2, 200.0) + "END\n";
-    assert_eq!(read(Models::Joined, &text)[0].residues.len(), 40);
+    assert_eq!(read(Models::Joined, &with_ions(1))[0].residues.len(), 40);
+    // A tenth of the atoms in their places is an ensemble.
+    let error = reader.read_bytes(with_ions(9).as_bytes(), Format::Pdb);
+    assert!(error.unwrap_err().message().contains("ensemble"));
 }
 
 #[test]

@@ -461,3 +461,14 @@ fn an_entity_of_entity_poly_alone_is_polymer() {
     let structure = mmcif(&format!("{poly}{chem_comp}{ATOM_SITE}{rows}"));
     assert_eq!(comps(&structure), ["XYZ"]);
 }
+
+#[test]
+fn scattered_lines_are_of_one_residue_up_to_1000_atoms() {
+    let residues = |count: u32| {
+        let first = (0..count).map(|at| atom(&format!("C{at:03} ALA A   1"), 1.0));
+        let rest = [atom(" CA  ALA A   2", 4.8), atom(" CA  ALA A   1", 1.0)];
+        pdb(&first.chain(rest).collect::<Vec<_>>()).residues.len()
+    };
+    assert_eq!(residues(999), 2);
+    assert_eq!(residues(1000), 3);
+}
