@@ -16,7 +16,7 @@
 //! A call that fails returns null or -1, and leaves the text of the error, ended by a
 //! zero, in the first `error_bytes` bytes at `error`. Calls may come from any thread,
 //! several at once; none changes the caller's CUDA context. In a child that the host forks
-//! each call fails, and `tapeloop_close` frees nothing: what there is belongs to the parent.
+//! each call fails, and `tapeloop_close` frees nothing, as the memory belongs to the parent.
 //! Open in the child, or start it with `exec`.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -166,8 +166,8 @@ impl Tapeloop {
         })
     }
 
-    /// Fails if the engine has ended, or in a child of the process that opened it, in which another
-    /// thread may have held the lock of the ring for ever.
+    /// Fails if the engine has ended, and in a child of the process that opened it. There the lock of the
+    /// ring may stay locked for ever, if a thread of the parent held it at the fork.
     fn check(&self) -> Result<()> {
         self.engine.ended().map_or(Ok(()), Err)
     }

@@ -143,7 +143,7 @@ impl Service {
         };
         // It takes the item or refuses it, and never waits, as no task may block.
         let ticket = match self.engine.try_submit(item, options) {
-            // Of a client that has gone the item is not computed.
+            // If the client disconnects, this future is dropped, and the item is cancelled with it.
             Ok(ticket) => ticket.cancel_on_drop(),
             Err(TrySubmitError::Full(_)) => return Err(full()),
             Err(TrySubmitError::Closed(_, reason)) => return Err(refusal(reason)),

@@ -22,10 +22,10 @@ use tapeloop_engine::*;
 
 /// How long an item may wait for its result.
 const TIMEOUT: Duration = Duration::from_millis(100);
-/// The items of a batch, and the numbers of an item.
+/// Items per batch, and numbers per item.
 const BATCH: u32 = 64;
 const LEN: u32 = 256;
-/// Steps for each number: an item takes some 100 us of a core, or a batch that of an H100.
+/// Steps for each number: an item takes about 100 us on a core, and a batch about that on an H100.
 const STEPS_ON_CPU: u32 = 200;
 const STEPS_ON_GPU: u32 = 100_000;
 
@@ -159,6 +159,8 @@ fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome
             }
             Ok((in_time, late, expired))
         });
+        // Bursts of a quarter of a batch, as longer pauses leave a fast device idle.
+        let pause = Duration::from_secs_f64(f64::from(BATCH / 4) / rate);
         let start = Instant::now();
         while start.elapsed() < time {
             let due = (start.elapsed().as_secs_f64() * rate) as usize;
@@ -177,7 +179,7 @@ fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome
                     Err(TrySubmitError::Closed(_, reason)) => return Err(reason),
                 }
             }
-            thread::sleep(Duration::from_micros(500));
+            thread::sleep(pause);
         }
         outcome.seconds = start.elapsed().as_secs_f64();
         drop(sender);

@@ -11,7 +11,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop_error::internal::catch;
 
-/// The forks between the first process with this library and this one.
+/// The number of forks between the first process that used this crate and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// The process that something was made in.
@@ -45,7 +45,7 @@ impl Process {
     }
 }
 
-/// A value that is forgotten in place of dropped in a child of the process that made it. A panic when it
+/// A value that is leaked instead of dropped in a child of the process that made it. A panic when it
 /// is dropped goes no further.
 #[derive(Debug)]
 pub(crate) struct OfProcess<T> {
@@ -79,10 +79,10 @@ impl<T> DerefMut for OfProcess<T> {
 impl<T> Drop for OfProcess<T> {
     fn drop(&mut self) {
         if self.process.is_current() {
-            // SAFETY: the value is there until here, and is not used after.
+            // SAFETY: `drop` runs once, and nothing uses the value after it.
             let dropped = catch(|| unsafe { ManuallyDrop::drop(&mut self.value) });
             if let Err(panic) = dropped {
-                tracing::error!("a panic when something was dropped: {panic}");
+                tracing::error!("dropping an engine's parts panicked: {panic}");
             }
         }
     }

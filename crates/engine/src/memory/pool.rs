@@ -105,17 +105,20 @@ impl Pool {
     /// until `now`. Returns the bytes that were freed. Taking and dropping buffers does the same,
     /// so only a program that does neither for a long time needs to call this.
     pub fn trim(&self, now: Instant) -> u64 {
-        self.stores(now).trim(now)
+        self.stores(now).map_or(0, |mut stores| stores.trim(now))
     }
 
     /// Frees all free allocations. Returns the bytes that were freed.
     pub fn clear(&self) -> u64 {
-        self.stores(Instant::now()).clear()
+        let stores = self.stores(Instant::now());
+        stores.map_or(0, |mut stores| stores.clear())
     }
 
     /// The statistics of the pool.
     pub fn stats(&self) -> PoolStats {
-        let stores = self.stores(Instant::now());
+        let Some(stores) = self.stores(Instant::now()) else {
+            return PoolStats::default();
+        };
         PoolStats {
             device: stores.device.stats(),
             pinned: stores.pinned.stats(),
@@ -125,7 +128,8 @@ impl Pool {
     /// The buffers that are alive, by owner.
     pub fn leaks(&self) -> LeakReport {
         let now = Instant::now();
-        self.stores(now).report(now)
+        let stores = self.stores(now);
+        stores.map_or_else(LeakReport::default, |stores| stores.report(now))
     }
 
     /// The settings of the pool.
@@ -138,10 +142,12 @@ impl Pool {
         &self.handle.shared.backend
     }
 
-    fn stores(&self, now: Instant) -> MutexGuard<'_, Stores> {
+    /// `None` in a child of the process that opened the backend.
+    fn stores(&self, now: Instant) -> Option<MutexGuard<'_, Stores>> {
+        self.backend().id().check_process().ok()?;
         let mut stores = self.handle.shared.stores.lock();
         stores.settle(now);
-        stores
+        Some(stores)
     }
 }
 

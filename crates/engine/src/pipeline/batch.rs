@@ -8,6 +8,8 @@ use super::uniforms::{Change, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,8 +57,8 @@ pub(crate) struct Batch<W: Workload> {
     empty_entries: u32,
     /// Entries whose items were taken out before the batch had a slot.
     pub(crate) taken_out: u32,
-    /// The indices of the entries that expire, and when.
-    expiries: Vec<(u32, Instant)>,
+    /// When entries expire, with their indices, the earliest first.
+    expiries: BinaryHeap<Reverse<(Instant, u32)>>,
     /// The number of the first entry, counted since the engine was built.
     pub(crate) first: u64,
     /// The results' way to tickets.
@@ -118,13 +120,7 @@ impl<W: Workload> Batch<W> {
     /// [`Batch::cancel`] for the items that have expired at `now`, each with its index. Items that were
     /// rejected keep their error, and stay.
     pub(crate) fn expire(&mut self, now: Instant, mut take: impl FnMut(u32, W::Item)) {
-        let mut at = 0;
-        while let Some(&(index, expires_at)) = self.expiries.get(at) {
-            if expires_at > now {
-                at += 1;
-                continue;
-            }
-            self.expiries.swap_remove(at);
+        while let Some(index) = self.next_expired(now) {
             if self.entries[index as usize].location.is_ok()
                 && let Some(item) = self.take_out(index, expiry)
             {
@@ -133,9 +129,18 @@ impl<W: Workload> Batch<W> {
         }
     }
 
+    /// The next entry that has expired at `now`.
+    fn next_expired(&mut self, now: Instant) -> Option<u32> {
+        let Reverse((at, _)) = self.expiries.peek()?;
+        if *at > now {
+            return None;
+        }
+        self.expiries.pop().map(|Reverse((_, index))| index)
+    }
+
     /// When the first of its items expires.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
-        self.expiries.iter().map(|(_, at)| *at).min()
+        self.expiries.peek().map(|Reverse((at, _))| *at)
     }
 
     fn take_out(&mut self, index: u32, reason: impl FnOnce() -> Error) -> Option<W::Item> {
@@ -169,13 +174,15 @@ impl<W: Workload> Batch<W> {
     /// batch is written. Returns the number of items that have expired.
     pub(crate) fn leave_out(&mut self, now: Instant) -> usize {
         let mut expired = 0;
-        for (index, _) in self.expiries.drain(..).filter(|(_, at)| *at <= now) {
+        while let Some(index) = self.next_expired(now) {
             let location = &mut self.entries[index as usize].location;
             if location.is_ok() {
                 *location = Err(expiry());
                 expired += 1;
             }
         }
+        // What has a slot expires no more.
+        self.expiries.clear();
         if expired > 0 || self.taken_out > 0 || self.is_written {
             (self.total, self.items) = (Extent::default(), 0);
             let located = self.entries.iter_mut();
@@ -207,7 +214,7 @@ impl<W: Workload> Default for Batch<W> {
             items: 0,
             empty_entries: 0,
             taken_out: 0,
-            expiries: Vec::new(),
+            expiries: BinaryHeap::new(),
             reply: None,
             ordered: None,
             number: 0,
@@ -356,7 +363,7 @@ impl<W: Workload> Batcher<W> {
                 .min();
         }
         if let Some(expires_at) = options.expires_at {
-            self.open.expiries.push((index as u32, expires_at));
+            self.open.expiries.push(Reverse((expires_at, index as u32)));
         }
         let at = self.open.total;
         self.open.total = at

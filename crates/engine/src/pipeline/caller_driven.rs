@@ -25,8 +25,8 @@ use std::time::Instant;
 /// It has the lowest latency, because nothing is handed to another thread. Results come in the
 /// order in which batches finish, with the numbers of their items.
 ///
-/// In a child of the process that made it, a pipeline takes no items and returns none, and is not
-/// dropped.
+/// In a child of the process that made it, a pipeline takes no items and returns none, and a drop frees
+/// nothing of a device.
 pub struct Pipeline<W: Workload> {
     // Dropped before `shared`, which holds the exclusive use of the backends.
     ring: Ring<Box<Batch<W>>>,
@@ -124,6 +124,7 @@ impl<W: Workload> Pipeline<W> {
             return Err(TrySubmitError::Closed(item, ended));
         }
         if !self.waiting.is_empty() {
+            self.expire();
             self.look();
         }
         if !self.waiting.is_empty() {
@@ -301,6 +302,10 @@ impl<W: Workload> Pipeline<W> {
                     result: Err(expiry()),
                 });
             });
+        }
+        while let Some(place) = self.waiting.iter().position(|batch| batch.is_emptied()) {
+            let emptied = self.waiting.remove(place).expect("it was found there");
+            self.batcher.recycle(emptied);
         }
         let expired = self.done.len() - before;
         add(&self.shared.counters.submitted.items_expired, expired);

@@ -82,8 +82,8 @@ pub struct EngineConfig {
     /// The longest that a submitted item waits for its batch to fill, with [`Close::Full`].
     pub batch_wait: Duration,
     /// The closed batches that may wait for a slot, of urgent items and of others each, before a submission
-    /// waits or is refused; at least 1. With one, the next batch is formed while the devices work; more
-    /// let bursts in, and make items wait longer for their slot.
+    /// waits or is refused; at least 1. A larger number absorbs bursts, and lets items wait longer for a
+    /// slot. A [`Pipeline`](super::Pipeline) refuses items while one batch waits, whatever this is.
     pub waiting_batches_max: usize,
     /// The largest amount of device and pinned memory together, in bytes; `None` for no budget.
     ///

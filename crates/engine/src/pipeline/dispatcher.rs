@@ -120,10 +120,12 @@ impl<W: Workload> Dispatcher<W> {
         if added.timed {
             self.devices.wake_all();
         }
-        self.go_on(queue);
+        let next = self.next(&mut queue);
+        drop(queue);
         if added.expires_first {
             self.wake_timer();
         }
+        self.start_all(next);
         Ok(ticket.expect("an item outside of a run has a ticket"))
     }
 
@@ -136,6 +138,7 @@ impl<W: Workload> Dispatcher<W> {
         task: TaskId,
         waker: &Waker,
     ) -> Poll<Result<Ticket<W>>> {
+        assert!(item.is_some(), "it is polled until it is ready");
         self.check_process()?;
         let waker = waker.clone();
         let mut queue = self.queue.lock();
@@ -158,13 +161,15 @@ impl<W: Workload> Dispatcher<W> {
             }
             expires_first = added.expires_first;
         }
-        let woken = queue.wake_tasks();
-        self.go_on(queue);
+        let woken = queue.wake_tasks(1);
+        let next = self.next(&mut queue);
+        drop(queue);
         wake(woken);
         if expires_first {
             self.wake_timer();
         }
         unwinding(|| drop((registered, waker)));
+        self.start_all(next);
         Poll::Ready(ticket.ok_or_else(|| self.shared.ended.error()))
     }
 
@@ -176,10 +181,10 @@ impl<W: Workload> Dispatcher<W> {
         let (waker, woken) = {
             let mut queue = self.queue.lock();
             let waker = queue.remove_task(task, is_urgent);
-            // If it was woken, the next one has not been.
+            // A task that was woken has not used the room.
             let woken = match waker {
                 Some(_) => Woken::new(),
-                None => queue.wake_tasks(),
+                None => queue.wake_tasks(1),
             };
             (waker, woken)
         };
@@ -298,8 +303,9 @@ impl<W: Workload> Dispatcher<W> {
         let mut queue = self.queue.lock();
         let expired = queue.expire(&self.shared, now);
         let woken = self.note_room(&mut queue, expired.emptied.len());
-        let next = queue.expires_at();
-        self.go_on(queue);
+        let expires_at = queue.expires_at();
+        let next = self.next(&mut queue);
+        drop(queue);
         wake(woken);
         let (count, counters) = (expired.answers.len(), &self.shared.counters);
         add(&counters.submitted.items_expired, count);
@@ -308,10 +314,11 @@ impl<W: Workload> Dispatcher<W> {
         for batch in expired.emptied {
             self.answer(batch, None, &mut Vec::new());
         }
-        next
+        self.start_all(next);
+        expires_at
     }
 
-    /// Has the timer look when the next item expires.
+    /// Tells the timer that an item expires earlier than those before.
     fn wake_timer(self: &Arc<Self>) {
         self.timer.get_or_init(|| Timer::start(self)).wake();
     }
@@ -332,7 +339,8 @@ impl<W: Workload> Dispatcher<W> {
         }
         self.changes.fetch_add(1, SeqCst);
         self.room.notify_all();
-        queue.wake_tasks()
+        // Any number of items may find room.
+        queue.wake_tasks(usize::MAX)
     }
 
     /// Looks at what may have changed, on a device's completion thread that was woken. Returns when the
@@ -576,7 +584,11 @@ impl<W: Workload> Dispatcher<W> {
     #[cfg(not(loom))]
     /// The number of batches whose items have no results yet.
     pub(super) fn unanswered(&self) -> u64 {
-        self.queue.lock().closed() - self.answered.load(SeqCst)
+        if self.check_process().is_err() {
+            return 0;
+        }
+        let closed = self.queue.lock().closed();
+        closed.saturating_sub(self.answered.load(SeqCst))
     }
 
     #[cfg(not(loom))]
@@ -631,6 +643,9 @@ impl<W: Workload> Drop for Dispatcher<W> {
     fn drop(&mut self) {
         let reason = Error::new(ErrorKind::Closed, "the engine was dropped");
         self.shared.ended.end(reason);
+        if let Some(timer) = self.timer.get() {
+            timer.wake();
+        }
     }
 }
 

@@ -138,7 +138,7 @@ fn complete<W: Workload>(
     }
 }
 
-/// The thread that answers items when they expire. A completion thread may compute a batch then.
+/// The thread that answers items when they expire: a completion thread may be computing a batch then.
 pub(super) struct Timer(Option<std::thread::JoinHandle<()>>);
 
 impl Timer {
@@ -171,7 +171,7 @@ impl Timer {
         Timer(thread.ok())
     }
 
-    /// Has it look when the next item expires, and whether the engine is over.
+    /// Tells it to look again when the next item expires, and whether the engine is over.
     pub(super) fn wake(&self) {
         if let Some(thread) = &self.0 {
             thread.thread().unpark();

@@ -1,4 +1,4 @@
-//! [`Ending`]: why an engine takes no more items, and the tasks that await that.
+//! [`Ending`]: why an engine takes no more items, and the tasks that await its end.
 
 use super::batch::unwinding;
 use super::sync::{AtomicBool, Mutex};
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-/// What the errors of a forked process name.
+/// What the errors of a child process call it.
 pub(super) const ENGINE: &str = "the engine";
 
 pub(super) struct Ending {
@@ -77,17 +77,27 @@ impl Ending {
         }
     }
 
-    /// Ends the engine. Returns whether it had not ended before.
-    pub(super) fn end(&self, reason: Error) -> bool {
+    /// Ends the engine, if it has not ended yet, and wakes the tasks that await it.
+    pub(super) fn end(&self, reason: Error) {
+        if self.set(reason) {
+            self.wake_tasks();
+        }
+    }
+
+    /// Ends the engine. Returns whether it had not ended before; then call [`Ending::wake_tasks`] where no
+    /// lock is held.
+    #[must_use]
+    pub(super) fn set(&self, reason: Error) -> bool {
         let is_first = self.reason.set(reason).is_ok();
         self.has_ended.store(true, SeqCst);
-        if is_first {
-            let tasks = self.tasks.lock().take_all();
-            for waker in tasks {
-                unwinding(|| waker.wake());
-            }
-        }
         is_first
+    }
+
+    pub(super) fn wake_tasks(&self) {
+        let tasks = self.tasks.lock().take_all();
+        for waker in tasks {
+            unwinding(|| waker.wake());
+        }
     }
 }
 

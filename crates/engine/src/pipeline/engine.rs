@@ -183,8 +183,9 @@ impl<W: Workload> Engine<W> {
         })
     }
 
-    /// Submits one item when there is room for it, and waits for that as a task of any executor. Tasks are
-    /// served in the order in which they called this. Dropped before it is ready, it submits nothing, and
+    /// Submits one item when there is room for it, and waits for that as a task of any executor. Tasks that
+    /// wait are served in the order in which they called this; items that are submitted otherwise do not
+    /// wait behind them. Dropped before it is ready, it submits nothing, and
     /// drops the item.
     ///
     /// # Errors
@@ -210,6 +211,7 @@ impl<W: Workload> Engine<W> {
     /// Those of [`Engine::submit`]. The items that were not taken yet are dropped then.
     pub fn submit_many(&self, items: impl IntoIterator<Item = W::Item>) -> Result<Tickets<W>> {
         self.check_outside("submitting", "use try_submit")?;
+        self.shared().ended.check()?;
         let mut tickets = Tickets::new();
         // `items` is the caller's code, which must not run while the engine's queue is locked.
         // It ends at its first `None`, also where more would follow, as with `mpsc::TryIter`.
@@ -298,7 +300,8 @@ impl<W: Workload> Engine<W> {
     /// for each item belongs in the item. `set` runs before anything changes, and may call the engine.
     ///
     /// # Errors
-    /// Those of `set`, and [`ErrorKind::Closed`] when the engine has ended.
+    /// Those of `set`, [`ErrorKind::Closed`] when the engine has ended, and [`ErrorKind::Usage`] in a child
+    /// of the process that made the engine.
     ///
     /// ```
     /// # use tapeloop_engine::*;
@@ -314,8 +317,8 @@ impl<W: Workload> Engine<W> {
         self.dispatcher().set_uniforms(&changes)
     }
 
-    /// The error that ended the engine: its last device was lost, or any device that is not supervised.
-    /// Items that were submitted before are answered, and no more are taken.
+    /// The error that ended the engine: its last device was lost, or any device that is not supervised; or
+    /// a shutdown was not done in time. Items that were submitted before are answered, and no more are taken.
     pub fn ended(&self) -> Option<Error> {
         self.shared().ended.reason()
     }
@@ -366,7 +369,7 @@ impl<W: Workload> Engine<W> {
 
 impl<W: Workload> Drop for Engine<W> {
     /// Waits until all submitted items are finished, then frees everything. In a child of the process
-    /// that made the engine it does nothing, as what there was is the parent's.
+    /// that made the engine it does nothing, as the threads and the memory are the parent's.
     fn drop(&mut self) {
         let Some(dispatcher) = self.dispatcher.take() else {
             return;
@@ -375,7 +378,7 @@ impl<W: Workload> Drop for Engine<W> {
             std::mem::forget((dispatcher, std::mem::take(&mut self.threads)));
             return;
         }
-        dispatcher.close();
+        unwinding(|| dispatcher.close());
         if self.is_unfinished || is_inside_any() || runs_twin() {
             // The threads may wait for this one, and end on their own once it continues. Those of
             // another engine wait for it if they drop that engine at the same time.

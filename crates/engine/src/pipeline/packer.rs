@@ -12,6 +12,7 @@ use super::uniforms::{Uniforms, apply, changes};
 use super::upload::write;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fork::Process;
 use crate::replay::Buckets;
 use crate::workload::{Extent, Workload};
 use parking_lot::Mutex;
@@ -19,11 +20,15 @@ use rayon::ThreadPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// What the errors of a child process call it.
+const PACKER: &str = "the packer";
+
 /// Packs a workload's items into slots of a [`Ring`](super::Ring), and reads their results. The
 /// caller can submit a packed slot any number of times, unless the workload's kernels change what
 /// it uploads: on the CPU backend the host's memory is then changed too.
 pub struct Packer<W: Workload> {
     program: RecordedWorkload<W>,
+    process: Process,
     /// The bits of the uniforms for the next batch.
     uniforms: Mutex<Vec<u32>>,
     pool: Arc<ThreadPool>,
@@ -62,6 +67,7 @@ impl<W: Workload> Packer<W> {
         let (buckets, id) = (Arc::new(buckets), EngineId::new());
         let program = RecordedWorkload::new(workload, buckets, buffers, device, id);
         Ok(Packer {
+            process: Process::current(),
             uniforms: Mutex::new(program.first_uniforms()),
             program,
             pool,
@@ -74,6 +80,7 @@ impl<W: Workload> Packer<W> {
     /// # Errors
     /// Those of `set`.
     pub fn set_uniforms(&self, set: impl FnOnce(&mut Uniforms<'_>) -> Result<()>) -> Result<()> {
+        self.process.check(PACKER)?;
         let changes = changes(self.program.uniforms(), set)?;
         apply(&changes, &mut self.uniforms.lock());
         Ok(())
@@ -95,6 +102,9 @@ impl<W: Workload> Packer<W> {
         slot: &mut Slot<Filling>,
         items: Vec<W::Item>,
     ) -> std::result::Result<Packed<W>, (Error, Vec<W::Item>)> {
+        if let Err(forked) = self.process.check(PACKER) {
+            return Err((forked, items));
+        }
         if !slot.is_of(self.program.id) {
             let error = Error::usage("the slot's ring does not use this packer's buckets");
             let error = error.fix("open the ring with Packer::buckets of this packer");
@@ -130,6 +140,10 @@ impl<W: Workload> Packer<W> {
     /// If the slot's ring does not use this packer's buckets.
     pub fn read(&self, slot: &Slot<Done<Packed<W>>>) -> Vec<Result<W::Output>> {
         let mut outputs = Vec::new();
+        if let Err(forked) = self.process.check(PACKER) {
+            let entries = slot.batch().0.entries.iter();
+            return entries.map(|_| Err(forked.clone())).collect();
+        }
         // A packer reports no counts.
         let counters = AtomicCounters::default();
         let leases = BatchLeases::copies(&counters);

@@ -12,7 +12,6 @@ use super::uniforms::Change;
 use super::wakers::{TaskId, Wakers};
 use crate::error::Result;
 use crate::workload::{Completion, Extent, Workload};
-use arrayvec::ArrayVec;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,9 +31,8 @@ pub(super) struct Start<W: Workload> {
     pub(super) tasks: Woken,
 }
 
-/// Wakers of tasks that wait for room, one of each kind at most. Their code must not run while the queue
-/// is locked.
-pub(super) type Woken = ArrayVec<Waker, 2>;
+/// Wakers of tasks that wait for room. Their code must not run while the queue is locked.
+pub(super) type Woken = Vec<Waker>;
 
 /// The batcher of urgent items, if slots are kept for them; else all items are in [`NORMAL`].
 const URGENT: usize = 1;
@@ -157,13 +155,12 @@ impl<W: Workload> Queue<W> {
         waiting.len() < self.waiting_max
     }
 
-    /// Whether a task may add an item: there is room, and it was woken or none waits before it.
+    /// Whether a task may add an item: there is room, and it is its turn.
     pub(super) fn has_room_for(&self, task: TaskId, is_urgent: bool) -> bool {
-        let tasks = &self.tasks[usize::from(is_urgent)];
-        self.has_room(is_urgent) && tasks.is_before_all(task)
+        self.has_room(is_urgent) && self.tasks[usize::from(is_urgent)].is_turn_of(task)
     }
 
-    /// Has a task woken when there is room. Returns its waker of before.
+    /// Has a task woken when there is room. Returns the waker that this replaces.
     pub(super) fn add_task(
         &mut self,
         task: TaskId,
@@ -173,18 +170,19 @@ impl<W: Workload> Queue<W> {
         self.tasks[usize::from(is_urgent)].add(task, waker)
     }
 
-    /// Removes a task that waits no longer. Returns its waker, if it was not taken out to be woken.
+    /// Removes a task that waits no longer. Returns its waker, unless the task was woken.
     pub(super) fn remove_task(&mut self, task: TaskId, is_urgent: bool) -> Option<Waker> {
         self.tasks[usize::from(is_urgent)].remove(task)
     }
 
-    /// Takes out the first task of each kind that has room, to be woken. It calls this again when it has
-    /// added its item or gives up, so that all tasks are woken while there is room.
-    pub(super) fn wake_tasks(&mut self) -> Woken {
+    /// The wakers of the first `count` tasks of each kind that has room. A task that was woken has this
+    /// called again when it has added its item or gives up, so that all tasks are woken while there is
+    /// room.
+    pub(super) fn wake_tasks(&mut self, count: usize) -> Woken {
         let mut woken = Woken::new();
         for is_urgent in [true, false] {
             if self.has_room(is_urgent) {
-                woken.extend(self.tasks[usize::from(is_urgent)].first());
+                woken.extend(self.tasks[usize::from(is_urgent)].wake_first(count));
             }
         }
         woken
@@ -437,7 +435,9 @@ impl<W: Workload> Queue<W> {
         }
         let mut start = self.take_next(shared);
         if let Some(start) = &mut start {
-            start.tasks = self.wake_tasks();
+            // As many items may find room as this batch has.
+            let count = start.batch.entries.len();
+            start.tasks = self.wake_tasks(count);
         }
         if !self.is_empty() {
             self.note_waiting();
@@ -526,6 +526,7 @@ impl<W: Workload> Queue<W> {
     pub(super) fn clear(&mut self) -> impl Iterator<Item = Box<Batch<W>>> + use<W> {
         self.run = None;
         let open = self.batchers.each_mut().map(Batcher::flush);
+        self.closed += open.iter().flatten().count() as u64;
         let queues = [&mut self.lost, &mut self.urgent, &mut self.normal].map(std::mem::take);
         let closed = queues.into_iter().flatten();
         closed.chain(open.into_iter().flatten())

@@ -70,8 +70,10 @@ impl<B> Ring<B> {
         }
     }
 
-    /// Takes a free slot to fill in place; `None` while all slots are in use or lost.
+    /// Takes a free slot to fill in place; `None` while all slots are in use or lost, and in a child of the
+    /// process that made the ring.
     pub fn acquire(&mut self) -> Option<Slot<Filling>> {
+        self.free.last()?.check_process().ok()?;
         self.free.pop().map(Slot::begin)
     }
 

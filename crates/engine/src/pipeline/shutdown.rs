@@ -1,10 +1,10 @@
-//! [`Engine::shutdown`]: an end that waits for a bounded time.
+//! [`Engine::shutdown`]: ends an engine and waits for that no longer than a given time.
 
 use super::engine::Engine;
+use super::reentrancy::is_inside_any;
 use super::sync::JoinHandle;
-use crate::backend::Backoff;
-use crate::error::Error;
-use crate::error::ErrorKind;
+use crate::backend::{Backoff, runs_twin};
+use crate::error::{Error, ErrorKind};
 use crate::workload::Workload;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,7 +13,8 @@ impl<W: Workload> Engine<W> {
     /// Takes no more items, waits until those that were submitted are answered, and frees everything.
     ///
     /// If that is not done after `timeout`, the items whose batches have no slot yet are answered with
-    /// [`ErrorKind::Closed`], each with its ticket. What has a slot is left to the device.
+    /// [`ErrorKind::Closed`], each with its ticket, and the batches that have a slot are left to the
+    /// device. In the engine's own code it waits for nothing.
     ///
     /// # Errors
     /// The engine with the batches that the device still works on.
@@ -34,10 +35,16 @@ impl<W: Workload> Engine<W> {
     /// Drops the engine once its threads have ended.
     fn join_within(mut self, timeout: Duration) -> Result<(), Unfinished<W>> {
         let start = Instant::now();
-        let shared = self.shared();
+        let (dispatcher, shared) = (self.dispatcher(), self.shared());
         let backoff = Backoff::new(start);
-        let is_over = |thread: &JoinHandle<()>| thread.is_finished();
-        while shared.ended.process().is_current() && !self.threads.iter().all(is_over) {
+        // The threads may wait for this one.
+        let timeout = match is_inside_any() || runs_twin() {
+            true => Duration::ZERO,
+            false => timeout,
+        };
+        let has_ended = |thread: &JoinHandle<()>| thread.is_finished();
+        let is_over = || self.threads.iter().all(has_ended) && dispatcher.ends_timer();
+        while shared.ended.process().is_current() && !is_over() {
             let now = Instant::now();
             let left = timeout.saturating_sub(now - start);
             if left.is_zero() {

@@ -334,10 +334,10 @@ impl Slot<Filling> {
     }
 
     /// Writes the value that a uniform has for the slot's batch, after [`Slot::write_header`], which
-    /// writes the declared one.
+    /// writes the declared value.
     ///
     /// # Panics
-    /// If the uniform is of another recording, or if the recording is that of a
+    /// If the uniform is of another recording or a constant, or if the recording is that of a
     /// [`Packer`](super::Packer), which has [`Packer::set_uniforms`](super::Packer::set_uniforms).
     pub fn write_uniform<T: Number>(&mut self, uniform: Uniform<T>, value: T) {
         let recording = &self.core.executor.buckets().largest().recording;
@@ -346,10 +346,11 @@ impl Slot<Filling> {
             "the packer writes the header of a workload's batch"
         );
         let id = uniform.id();
-        assert_eq!(
-            recording.header(),
-            Some(id.header()),
-            "the uniform is of another recording"
+        let declared = recording.uniforms().get(id.index());
+        let declared = declared.filter(|_| recording.header() == Some(id.header()));
+        assert!(
+            declared.is_some_and(|decl| decl.dtype == T::DTYPE && !decl.is_constant),
+            "the uniform is of another recording, or a constant"
         );
         let mut views = self.core.device_slot.host_mut(&[id.header()]);
         let bytes = views.pop().expect("one was asked for");

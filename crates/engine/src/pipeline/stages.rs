@@ -320,16 +320,21 @@ impl<W: Workload> Shared<W> {
     /// Takes a device out of use. The engine ends with its last device, and with any device that is
     /// not supervised, since a fault there ends CUDA for the whole process.
     pub(super) fn lose_device(&self, device: usize, error: &Error) {
-        let _losing = self.losing.lock();
+        let losing = self.losing.lock();
         let others = self.devices.iter().enumerate();
         let mut others = others.filter(|(other, _)| *other != device);
         let goes_on = self.is_supervised && others.any(|(_, other)| other.get().is_none());
         // Set before the device counts as lost, so that slots of the last device are kept.
-        if !goes_on && self.ended.end(error.clone()) {
+        let has_ended = !goes_on && self.ended.set(error.clone());
+        if has_ended {
             tracing::error!(%error, "the device failed; the engine takes no more work");
         }
         if self.devices[device].set(error.clone()).is_ok() && goes_on {
             tracing::error!(%error, device, "the device failed; the engine continues on the other devices");
+        }
+        drop(losing);
+        if has_ended {
+            self.ended.wake_tasks();
         }
     }
 

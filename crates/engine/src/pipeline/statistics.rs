@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The longest latency that the histograms resolve: an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// The share of batches from which on the sentence says that changes of uniforms closed them.
+/// The least share of batches closed by changes of uniforms that the sentence mentions.
 const CLOSED_BY_UNIFORMS_MIN: f64 = 0.5;
 
 /// Significant digits of a latency.
@@ -264,7 +264,7 @@ impl Statistics {
             .map(|(stage, name)| format!("{name} {}", share(*stage)))
             .collect();
         let mut sentence = format!("{start}; {}", others.join(", "));
-        // Each stage then takes longer for an item than with full batches.
+        // Small batches cost more for each item in every stage.
         if self.closed_by_uniforms >= CLOSED_BY_UNIFORMS_MIN {
             let closed = percent(self.closed_by_uniforms);
             sentence += &format!("; changes of uniforms closed {closed} of the batches early");
@@ -359,8 +359,9 @@ pub(super) fn statistics(
         devices: by_device.into_iter().map(of_device).collect(),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
-        closed_by_uniforms: counters.batches_closed_by_uniforms as f64
-            / counters.batches.max(1) as f64,
+        closed_by_uniforms: (counters.batches_closed_by_uniforms as f64
+            / counters.batches.max(1) as f64)
+            .min(1.0),
         on_cpu: false,
         bound: None,
         batch_latency: finished.batch_latency,

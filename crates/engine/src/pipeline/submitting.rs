@@ -33,7 +33,7 @@ impl<'a, W: Workload> Submitting<'a, W> {
     }
 }
 
-// Nothing of it is pinned.
+// No field is pinned structurally.
 impl<W: Workload> Unpin for Submitting<'_, W> {}
 
 impl<W: Workload> Future for Submitting<'_, W> {

@@ -109,8 +109,11 @@ impl<W: Workload> Answers<W> {
         self.is_over.load(SeqCst)
     }
 
-    /// Whether the ticket whose first item is `first` has its results.
+    /// Whether the ticket whose first item is `first` has its results. In a child process it has none.
     fn is_done(&self, first: u32) -> bool {
+        if !self.process.is_current() {
+            return false;
+        }
         let is_early = || self.state.lock().early_place(first).is_some();
         self.is_over() || self.has_early.load(SeqCst) && is_early()
     }
@@ -156,7 +159,7 @@ impl<W: Workload> Answers<W> {
 
     /// Takes `items` back, if their batch has no slot yet. Returns whether it did.
     fn cancel(&self, items: Range<u32>, take: &mut dyn FnMut(W::Item)) -> bool {
-        let can_cancel = !self.is_done(items.start) && self.process.is_current();
+        let can_cancel = self.process.is_current() && !self.is_done(items.start);
         let owner = self.owner.as_ref().filter(|_| can_cancel);
         let engine = owner.and_then(|owner| owner.engine.upgrade());
         let first = items.start;
@@ -274,7 +277,7 @@ impl<W: Workload> State<W> {
     }
 }
 
-/// What has to be done about an early answer where no lock of the engine is held.
+/// The wake and the drop that follow an early answer: call [`Early::finish`] without a lock.
 #[must_use]
 pub(crate) struct Early<W: Workload> {
     waker: Option<Waker>,
@@ -530,7 +533,7 @@ impl<W: Workload> Ticket<W> {
     /// It never waits for a device, and may be called anywhere.
     ///
     /// # Errors
-    /// The ticket if it is too late: the item is computed, or was, or its result was taken.
+    /// The ticket if it is too late: the item is computed, or was, has expired, or its result was taken.
     pub fn cancel(mut self) -> Result<W::Item, Ticket<W>> {
         let mut cancelled = None;
         self.0.cancel(|item| cancelled = Some(item));
@@ -562,7 +565,7 @@ impl<W: Workload> fmt::Debug for Ticket<W> {
 }
 
 /// Awaits the item and its result, on any executor. The task is woken once, when the item's batch is
-/// done.
+/// done or the item expires.
 ///
 /// The errors are those of [`Ticket::wait`], and [`ErrorKind::Usage`] if the ticket has returned its
 /// result.

@@ -218,7 +218,7 @@ fn check_buffer(
     Ok(())
 }
 
-/// That a kernel does not write the header is checked with the command.
+/// The check of the command refuses kernels that write the header.
 fn check_uniform(recording: &Recording, id: UniformId, dtype: DType) -> Result<()> {
     let declared = recording.uniforms.get(id.index());
     let declared = declared.filter(|decl| decl.dtype == id.dtype);

@@ -230,7 +230,9 @@ impl Kernel {
     ///   declaration calls [`changeable`](Kernel::changeable);
     /// - does so whatever its input buffers hold that the host can write. In recordings of a
     ///   workload, which engines, pipelines and packers fill, the header's totals are within the
-    ///   capacity, and all else is what the workload writes. In other recordings any code that has
+    ///   capacity, a [constant](super::Recorder::constant) has its value, a
+    ///   [uniform](super::Recorder::uniform), which is 4 bytes, holds whatever a caller sets, and all
+    ///   else is what the workload writes. In other recordings any code that has
     ///   the handles or the slot may write any input, including the header. The header's number of
     ///   items has no bound;
     /// - follows pointers that it reads from device memory only where

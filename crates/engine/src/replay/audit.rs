@@ -63,7 +63,7 @@ impl<'a> AllowedMemory<'a> {
         self.own.iter().any(is_own) || self.bound.iter().any(is_bound)
     }
 
-    /// Whether a buffer starts so many bytes before `address` and goes on behind them.
+    /// Whether `address` is `offset` bytes into a buffer.
     fn holds_within(&self, address: u64, offset: usize) -> bool {
         let start = address.checked_sub(offset as u64);
         start.is_some_and(|start| self.holds(start, offset + 1))

@@ -244,6 +244,7 @@ impl Executor {
     /// # Errors
     /// As [`Executor::new`].
     pub fn bindings(&mut self, slot: &mut dyn DeviceSlot, bucket: usize) -> Result<&Bindings> {
+        self.backend().id().check_process()?;
         self.buckets.make_ready(slot, bucket)?;
         let bindings = self.buckets.states[bucket].bindings.as_ref();
         Ok(bindings.expect("made ready above"))

@@ -274,6 +274,7 @@ impl ReadyBuckets {
     }
 
     pub(super) fn check_slot(&self, slot: &dyn DeviceSlot) -> Result<()> {
+        self.backend.id().check_process()?;
         match *slot.id() == self.slot {
             true => Ok(()),
             false => Err(Error::usage("the executor is of another slot")),
@@ -293,6 +294,9 @@ impl ReadyBuckets {
 /// starts or makes a graph.
 impl Drop for ReadyBuckets {
     fn drop(&mut self) {
+        if self.backend.id().check_process().is_err() {
+            return;
+        }
         let ready = self.states.iter().filter_map(|state| state.ready.as_ref());
         self.slot.release(ready.flat_map(|ready| ready.graphs()));
     }

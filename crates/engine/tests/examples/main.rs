@@ -73,5 +73,8 @@ fn what_is_offered_beyond_the_capacity_is_refused_and_the_rest_answered() {
     let outcome = overload::run(Choice::Cpu, Duration::from_millis(200)).unwrap();
     let (in_time, refused) = (outcome.in_time, outcome.refusals.len());
     assert_eq!(in_time + outcome.late + refused, outcome.offered);
-    assert!(in_time + outcome.late > 0 && outcome.capacity > 0.0, "{outcome:?}");
+    assert!(
+        in_time + outcome.late > 0 && outcome.capacity > 0.0,
+        "{outcome:?}"
+    );
 }

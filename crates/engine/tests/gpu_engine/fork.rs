@@ -61,6 +61,9 @@ fn of_engine(mut engine: Engine<Mix>, tickets: Vec<Ticket<Mix>>) -> Result<(), S
         Poll::Ready(error) => names_fork::<()>("until_ended", Err(error))?,
         Poll::Pending => return Err("until_ended is pending".to_owned()),
     }
+    if first.is_done() || format!("{second:?}").contains("done") {
+        return Err("a ticket is done".to_owned());
+    }
     names_fork("wait_timeout", first.wait_timeout(Duration::MAX))?;
     names_fork("wait", second.wait())?;
     match poll_once(third) {
@@ -151,12 +154,20 @@ pub(crate) fn a_child_refuses_every_call_and_forgets_what_it_drops(target: &Targ
         let waited = ring.wait().unwrap().map_err(|failed| failed.error);
         names_fork("Ring::wait", waited)?;
         let mut slot = slot;
-        let Ok(packed) = packer.pack(&mut slot, items(3, 10)) else {
-            return Err("not packed".to_owned());
-        };
-        let extent = packed.extent();
-        let failed = ring.submit(slot, extent, packed);
-        names_fork("Ring::submit", failed.map_err(|failed| failed.error))?;
+        let packed = packer.pack(&mut slot, items(3, 10));
+        names_fork("Packer::pack", packed.map_err(|(error, _)| error))?;
+        names_fork("Packer::set_uniforms", packer.set_uniforms(|_| Ok(())))?;
+        names_fork("Slot::bindings", slot.bindings(0))?;
+        if ring.acquire().is_some() {
+            return Err("a slot of the parent".to_owned());
+        }
+        let now = std::time::Instant::now();
+        let _ = (
+            memory.stats(),
+            memory.clear(),
+            memory.trim(now),
+            memory.leaks(),
+        );
         names_fork("Pool::pinned", memory.pinned::<u32>(10, "of the child"))?;
         let pool = Arc::clone(&target.pool);
         let another = Engine::new(Mix::new(), &backends, pool, &config());

@@ -3,8 +3,9 @@
 use super::mix::{Item, Mix, UNIFORMS, items};
 use super::target::Target;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tapeloop_conformance::program::policies;
-use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Ticket};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, SubmitOptions, Ticket};
 use tapeloop_engine::replay::Policy;
 use tapeloop_engine::workload::Extent;
 
@@ -117,5 +118,42 @@ pub(crate) fn a_pipeline_dropped_in_mid_flight_gives_everything_back(target: &Ta
     if let (Some(before), Some(after)) = (before, target.free_bytes()) {
         let lost = before.saturating_sub(after);
         assert!(lost <= 2 << 20, "{lost} bytes of the card are gone");
+    }
+}
+
+/// The threads of engines, by the names that Linux has; 0 elsewhere.
+fn engine_threads() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return 0;
+    };
+    let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+    let own = |name: &String| name.starts_with("tapeloop-");
+    names.filter_map(Result::ok).filter(own).count()
+}
+
+pub(crate) fn an_engine_that_is_left_behind_ends_its_threads(target: &Target) {
+    let before = engine_threads();
+    for _ in 0..target.rounds {
+        let backends = [Arc::clone(&target.backend)];
+        let pool = Arc::clone(&target.pool);
+        let engine = Engine::new(Mix::new(), &backends, pool, &EngineConfig::new([200, 16]));
+        let engine = engine.unwrap();
+        let options = SubmitOptions {
+            expires_at: Some(Instant::now() + Duration::from_secs(3600)),
+            ..SubmitOptions::default()
+        };
+        for item in items(20, 150) {
+            drop(engine.submit_with(item, options).unwrap());
+        }
+        drop(engine.shutdown(Duration::ZERO));
+    }
+    let start = Instant::now();
+    while engine_threads() > before {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "{} threads",
+            engine_threads()
+        );
+        std::thread::yield_now();
     }
 }

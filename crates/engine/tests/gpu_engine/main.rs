@@ -85,6 +85,7 @@ on_every_device! {
     fronts::two_engines_at_once_with_two_producers_each,
     fronts::items_come_from_a_thread_of_their_own_each,
     fronts::an_engine_dropped_in_mid_flight_answers_every_ticket,
+    fronts::an_engine_that_is_left_behind_ends_its_threads,
     fronts::a_pipeline_dropped_in_mid_flight_gives_everything_back,
     sampled::every_sampled_batch_is_right_and_in_its_time,
     live::uniforms_change_together_under_a_running_engine,

@@ -89,6 +89,7 @@ impl CpuSlot {
 
     /// Checks every address, and finds the allocations behind them.
     fn step(&self, op: &Op) -> Result<CheckedOp> {
+        self.shared.id.check_process()?;
         let mut uses = Vec::new();
         let mut touch = |address: u64, bytes: usize, access: Access| -> Result<()> {
             if let Location::Allocation { .. } = self.locate(address, bytes)? {
@@ -351,6 +352,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn launch_graph(&mut self, graph: GraphId) -> Result<()> {
+        self.shared.id.check_process()?;
         self.shared.calls.add(Call::Submission);
         self.check_abandoned()?;
         let steps = Arc::clone(&self.graphs.get_mut(graph)?.steps);
@@ -360,6 +362,7 @@ unsafe impl DeviceSlot for CpuSlot {
     }
 
     fn fence(&mut self) -> Result<()> {
+        self.shared.id.check_process()?;
         self.shared.calls.add(Call::Submission);
         // Where the pool still has earlier work, `is_done` gives it this afterwards.
         self.spawn();

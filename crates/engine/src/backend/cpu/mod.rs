@@ -123,6 +123,7 @@ unsafe impl Backend for CpuBackend {
         slots: usize,
         _: Priority,
     ) -> Result<Vec<Box<dyn DeviceSlot>>> {
+        self.shared.id.check_process()?;
         let open = |_| -> Result<Box<dyn DeviceSlot>> {
             let buffers = memory::slot_buffers(buffers)?;
             self.shared.calls.add(Call::Allocation);
@@ -132,11 +133,13 @@ unsafe impl Backend for CpuBackend {
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
+        self.shared.id.check_process()?;
         self.shared.calls.add(Call::Allocation);
         memory::allocate(self.shared.allocation_key, space, bytes)
     }
 
     fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
+        self.shared.id.check_process()?;
         to.check_key(self.shared.allocation_key)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
@@ -145,6 +148,7 @@ unsafe impl Backend for CpuBackend {
     }
 
     fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.shared.id.check_process()?;
         from.check_key(self.shared.allocation_key)?;
         from.check_range(from_offset, to.len())?;
         let lease = from.lease(Access::Read)?;
@@ -160,6 +164,7 @@ unsafe impl Backend for CpuBackend {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
+        self.shared.id.check_process()?;
         from.check_key(self.shared.allocation_key)?;
         from.check_range(from_offset, bytes)?;
         to.check_range(to_offset, bytes)?;

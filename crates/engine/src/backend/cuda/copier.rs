@@ -91,6 +91,7 @@ impl Copier {
     }
 
     fn zero(&self, memory: DeviceMemory) -> Result<DeviceMemory> {
+        self.context.check_lost()?;
         let (start, bytes) = (memory.start(), memory.bytes());
         let stream = &self.stream.lock().stream;
         // SAFETY: the memory is of this size, and `run` keeps it while it is in use.
@@ -100,6 +101,7 @@ impl Copier {
     }
 
     pub(super) fn write(&self, from: &[u8], to: &Allocation, to_offset: usize) -> Result<()> {
+        self.context.check_lost()?;
         to.check_key(self.context.allocation_key)?;
         to.check_range(to_offset, from.len())?;
         let mut lease = to.lease(Access::Write)?;
@@ -131,6 +133,7 @@ impl Copier {
     }
 
     pub(super) fn read(&self, from: &Allocation, from_offset: usize, to: &mut [u8]) -> Result<()> {
+        self.context.check_lost()?;
         from.check_key(self.context.allocation_key)?;
         from.check_range(from_offset, to.len())?;
         let mut lease = from.lease(Access::Read)?;
@@ -168,6 +171,7 @@ impl Copier {
         to_offset: usize,
         bytes: usize,
     ) -> Result<()> {
+        self.context.check_lost()?;
         from.check_key(self.context.allocation_key)?;
         to.check_key(self.context.allocation_key)?;
         from.check_range(from_offset, bytes)?;

@@ -74,7 +74,12 @@ impl Drop for Functions {
         // The closures of library calls are dropped with the context current, as they may own handles
         // of a library.
         let _bound = self.context.bind_to_free();
-        self.loaded.get_mut().clear();
+        let mut loaded = std::mem::take(self.loaded.get_mut());
+        match self.context.id.check_process() {
+            Ok(()) => loaded.clear(),
+            // The handles are the parent's.
+            Err(_) => std::mem::forget(loaded),
+        }
     }
 }
 
@@ -122,6 +127,7 @@ impl Functions {
 
     /// Compiles and loads the images among these that come as source and are not loaded yet.
     pub(super) fn prepare(&self, images: &[Arc<Image>]) -> Result<()> {
+        self.context.check_lost()?;
         let mut modules = self.modules.lock();
         let mut new: Vec<(&Arc<Image>, &CudaSource)> = Vec::new();
         for image in images {
@@ -151,11 +157,15 @@ impl Functions {
     }
 
     pub(super) fn compilation(&self) -> Compilation {
+        if self.context.id.check_process().is_err() {
+            return Compilation::default();
+        }
         self.compiler.compilation()
     }
 
     /// Loads a kernel, and checks that its code matches the declaration.
     pub(super) fn load(&self, kernel: &Kernel) -> Result<FunctionId> {
+        self.context.check_lost()?;
         // Stays locked, so that two callers do not load the same code.
         let mut modules = self.modules.lock();
         let code = kernel.code.as_ref().ok_or_else(|| {

@@ -84,6 +84,9 @@ impl Supervisor {
     }
 
     pub(super) fn process_id(&self) -> Option<u32> {
+        if !self.process.is_current() {
+            return None;
+        }
         self.workers.process_id()
     }
 

@@ -26,6 +26,9 @@ impl Supervisor {
 
     /// What the workers have compiled, as they last reported.
     pub(in super::super) fn compilation(&self) -> Compilation {
+        if !self.process.is_current() {
+            return Compilation::default();
+        }
         let [earlier, of_worker] = *self.compilation.lock();
         [earlier, of_worker].into_iter().sum()
     }
