@@ -1,29 +1,30 @@
 //! [`Dispatcher`]: what the callers and the threads of an engine share. It starts no threads: the
 //! thread that closes a batch, or frees a slot, starts what can start.
 
+mod expiry;
+mod submission;
+
+pub(super) use submission::Incoming;
+
 use super::batch::{Batch, Ordered, RunBatch, unwinding};
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
-use super::config::{SubmitOptions, TrySubmitError};
 use super::counters::add;
 use super::driver::Timer;
 use super::ending::ENGINE;
-use super::queue::{Cancelled, Queue, Start, Woken};
+use super::queue::{Admitted, Cancelled, Next, Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
 use super::run_results::RunResults;
 use super::slot::{Failed, Flight, Progress, Slot};
 use super::stages::{Given, Shared};
-use super::sync::{
-    AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, spin_unlocked, yield_now,
-};
-use super::ticket::{Answers, Early, Reply, Ticket, TicketEngine};
+use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_now};
+use super::ticket::{Answers, TicketEngine};
 use super::uniforms::Change;
 use super::upload::shares_work;
-use super::wakers::TaskId;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
-use crate::workload::{Completion, Extent, Workload};
+use crate::workload::{Completion, Workload};
 use crossbeam_channel::bounded;
 use crossbeam_utils::CachePadded;
 use rayon::ThreadPool;
@@ -31,7 +32,6 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, OnceLock};
-use std::task::{Poll, Waker};
 use std::time::Instant;
 
 pub(super) struct Dispatcher<W: Workload> {
@@ -88,145 +88,6 @@ impl<W: Workload> Dispatcher<W> {
         }
     }
 
-    /// Takes an item. Without room for it, waits if `waits`.
-    pub(super) fn submit(
-        self: &Arc<Self>,
-        item: W::Item,
-        extent: Result<Extent>,
-        options: SubmitOptions,
-        waits: bool,
-    ) -> Result<Ticket<W>, TrySubmitError<W::Item>> {
-        if let Err(forked) = self.check_process() {
-            return Err(TrySubmitError::Closed(item, forked));
-        }
-        let mut queue = self.queue.lock();
-        loop {
-            if self.shared.ended.has_ended() {
-                drop(queue);
-                return Err(TrySubmitError::Closed(item, self.shared.ended.error()));
-            }
-            if queue.has_room(options.urgent) {
-                break;
-            }
-            match waits {
-                true => queue = self.wait_for_room(queue),
-                false => return Err(TrySubmitError::Full(item)),
-            }
-        }
-        let mut ticket = None;
-        let added = queue.add(&self.shared, item, extent, options, |batch, index| {
-            ticket = Some(Ticket(batch.ticket(index..index + 1)));
-        });
-        if added.timed {
-            self.devices.wake_all();
-        }
-        let next = self.next(&mut queue);
-        drop(queue);
-        if added.expires_first {
-            self.wake_timer();
-        }
-        self.start_all(next);
-        Ok(ticket.expect("an item outside of a run has a ticket"))
-    }
-
-    /// Takes an item of a task if there is room and no other task came before. Else has the task woken when
-    /// there may be, and leaves the item in `item`.
-    pub(super) fn poll_submit(
-        self: &Arc<Self>,
-        item: &mut Option<(W::Item, Result<Extent>)>,
-        options: SubmitOptions,
-        task: TaskId,
-        waker: &Waker,
-    ) -> Poll<Result<Ticket<W>>> {
-        assert!(item.is_some(), "it is polled until it is ready");
-        self.check_process()?;
-        let waker = waker.clone();
-        let mut queue = self.queue.lock();
-        let has_ended = self.shared.ended.has_ended();
-        if !has_ended && !queue.has_room_for(task, options.urgent) {
-            let before = queue.add_task(task, options.urgent, waker);
-            drop(queue);
-            unwinding(|| drop(before));
-            return Poll::Pending;
-        }
-        let registered = queue.remove_task(task, options.urgent);
-        let (mut ticket, mut expires_first) = (None, false);
-        if !has_ended {
-            let (item, extent) = item.take().expect("it is polled until it is ready");
-            let added = queue.add(&self.shared, item, extent, options, |batch, index| {
-                ticket = Some(Ticket(batch.ticket(index..index + 1)));
-            });
-            if added.timed {
-                self.devices.wake_all();
-            }
-            expires_first = added.expires_first;
-        }
-        let woken = queue.wake_tasks(1);
-        let next = self.next(&mut queue);
-        drop(queue);
-        wake(woken);
-        if expires_first {
-            self.wake_timer();
-        }
-        unwinding(|| drop((registered, waker)));
-        self.start_all(next);
-        Poll::Ready(ticket.ok_or_else(|| self.shared.ended.error()))
-    }
-
-    /// Forgets a task that gives up, and wakes another one in its place.
-    pub(super) fn forget_task(&self, task: TaskId, is_urgent: bool) {
-        if self.check_process().is_err() {
-            return;
-        }
-        let (waker, woken) = {
-            let mut queue = self.queue.lock();
-            let waker = queue.remove_task(task, is_urgent);
-            // A task that was woken has not used the room.
-            let woken = match waker {
-                Some(_) => Woken::new(),
-                None => queue.wake_tasks(1),
-            };
-            (waker, woken)
-        };
-        unwinding(|| drop(waker));
-        wake(woken);
-    }
-
-    /// Takes items in order, and waits for room between them. `added` gets the reply of its batch
-    /// and the index of each item that is not of a run.
-    ///
-    /// # Errors
-    /// If the engine has ended. The remaining items are dropped then.
-    pub(super) fn submit_many(
-        self: &Arc<Self>,
-        items: impl IntoIterator<Item = (W::Item, Result<Extent>)>,
-        mut added: impl FnMut(&Reply<W>, u32),
-    ) -> Result<()> {
-        let options = SubmitOptions::default();
-        self.check_process()?;
-        let mut queue = self.queue.lock();
-        for (item, extent) in items {
-            while !self.shared.ended.has_ended() && !queue.has_room(false) {
-                queue = self.wait_for_room(queue);
-            }
-            if self.shared.ended.has_ended() {
-                drop(queue);
-                unwinding(|| drop(item));
-                return Err(self.shared.ended.error());
-            }
-            let added = queue.add(&self.shared, item, extent, options, &mut added);
-            if added.timed {
-                self.devices.wake_all();
-            }
-            if added.closed {
-                self.go_on(queue);
-                queue = self.queue.lock();
-            }
-        }
-        self.go_on(queue);
-        Ok(())
-    }
-
     /// Closes the open batch.
     pub(super) fn flush(self: &Arc<Self>) -> Result<()> {
         self.shared.ended.check()?;
@@ -259,6 +120,18 @@ impl<W: Workload> Dispatcher<W> {
     /// Starts what can start, after the consumer of a run has taken a batch or has ended.
     pub(super) fn look(self: &Arc<Self>) {
         self.go_on(self.queue.lock());
+    }
+
+    /// Takes no more items.
+    pub(super) fn close_to_items(self: &Arc<Self>) {
+        let mut queue = self.queue.lock();
+        self.shared.ended.close();
+        queue.flush(&self.shared);
+        let next = self.next(&mut queue);
+        drop(queue);
+        // Submissions that wait fail.
+        self.note_room();
+        self.start_all(next);
     }
 
     /// Lets the completion threads end once all batches are answered.
@@ -298,51 +171,6 @@ impl<W: Workload> Dispatcher<W> {
         None
     }
 
-    /// Answers the items that have expired at `now` and have no slot. Returns when the next one expires.
-    pub(super) fn expire_due(self: &Arc<Self>, now: Instant) -> Option<Instant> {
-        let mut queue = self.queue.lock();
-        let expired = queue.expire(&self.shared, now);
-        let woken = self.note_room(&mut queue, expired.emptied.len());
-        let expires_at = queue.expires_at();
-        let next = self.next(&mut queue);
-        drop(queue);
-        wake(woken);
-        let (count, counters) = (expired.answers.len(), &self.shared.counters);
-        add(&counters.submitted.items_expired, count);
-        add(&counters.finished.items_rejected, count);
-        expired.answers.into_iter().for_each(Early::finish);
-        for batch in expired.emptied {
-            self.answer(batch, None, &mut Vec::new());
-        }
-        self.start_all(next);
-        expires_at
-    }
-
-    /// Tells the timer that an item expires earlier than those before.
-    fn wake_timer(self: &Arc<Self>) {
-        self.timer.get_or_init(|| Timer::start(self)).wake();
-    }
-
-    /// Whether the timer has ended, as it does once the engine is over.
-    pub(super) fn ends_timer(&self) -> bool {
-        let Some(timer) = self.timer.get() else {
-            return true;
-        };
-        timer.wake();
-        timer.has_ended()
-    }
-
-    /// Lets submissions use the room of batches that were emptied.
-    fn note_room(&self, queue: &mut Queue<W>, emptied: usize) -> Woken {
-        if emptied == 0 {
-            return Woken::new();
-        }
-        self.changes.fetch_add(1, SeqCst);
-        self.room.notify_all();
-        // Any number of items may find room.
-        queue.wake_tasks(usize::MAX)
-    }
-
     /// Looks at what may have changed, on a device's completion thread that was woken. Returns when the
     /// open batch will be due.
     pub(super) fn woken(self: &Arc<Self>, device: usize) -> Option<Instant> {
@@ -353,35 +181,19 @@ impl<W: Workload> Dispatcher<W> {
         due
     }
 
-    fn next(&self, queue: &mut Queue<W>) -> Option<Start<W>> {
-        let next = queue.next(&self.shared)?;
-        self.starting[next.slot.device()].fetch_add(1, SeqCst);
-        self.changes.fetch_add(1, SeqCst);
-        self.room.notify_all();
-        Some(next)
+    fn next(&self, queue: &mut Queue<W>) -> Next<W> {
+        let next = queue.next(&self.shared);
+        if let Some(start) = &next.start {
+            self.starting[start.slot.device()].fetch_add(1, SeqCst);
+            self.note_room();
+        }
+        next
     }
 
-    /// Waits until a batch is given a slot, or until the engine breaks: spins for some microseconds,
-    /// then sleeps. If a slot becomes free meanwhile, this thread fills it: it has nothing else to
-    /// do, and the thread that freed it reads results.
-    fn wait_for_room<'a>(
-        self: &'a Arc<Self>,
-        mut queue: Guard<'a, Queue<W>>,
-    ) -> Guard<'a, Queue<W>> {
-        let changes = self.changes.load(SeqCst);
-        let has_changed = || self.changes.load(SeqCst) != changes || self.shared.ended.has_ended();
-        queue.spinning += 1;
-        spin_unlocked(&mut queue, has_changed);
-        queue.spinning -= 1;
-        if let Some(next) = self.next(&mut queue) {
-            drop(queue);
-            self.start_all(Some(next));
-            return self.queue.lock();
-        }
-        if !has_changed() {
-            self.room.wait(&mut queue);
-        }
-        queue
+    /// Lets threads look that wait for room.
+    fn note_room(&self) {
+        self.changes.fetch_add(1, SeqCst);
+        self.room.notify_all();
     }
 
     fn go_on(self: &Arc<Self>, mut queue: Guard<'_, Queue<W>>) {
@@ -391,22 +203,36 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Starts batches while there are some with a slot.
-    fn start_all(self: &Arc<Self>, mut next: Option<Start<W>>) {
-        while let Some(mut start) = next {
-            wake(std::mem::take(&mut start.tasks));
+    fn start_all(self: &Arc<Self>, mut next: Next<W>) {
+        loop {
+            self.finish_admission(next.admitted);
+            let Some(start) = next.start else { return };
             let more = start.more;
             let bytes = self.shared.program.uploads.bytes(start.batch.total);
-            let after = match self.workers_for(bytes) {
+            next = match self.workers_for(bytes) {
                 Some(workers) => {
                     self.hand_over(workers, |dispatcher| dispatcher.start(start));
-                    None
+                    Next::default()
                 }
                 None => self.start(start),
             };
-            next = match after {
-                None if more => self.next(&mut self.queue.lock()),
-                after => after,
-            };
+            if next.start.is_none() && more {
+                self.finish_admission(std::mem::take(&mut next.admitted));
+                next = self.next(&mut self.queue.lock());
+            }
+        }
+    }
+
+    /// Wakes the tasks of items that wait for room no longer.
+    fn finish_admission(&self, admitted: Admitted<W>) {
+        if admitted.timed {
+            self.devices.wake_all();
+        }
+        for waker in admitted.wakers {
+            unwinding(|| waker.wake());
+        }
+        for item in admitted.refused {
+            unwinding(|| drop(item));
         }
     }
 
@@ -420,7 +246,7 @@ impl<W: Workload> Dispatcher<W> {
     fn hand_over(
         self: &Arc<Self>,
         workers: &ThreadPool,
-        task: impl FnOnce(&Arc<Self>) -> Option<Start<W>> + Send + 'static,
+        task: impl FnOnce(&Arc<Self>) -> Next<W> + Send + 'static,
     ) {
         let dispatcher = Arc::clone(self);
         workers.spawn(move || {
@@ -444,7 +270,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Writes and submits a batch. Returns the next one that can start, if this frees the slot.
-    fn start(self: &Arc<Self>, start: Start<W>) -> Option<Start<W>> {
+    fn start(self: &Arc<Self>, start: Start<W>) -> Next<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
@@ -457,7 +283,10 @@ impl<W: Workload> Dispatcher<W> {
             Given::Finished(finished) => Some(finished),
         };
         self.starting[device].fetch_sub(1, SeqCst);
-        self.deliver(self.shared.seen(finished?))
+        match finished {
+            Some(finished) => self.deliver(self.shared.seen(finished)),
+            None => Next::default(),
+        }
     }
 
     /// Gives a batch that was submitted to the device's completion thread.
@@ -494,7 +323,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// Reads the results of a batch, frees its slot, and answers it. Returns the next batch that can
     /// start.
-    fn deliver(&self, finished: Finished<Box<Batch<W>>>) -> Option<Start<W>> {
+    fn deliver(&self, finished: Finished<Box<Batch<W>>>) -> Next<W> {
         let _breaks = BreaksOnPanic::new(self);
         let finished = match finished {
             Err(failed) if self.shared.moves_on(&failed) => return self.move_on(*failed),
@@ -507,7 +336,7 @@ impl<W: Workload> Dispatcher<W> {
             match queue.put_free(taken.slot) {
                 true => {
                     self.changes.fetch_add(1, SeqCst);
-                    None
+                    Next::default()
                 }
                 false => self.next(&mut queue),
             }
@@ -518,7 +347,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Queues a batch again whose device was lost for good. Returns the next batch that can start.
-    fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Option<Start<W>> {
+    fn move_on(&self, failed: Failed<Box<Batch<W>>>) -> Next<W> {
         let Failed { error, batch, slot } = failed;
         let number = batch.number;
         tracing::warn!(%error, batch = number, "the batch runs on another device");
@@ -619,23 +448,18 @@ impl<W: Workload> Dispatcher<W> {
         self.shared
             .ended
             .end(Error::new(ErrorKind::Closed, message));
-        let mut queue = self.queue.lock();
-        let (lost, tasks) = (queue.clear(), queue.wake_all_tasks());
-        drop(queue);
-        wake(tasks);
+        let (lost, admitted) = {
+            let mut queue = self.queue.lock();
+            let admitted = queue.refuse_waiting(&self.shared);
+            (queue.clear(), admitted)
+        };
         self.room.notify_all();
+        self.finish_admission(admitted);
         self.devices.wake_all();
         for batch in lost {
             unwinding(|| drop(batch));
         }
         self.drop_helped();
-    }
-}
-
-/// Wakes tasks, which may run the embedder's code.
-fn wake(tasks: impl IntoIterator<Item = Waker>) {
-    for waker in tasks {
-        unwinding(|| waker.wake());
     }
 }
 
@@ -689,14 +513,19 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         take: &mut dyn FnMut(W::Item),
     ) -> bool {
         let count = items.len();
-        let (cancelled, woken) = {
+        let (cancelled, next) = {
             let mut queue = self.queue.lock();
             let cancelled = queue.cancel(&self.shared, answers, items, take);
-            let emptied = matches!(cancelled, Cancelled::Emptied(_));
-            let woken = self.note_room(&mut queue, usize::from(emptied));
-            (cancelled, woken)
+            let next = match cancelled {
+                Cancelled::Emptied(_) => {
+                    self.note_room();
+                    self.next(&mut queue)
+                }
+                _ => Next::default(),
+            };
+            (cancelled, next)
         };
-        wake(woken);
+        self.start_all(next);
         let is_taken = !matches!(cancelled, Cancelled::Late);
         if is_taken {
             add(&self.shared.counters.submitted.items_cancelled, count);

@@ -1,24 +1,25 @@
 //! [`Ending`]: why an engine takes no more items, and the tasks that await its end.
 
 use super::batch::unwinding;
-use super::sync::{AtomicBool, Mutex};
-use super::wakers::{TaskId, Wakers};
+use super::sync::{AtomicBool, AtomicU64, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fork::Process;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// What the errors of a child process call it.
 pub(super) const ENGINE: &str = "the engine";
 
 pub(super) struct Ending {
     process: Process,
-    /// Set after the reason.
+    /// Whether it takes no more items. Set after the reason.
     has_ended: AtomicBool,
     reason: OnceLock<Error>,
-    tasks: Mutex<Wakers>,
+    /// By the number of their future.
+    tasks: Mutex<Vec<(u64, Waker)>>,
+    futures: AtomicU64,
 }
 
 impl Ending {
@@ -27,7 +28,8 @@ impl Ending {
             process: Process::current(),
             has_ended: AtomicBool::new(false),
             reason: OnceLock::new(),
-            tasks: Mutex::new(Wakers::default()),
+            tasks: Mutex::new(Vec::new()),
+            futures: AtomicU64::new(0),
         })
     }
 
@@ -64,7 +66,7 @@ impl Ending {
                 Error::new(ErrorKind::Closed, message)
                     .fix("see the error that ended it, then make another engine")
             }
-            None => Error::new(ErrorKind::Closed, "the engine has ended"),
+            None => Error::new(ErrorKind::Closed, "the engine was closed"),
         }
     }
 
@@ -75,6 +77,11 @@ impl Ending {
             false => Ok(()),
             true => Err(self.error()),
         }
+    }
+
+    /// Lets the engine take no more items. What was submitted is answered.
+    pub(super) fn close(&self) {
+        self.has_ended.store(true, SeqCst);
     }
 
     /// Ends the engine, if it has not ended yet, and wakes the tasks that await it.
@@ -94,8 +101,8 @@ impl Ending {
     }
 
     pub(super) fn wake_tasks(&self) {
-        let tasks = self.tasks.lock().take_all();
-        for waker in tasks {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for (_, waker) in tasks {
             unwinding(|| waker.wake());
         }
     }
@@ -105,14 +112,14 @@ impl Ending {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Ended {
     ending: Arc<Ending>,
-    task: TaskId,
+    number: u64,
 }
 
 impl Ended {
     pub(super) fn new(ending: &Arc<Ending>) -> Self {
         Ended {
             ending: Arc::clone(ending),
-            task: TaskId::new(),
+            number: ending.futures.fetch_add(1, SeqCst),
         }
     }
 }
@@ -130,8 +137,16 @@ impl Future for Ended {
             drop(tasks);
             return Poll::Ready(reason.clone());
         }
-        let before = tasks.add(self.task, waker);
+        let known = tasks.iter_mut().find(|(of, _)| *of == self.number);
+        let before = match known {
+            Some((_, known)) => Some(std::mem::replace(known, waker)),
+            None => {
+                tasks.push((self.number, waker));
+                None
+            }
+        };
         drop(tasks);
+        // Which may run the embedder's code.
         unwinding(|| drop(before));
         Poll::Pending
     }
@@ -140,7 +155,11 @@ impl Future for Ended {
 impl Drop for Ended {
     fn drop(&mut self) {
         if self.ending.process.is_current() {
-            let waker = self.ending.tasks.lock().remove(self.task);
+            let waker = {
+                let mut tasks = self.ending.tasks.lock();
+                let place = tasks.iter().position(|(of, _)| *of == self.number);
+                place.map(|place| tasks.swap_remove(place))
+            };
             unwinding(|| drop(waker));
         }
     }

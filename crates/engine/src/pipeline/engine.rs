@@ -183,10 +183,11 @@ impl<W: Workload> Engine<W> {
         })
     }
 
-    /// Submits one item when there is room for it, and waits for that as a task of any executor. Tasks that
-    /// wait are served in the order in which they called this; items that are submitted otherwise do not
-    /// wait behind them. Dropped before it is ready, it submits nothing, and
-    /// drops the item.
+    /// Submits one item when there is room for it, and waits for that as a task of any executor. The engine
+    /// takes the items of such tasks in their order as soon as there is room, also if a task does not run
+    /// then. Where threads wait in [`Engine::submit`] too, both get every other place. An item that
+    /// [expires](SubmitOptions::expires_at) meanwhile comes back with its ticket at that time. Dropped
+    /// before it is ready, this takes the item back as [`Ticket::cancel`] does, and drops it.
     ///
     /// # Errors
     /// Those of [`Engine::submit`], except that it may be awaited in the engine's own code.
@@ -253,7 +254,7 @@ impl<W: Workload> Engine<W> {
         &self.dispatcher().shared
     }
 
-    fn is_in_child(&self) -> bool {
+    pub(super) fn is_in_child(&self) -> bool {
         !self.shared().ended.process().is_current()
     }
 
@@ -295,7 +296,8 @@ impl<W: Workload> Engine<W> {
     /// fails, none. Graphs do not change: the header of a batch has the values.
     ///
     /// Items that were submitted before are computed with the old values, and those that are submitted
-    /// from now on with the new ones, also where an item runs again. To that end a change closes the open
+    /// from now on with the new ones, also where an item runs again. One that waits for room has those of
+    /// the time when there is room for it. To that end a change closes the open
     /// batch ([`Counters::batches_closed_by_uniforms`]); equal values close nothing. A value that differs
     /// for each item belongs in the item. `set` runs before anything changes, and may call the engine.
     ///
@@ -317,14 +319,22 @@ impl<W: Workload> Engine<W> {
         self.dispatcher().set_uniforms(&changes)
     }
 
+    /// Takes no more items from now on. Submissions that wait for room fail, and what was submitted before
+    /// is answered, also if the engine is dropped meanwhile.
+    pub fn close(&self) {
+        if !self.is_in_child() {
+            self.dispatcher().close_to_items();
+        }
+    }
+
     /// The error that ended the engine: its last device was lost, or any device that is not supervised; or
     /// a shutdown was not done in time. Items that were submitted before are answered, and no more are taken.
     pub fn ended(&self) -> Option<Error> {
         self.shared().ended.reason()
     }
 
-    /// Awaits the error that ends the engine. It does not borrow the engine, and ends with
-    /// [`ErrorKind::Closed`] when the engine is dropped.
+    /// Awaits the error that ends the engine. It does not borrow the engine. After a shutdown that was not
+    /// done in time, and when the engine is dropped, it is [`ErrorKind::Closed`].
     pub fn until_ended(&self) -> Ended {
         Ended::new(&self.shared().ended)
     }

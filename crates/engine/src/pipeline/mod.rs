@@ -54,7 +54,6 @@ mod ticket;
 mod timeline;
 mod uniforms;
 mod upload;
-mod wakers;
 
 pub use build::Shrunk;
 pub use caller_driven::{Delivery, Pipeline};

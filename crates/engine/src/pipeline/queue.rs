@@ -1,22 +1,25 @@
 //! [`Queue`]: the items, batches and slots of an engine that are not on a device. It forms batches
 //! and gives them slots.
 
-use super::batch::{Batch, Batcher, Ordered, expiry};
+mod expiry;
+mod waiting;
+
+use super::batch::{Batch, Batcher, Ordered};
 use super::config::{Close, EngineConfig, SubmitOptions};
 use super::counters::{add, add_since};
 use super::run_results::RunResults;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
-use super::ticket::{Answers, AnswersPool, Early, EngineRef, Reply};
+use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
 use super::uniforms::Change;
-use super::wakers::{TaskId, Wakers};
 use crate::error::Result;
-use crate::workload::{Completion, Extent, Workload};
+use crate::workload::{Extent, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Instant;
+use waiting::Waiting;
+pub(super) use waiting::{Admitted, WaitingId};
 
 /// The largest number of urgent batches in a row that start while another batch waits.
 const URGENT_MAX: u32 = 8;
@@ -27,12 +30,22 @@ pub(super) struct Start<W: Workload> {
     pub(super) batch: Box<Batch<W>>,
     /// Whether another batch may be able to start too.
     pub(super) more: bool,
-    /// Tasks that wait for the room that the batch has left.
-    pub(super) tasks: Woken,
 }
 
-/// Wakers of tasks that wait for room. Their code must not run while the queue is locked.
-pub(super) type Woken = Vec<Waker>;
+/// What can be done after the queue has changed, when it is not locked any more.
+pub(super) struct Next<W: Workload> {
+    pub(super) start: Option<Start<W>>,
+    pub(super) admitted: Admitted<W>,
+}
+
+impl<W: Workload> Default for Next<W> {
+    fn default() -> Self {
+        Next {
+            start: None,
+            admitted: Admitted::default(),
+        }
+    }
+}
 
 /// The batcher of urgent items, if slots are kept for them; else all items are in [`NORMAL`].
 const URGENT: usize = 1;
@@ -48,8 +61,11 @@ pub(super) struct Queue<W: Workload> {
     waiting_max: usize,
     /// No item of a batch without a slot expires before this.
     expires_at: Option<Instant>,
-    /// Tasks that wait for room, for items that are urgent and for others.
-    tasks: [Wakers; 2],
+    /// Items that wait for room.
+    waiting: Waiting<W>,
+    /// Threads that sleep until there is room. Where items wait too, both have every other place.
+    pub(super) sleeping: usize,
+    is_turn_of_threads: bool,
     /// Closed batches without a slot.
     urgent: VecDeque<Box<Batch<W>>>,
     normal: VecDeque<Box<Batch<W>>>,
@@ -88,22 +104,6 @@ pub(super) enum Cancelled<W: Workload> {
     Emptied(Box<Batch<W>>),
 }
 
-/// What expired, for a thread that holds no lock of the engine.
-pub(super) struct ExpiredItems<W: Workload> {
-    pub(super) answers: Vec<Early<W>>,
-    /// Batches that have no item left.
-    pub(super) emptied: Vec<Box<Batch<W>>>,
-}
-
-impl<W: Workload> Default for ExpiredItems<W> {
-    fn default() -> Self {
-        ExpiredItems {
-            answers: Vec::new(),
-            emptied: Vec::new(),
-        }
-    }
-}
-
 /// What adding an item changed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Added {
@@ -130,7 +130,9 @@ impl<W: Workload> Queue<W> {
             close: config.close,
             waiting_max: config.waiting_batches_max,
             expires_at: None,
-            tasks: Default::default(),
+            waiting: Waiting::default(),
+            sleeping: 0,
+            is_turn_of_threads: false,
             urgent: VecDeque::new(),
             normal: VecDeque::new(),
             lost: VecDeque::new(),
@@ -155,43 +157,16 @@ impl<W: Workload> Queue<W> {
         waiting.len() < self.waiting_max
     }
 
-    /// Whether a task may add an item: there is room, and it is its turn.
-    pub(super) fn has_room_for(&self, task: TaskId, is_urgent: bool) -> bool {
-        self.has_room(is_urgent) && self.tasks[usize::from(is_urgent)].is_turn_of(task)
+    /// Whether a thread may add an item: there is room, and no item waits for it, unless it is the turn of
+    /// threads that wait.
+    pub(super) fn has_room_for_thread(&self, is_urgent: bool, has_waited: bool) -> bool {
+        let is_turn = self.waiting.is_empty(is_urgent) || has_waited && self.is_turn_of_threads;
+        is_turn && self.has_room(is_urgent)
     }
 
-    /// Has a task woken when there is room. Returns the waker that this replaces.
-    pub(super) fn add_task(
-        &mut self,
-        task: TaskId,
-        is_urgent: bool,
-        waker: Waker,
-    ) -> Option<Waker> {
-        self.tasks[usize::from(is_urgent)].add(task, waker)
-    }
-
-    /// Removes a task that waits no longer. Returns its waker, unless the task was woken.
-    pub(super) fn remove_task(&mut self, task: TaskId, is_urgent: bool) -> Option<Waker> {
-        self.tasks[usize::from(is_urgent)].remove(task)
-    }
-
-    /// The wakers of the first `count` tasks of each kind that has room. A task that was woken has this
-    /// called again when it has added its item or gives up, so that all tasks are woken while there is
-    /// room.
-    pub(super) fn wake_tasks(&mut self, count: usize) -> Woken {
-        let mut woken = Woken::new();
-        for is_urgent in [true, false] {
-            if self.has_room(is_urgent) {
-                woken.extend(self.tasks[usize::from(is_urgent)].wake_first(count));
-            }
-        }
-        woken
-    }
-
-    /// Takes out all tasks, to be woken.
-    pub(super) fn wake_all_tasks(&mut self) -> impl Iterator<Item = Waker> + use<W> {
-        let [normal, urgent] = self.tasks.each_mut().map(Wakers::take_all);
-        normal.chain(urgent)
+    /// Ends the turn of threads, as one has used it.
+    pub(super) fn end_turn(&mut self) {
+        self.is_turn_of_threads = false;
     }
 
     /// The number of batches that were closed so far.
@@ -234,15 +209,10 @@ impl<W: Workload> Queue<W> {
         let closes = is_full || urgent && place == NORMAL;
         let has_closed = closes && self.close(shared, place, urgent);
         let is_timed = place == NORMAL && self.closes_by_time();
-        let expires_first =
-            expires_at.is_some_and(|at| self.expires_at.is_none_or(|first| at < first));
-        if expires_first {
-            self.expires_at = expires_at;
-        }
         Added {
             closed: closed_before || has_closed,
             timed: (is_first || deadline.is_some()) && !has_closed && is_timed,
-            expires_first,
+            expires_first: self.note_expiry(expires_at),
         }
     }
 
@@ -325,48 +295,6 @@ impl<W: Workload> Queue<W> {
             .filter(|_| self.closes_by_time())
     }
 
-    /// When to call [`Queue::expire`] next.
-    pub(super) fn expires_at(&self) -> Option<Instant> {
-        self.expires_at
-    }
-
-    /// Answers the items that have expired at `now` and have no slot.
-    pub(super) fn expire(&mut self, shared: &Shared<W>, now: Instant) -> ExpiredItems<W> {
-        let mut expired = ExpiredItems::default();
-        if self.expires_at.is_none_or(|at| at > now) {
-            return expired;
-        }
-        let mut first = None;
-        let mut look_at = |batch: &mut Batch<W>| {
-            let mut reply = batch.reply.take();
-            batch.expire(now, |index, item| {
-                let reply = reply.as_mut().expect("an item of a run does not expire");
-                let result = Err(expiry());
-                let early = reply.answer_early(index, Completion { item, result });
-                expired.answers.push(early);
-            });
-            batch.reply = reply;
-            first = [first, batch.expires_at()].into_iter().flatten().min();
-        };
-        self.batchers.iter_mut().for_each(|it| look_at(it.open()));
-        for closed in [&mut self.urgent, &mut self.normal] {
-            closed.iter_mut().for_each(|batch| look_at(batch));
-        }
-        self.expires_at = first;
-        for closed in [&mut self.urgent, &mut self.normal] {
-            while let Some(place) = closed.iter().position(|batch| batch.is_emptied()) {
-                expired.emptied.extend(closed.remove(place));
-            }
-        }
-        for place in [NORMAL, URGENT] {
-            let open = self.batchers[place].open();
-            if !open.entries.is_empty() && open.is_emptied() {
-                expired.emptied.extend(self.take_open(shared, place));
-            }
-        }
-        expired
-    }
-
     fn closes_by_time(&self) -> bool {
         self.close == Close::Full && self.run.is_none()
     }
@@ -424,8 +352,12 @@ impl<W: Workload> Queue<W> {
         true
     }
 
-    /// The next batch and its slot, if there are both.
-    pub(super) fn next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
+    /// The next batch and its slot, if there are both. Adds items that wait for room where there is some.
+    pub(super) fn next(&mut self, shared: &Shared<W>) -> Next<W> {
+        let mut admitted = Admitted::default();
+        if !self.is_turn_of_threads {
+            self.admit(shared, &mut admitted);
+        }
         self.take_back();
         if self.closes_urgent() {
             self.close(shared, URGENT, true);
@@ -435,14 +367,17 @@ impl<W: Workload> Queue<W> {
         }
         let mut start = self.take_next(shared);
         if let Some(start) = &mut start {
-            // As many items may find room as this batch has.
-            let count = start.batch.entries.len();
-            start.tasks = self.wake_tasks(count);
+            self.is_turn_of_threads = self.sleeping > 0 && !self.is_turn_of_threads;
+            if !self.is_turn_of_threads {
+                let before = admitted.wakers.len();
+                self.admit(shared, &mut admitted);
+                start.more |= admitted.wakers.len() > before;
+            }
         }
         if !self.is_empty() {
             self.note_waiting();
         }
-        start
+        Next { start, admitted }
     }
 
     fn take_next(&mut self, shared: &Shared<W>) -> Option<Start<W>> {
@@ -492,12 +427,7 @@ impl<W: Workload> Queue<W> {
             || !self.normal.is_empty()
             || self.batchers[NORMAL].is_open();
         let more = !self.free.is_empty() && waits || !self.free_urgent.is_empty() && urgent_waits;
-        Start {
-            slot,
-            batch,
-            more,
-            tasks: Woken::new(),
-        }
+        Start { slot, batch, more }
     }
 
     /// Takes a batch back whose device was lost.

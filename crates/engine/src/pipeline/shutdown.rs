@@ -17,13 +17,16 @@ impl<W: Workload> Engine<W> {
     /// device. In the engine's own code it waits for nothing.
     ///
     /// # Errors
-    /// The engine with the batches that the device still works on.
+    /// The engine with the batches that the device still works on; in a child of the process that made it,
+    /// the engine.
     pub fn shutdown(self, timeout: Duration) -> Result<(), Unfinished<W>> {
-        if self.shared().ended.process().is_current() {
+        self.close();
+        if !self.is_in_child() {
             self.dispatcher().close();
         }
         let unfinished = match self.join_within(timeout) {
             Ok(()) => return Ok(()),
+            Err(unfinished) if unfinished.0.is_in_child() => return Err(unfinished),
             Err(unfinished) => unfinished,
         };
         let message = format!("the engine was shut down, and not done after {timeout:?}");
@@ -44,7 +47,10 @@ impl<W: Workload> Engine<W> {
         };
         let has_ended = |thread: &JoinHandle<()>| thread.is_finished();
         let is_over = || self.threads.iter().all(has_ended) && dispatcher.ends_timer();
-        while shared.ended.process().is_current() && !is_over() {
+        if !shared.ended.process().is_current() {
+            return Err(Unfinished(self));
+        }
+        while !is_over() {
             let now = Instant::now();
             let left = timeout.saturating_sub(now - start);
             if left.is_zero() {
@@ -75,7 +81,7 @@ impl<W: Workload> Unfinished<W> {
     /// Waits once more.
     ///
     /// # Errors
-    /// Itself if the device is not done after `timeout`.
+    /// Itself if the device is not done after `timeout`, and in a child process.
     pub fn wait(self, timeout: Duration) -> Result<(), Unfinished<W>> {
         self.0.join_within(timeout)
     }

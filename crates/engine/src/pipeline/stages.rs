@@ -130,7 +130,7 @@ impl<W: Workload> Shared<W> {
         let closed_at = batch.closed_at.unwrap_or(started_at);
         let counters = &self.counters.submitted;
         add_between(&counters.stall_ns, closed_at, started_at);
-        if self.ended.has_ended() {
+        if self.ended.get().is_some() {
             let error = self.ended.error();
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
         }

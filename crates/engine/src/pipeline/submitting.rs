@@ -1,11 +1,11 @@
 //! [`Engine::submit_async`]: a submission that is awaited.
 
 use super::config::SubmitOptions;
+use super::dispatcher::Incoming;
 use super::engine::Engine;
 use super::ticket::Ticket;
-use super::wakers::TaskId;
 use crate::error::Result;
-use crate::workload::{Extent, Workload};
+use crate::workload::Workload;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -13,11 +13,8 @@ use std::task::{Context, Poll};
 #[must_use = "the item is submitted when it is awaited"]
 pub struct Submitting<'a, W: Workload> {
     engine: &'a Engine<W>,
-    /// `None` once it is submitted.
-    item: Option<(W::Item, Result<Extent>)>,
+    incoming: Incoming<W>,
     options: SubmitOptions,
-    task: TaskId,
-    has_waited: bool,
 }
 
 impl<'a, W: Workload> Submitting<'a, W> {
@@ -25,10 +22,8 @@ impl<'a, W: Workload> Submitting<'a, W> {
         let extent = engine.shared().extent(&item);
         Submitting {
             engine,
-            item: Some((item, extent)),
+            incoming: Incoming::New(item, extent),
             options,
-            task: TaskId::new(),
-            has_waited: false,
         }
     }
 }
@@ -42,24 +37,17 @@ impl<W: Workload> Future for Submitting<'_, W> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Submitting {
             engine,
-            item,
+            incoming,
             options,
-            task,
-            has_waited,
         } = &mut *self;
-        let dispatcher = engine.dispatcher();
-        let polled = dispatcher.poll_submit(item, *options, *task, context.waker());
-        *has_waited = polled.is_pending();
-        polled
+        (engine.dispatcher()).poll_submit(incoming, *options, context.waker())
     }
 }
 
 impl<W: Workload> Drop for Submitting<'_, W> {
     fn drop(&mut self) {
-        if self.has_waited {
-            self.engine
-                .dispatcher()
-                .forget_task(self.task, self.options.urgent);
+        if let Incoming::Waiting(id) = self.incoming {
+            self.engine.dispatcher().take_back(id);
         }
     }
 }

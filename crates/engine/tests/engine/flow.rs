@@ -140,6 +140,107 @@ fn a_task_that_gives_up_leaves_its_turn_to_the_next() {
 }
 
 #[test]
+fn items_that_wait_are_taken_before_others_and_without_their_tasks() {
+    let (engine, gate) = engine(&config());
+    let held = gate.occupy(&engine, 10);
+    let first = engine.submit(vec![1.0; 10]).unwrap();
+    let second = engine.submit(vec![2.0; 10]).unwrap();
+    let tasks = [3.0, 4.0].map(|value| {
+        let mut submitting = engine.submit_async(vec![value; 10], plain());
+        let (count, waker) = task();
+        assert!(is_pending(&mut submitting, &waker));
+        (submitting, count)
+    });
+    // Each makes room for a batch, which the item that waits is.
+    for (ticket, (_, count)) in [first, second].into_iter().zip(&tasks) {
+        assert!(ticket.cancel().is_ok());
+        assert_eq!(count.get(), 1, "it is taken although no task was polled");
+        let refused = engine.try_submit(vec![5.0], plain());
+        assert!(matches!(refused, Err(TrySubmitError::Full(_))));
+    }
+    gate.open();
+    for ((submitting, _), value) in tasks.into_iter().zip([3.0, 4.0]) {
+        let ticket = block_on(submitting).unwrap();
+        assert_eq!(ticket.wait().unwrap().result.unwrap().0, [2.0 * value; 10]);
+    }
+    held.wait().unwrap();
+}
+
+#[test]
+fn threads_and_tasks_that_wait_are_both_served() {
+    let config = EngineConfig {
+        waiting_batches_max: 1,
+        ..config()
+    };
+    let (engine, _gate) = engine(&config);
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    let item = vec![1.0; 10];
+                    let ticket = match thread % 2 {
+                        0 => engine.submit(item),
+                        _ => block_on(engine.submit_async(item, plain())),
+                    };
+                    drop(ticket.unwrap());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn an_item_expires_while_it_waits_for_room() {
+    let (engine, gate) = full(&config());
+    let expires_at = Instant::now() + Duration::from_millis(30);
+    let options = SubmitOptions {
+        expires_at: Some(expires_at),
+        ..plain()
+    };
+    let check = |ticket: tapeloop_engine::Ticket<Scale>| {
+        assert!(Instant::now() >= expires_at);
+        let done = ticket.wait().unwrap();
+        assert_eq!(done.item, [7.0; 3]);
+        assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Expired);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| check(engine.submit_with(vec![7.0; 3], options).unwrap()));
+        check(block_on(engine.submit_async(vec![7.0; 3], options)).unwrap());
+    });
+    let counters = engine.counters();
+    assert_eq!((counters.items_expired, counters.items_rejected), (2, 2));
+    gate.open();
+}
+
+#[test]
+fn an_engine_that_is_closed_refuses_items_and_answers_those_it_has() {
+    let (engine, gate) = engine(&config());
+    let held = gate.occupy(&engine, 10);
+    let waiting = [1.0, 2.0].map(|value| engine.submit(vec![value; 10]).unwrap());
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| engine.submit(vec![3.0; 10]).err().unwrap());
+        let task = scope.spawn(|| {
+            let submitting = engine.submit_async(vec![4.0; 10], plain());
+            block_on(submitting).err().unwrap()
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        engine.close();
+        for refused in [thread, task] {
+            assert_eq!(refused.join().unwrap().kind(), ErrorKind::Closed);
+        }
+    });
+    assert_eq!(engine.flush().unwrap_err().kind(), ErrorKind::Closed);
+    assert!(engine.ended().is_none(), "no error has ended it");
+    gate.open();
+    for ticket in waiting {
+        assert!(ticket.wait().unwrap().result.is_ok());
+    }
+    assert!(held.wait().unwrap().result.is_ok());
+    engine.shutdown(LONG).unwrap();
+}
+
+#[test]
 fn many_tasks_of_several_threads_are_all_served() {
     let config = EngineConfig {
         slots: 2,

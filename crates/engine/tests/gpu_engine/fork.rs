@@ -75,9 +75,13 @@ fn of_engine(mut engine: Engine<Mix>, tickets: Vec<Ticket<Mix>>) -> Result<(), S
     }
     drop(first);
     let _ = (engine.counters(), engine.statistics(), engine.timeline());
-    engine
-        .shutdown(Duration::MAX)
-        .map_err(|left| format!("{left:?}"))
+    engine.close();
+    match engine.shutdown(Duration::MAX) {
+        Ok(()) => Err("the engine of the parent was shut down".to_owned()),
+        Err(left) => left
+            .wait(Duration::MAX)
+            .map_or(Ok(()), |()| Err("it was".to_owned())),
+    }
 }
 
 /// Ends the parent's threads, also when the test has failed.

@@ -1,9 +1,12 @@
 //! Tickets without an engine.
 
 use super::*;
+use crate::error::ErrorKind;
+use crate::pipeline::reentrancy::EngineId;
 use crate::record::{DeviceInfo, Recorder};
 use crate::workload::{Extent, ReadViews, WriteViews};
 use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 
 /// Items whose owners can be counted.
 struct Counted;

@@ -1,0 +1,188 @@
+//! Items that wait for room, each for a task. The queue adds them itself, in their order, as soon as there
+//! is room, so that none depends on when its task runs.
+
+use super::{Queue, Shared};
+use crate::error::Result;
+use crate::pipeline::batch::expiry;
+use crate::pipeline::config::SubmitOptions;
+use crate::pipeline::ticket::Ticket;
+use crate::workload::{Completion, Extent, Workload};
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Waker;
+use std::time::Instant;
+
+/// Identifies an item that waits. Smaller ids wait for longer.
+pub(in crate::pipeline) type WaitingId = u64;
+
+struct WaitingItem<W: Workload> {
+    id: WaitingId,
+    item: W::Item,
+    extent: Result<Extent>,
+    options: SubmitOptions,
+    waker: Waker,
+}
+
+pub(super) struct Waiting<W: Workload> {
+    /// Of items that are not urgent, and of urgent ones.
+    items: [VecDeque<WaitingItem<W>>; 2],
+    /// What the tasks of items that wait no longer find.
+    outcomes: BTreeMap<WaitingId, Result<Ticket<W>>>,
+    next_id: WaitingId,
+}
+
+impl<W: Workload> Default for Waiting<W> {
+    fn default() -> Self {
+        Waiting {
+            items: Default::default(),
+            outcomes: BTreeMap::new(),
+            next_id: 0,
+        }
+    }
+}
+
+impl<W: Workload> Waiting<W> {
+    /// Whether no item of the kind waits.
+    #[inline]
+    pub(super) fn is_empty(&self, is_urgent: bool) -> bool {
+        self.items[usize::from(is_urgent)].is_empty()
+    }
+
+    fn place(&self, id: WaitingId) -> Option<(usize, usize)> {
+        let find = |items: &VecDeque<WaitingItem<W>>| items.binary_search_by_key(&id, |it| it.id);
+        (0..2).find_map(|kind| Some((kind, find(&self.items[kind]).ok()?)))
+    }
+}
+
+/// What has to be done about items that were added to batches or refused, where the queue is not locked.
+#[must_use]
+pub(in crate::pipeline) struct Admitted<W: Workload> {
+    pub(in crate::pipeline) wakers: Vec<Waker>,
+    pub(in crate::pipeline) refused: Vec<W::Item>,
+    /// Whether [`Queue::closes_at`] may be earlier than before.
+    pub(in crate::pipeline) timed: bool,
+}
+
+impl<W: Workload> Default for Admitted<W> {
+    fn default() -> Self {
+        Admitted {
+            wakers: Vec::new(),
+            refused: Vec::new(),
+            timed: false,
+        }
+    }
+}
+
+impl<W: Workload> Queue<W> {
+    /// Lets an item wait for room. Returns its id, and whether [`Queue::expires_at`] is earlier than before.
+    pub(in crate::pipeline) fn wait(
+        &mut self,
+        (item, extent): (W::Item, Result<Extent>),
+        options: SubmitOptions,
+        waker: Waker,
+    ) -> (WaitingId, bool) {
+        let id = self.waiting.next_id;
+        self.waiting.next_id += 1;
+        self.waiting.items[usize::from(options.urgent)].push_back(WaitingItem {
+            id,
+            item,
+            extent,
+            options,
+            waker,
+        });
+        (id, self.note_expiry(options.expires_at))
+    }
+
+    /// Replaces the waker of an item that waits. Returns the old one.
+    pub(in crate::pipeline) fn rewake(&mut self, id: WaitingId, waker: Waker) -> Option<Waker> {
+        let (kind, place) = self.waiting.place(id)?;
+        let known = &mut self.waiting.items[kind][place].waker;
+        Some(std::mem::replace(known, waker))
+    }
+
+    /// The ticket of an item that waits no longer, or why it was refused.
+    pub(in crate::pipeline) fn outcome(&mut self, id: WaitingId) -> Option<Result<Ticket<W>>> {
+        self.waiting.outcomes.remove(&id)
+    }
+
+    /// Takes an item that waits back.
+    pub(in crate::pipeline) fn take_waiting(&mut self, id: WaitingId) -> Option<(W::Item, Waker)> {
+        let (kind, place) = self.waiting.place(id)?;
+        let taken = self.waiting.items[kind].remove(place)?;
+        Some((taken.item, taken.waker))
+    }
+
+    /// Adds items that wait while there is room. If the engine has ended, refuses all.
+    pub(super) fn admit(&mut self, shared: &Shared<W>, admitted: &mut Admitted<W>) {
+        let has_ended = shared.ended.has_ended();
+        for is_urgent in [true, false] {
+            while has_ended || self.has_room(is_urgent) {
+                let Some(next) = self.waiting.items[usize::from(is_urgent)].pop_front() else {
+                    break;
+                };
+                let outcome = match has_ended {
+                    true => {
+                        admitted.refused.push(next.item);
+                        Err(shared.ended.error())
+                    }
+                    false => {
+                        let mut ticket = None;
+                        let (item, extent) = (next.item, next.extent);
+                        let added = self.add(shared, item, extent, next.options, |reply, index| {
+                            ticket = Some(Ticket(reply.ticket(index..index + 1)));
+                        });
+                        admitted.timed |= added.timed;
+                        Ok(ticket.expect("an item outside of a run has a ticket"))
+                    }
+                };
+                self.waiting.outcomes.insert(next.id, outcome);
+                admitted.wakers.push(next.waker);
+            }
+        }
+    }
+
+    /// Refuses the items that wait for room, as the engine has ended.
+    pub(in crate::pipeline) fn refuse_waiting(&mut self, shared: &Shared<W>) -> Admitted<W> {
+        let mut admitted = Admitted::default();
+        if shared.ended.has_ended() {
+            self.admit(shared, &mut admitted);
+        }
+        admitted
+    }
+
+    /// Answers the items that wait for room and have expired at `now`. Returns how many, and when the next
+    /// one expires.
+    pub(super) fn expire_waiting(
+        &mut self,
+        now: Instant,
+        admitted: &mut Admitted<W>,
+    ) -> (usize, Option<Instant>) {
+        let (mut count, mut first) = (0, None);
+        for kind in 0..2 {
+            let mut place = 0;
+            while let Some(waiting) = self.waiting.items[kind].get(place) {
+                let expires_at = waiting.options.expires_at;
+                if expires_at.is_none_or(|at| at > now) {
+                    first = [first, expires_at].into_iter().flatten().min();
+                    place += 1;
+                    continue;
+                }
+                let expired = self.waiting.items[kind].remove(place);
+                let expired = expired.expect("it was found there");
+                let ticket = self.expired(expired.item);
+                self.waiting.outcomes.insert(expired.id, Ok(ticket));
+                admitted.wakers.push(expired.waker);
+                count += 1;
+            }
+        }
+        (count, first)
+    }
+
+    /// The ticket of an item that has expired before there was room for it.
+    pub(in crate::pipeline) fn expired(&mut self, item: W::Item) -> Ticket<W> {
+        let reply = self.answers.take();
+        let ticket = Ticket(reply.ticket(0..1));
+        let result = Err(expiry());
+        reply.complete(std::iter::once(Some(Completion { item, result })));
+        ticket
+    }
+}
