@@ -119,7 +119,6 @@
 //! Systems. `supervise` adds devices behind a worker process (Linux).
 
 pub mod backend;
-mod fork;
 pub mod memory;
 pub mod pipeline;
 pub mod record;

@@ -1,7 +1,7 @@
 //! Identities of backends, slots, functions and graphs.
 
+use crate::backend::fork::Process;
 use crate::error::Result;
-use crate::fork::Process;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;

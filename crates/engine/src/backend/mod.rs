@@ -19,6 +19,7 @@ pub mod doctor;
 pub(crate) mod doorbell;
 pub(crate) mod edges;
 mod external_event;
+pub(crate) mod fork;
 pub(crate) mod graphs;
 mod ids;
 mod layout;

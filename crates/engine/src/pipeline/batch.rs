@@ -5,6 +5,7 @@ use super::config::SubmitOptions;
 use super::run_results::RunResults;
 use super::ticket::Reply;
 use super::uniforms::{Change, apply};
+use super::unwinding::unwinding;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
@@ -14,7 +15,6 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tapeloop_error::internal::catch;
 
 /// Of so many items of a batch the latency of one is measured.
 const ITEMS_PER_SAMPLE: usize = 64;
@@ -247,13 +247,6 @@ impl<W: Workload> Drop for RunBatch<W> {
             unwinding(|| drop(result));
         }
     }
-}
-
-/// Calls `work`, which runs the embedder's code: it drops items, or wakes tasks. `None` if it
-/// panicked.
-pub(super) fn unwinding<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let report = |panic| tracing::error!("dropping an item or waking a task panicked: {panic}");
-    catch(work).map_err(report).ok()
 }
 
 /// Collects entries until the next one does not fit, or until the oldest has waited long enough.

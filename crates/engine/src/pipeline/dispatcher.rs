@@ -6,7 +6,7 @@ mod submission;
 
 pub(super) use submission::Incoming;
 
-use super::batch::{Batch, Ordered, RunBatch, unwinding};
+use super::batch::{Batch, Ordered, RunBatch};
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
 use super::counters::add;
@@ -21,6 +21,7 @@ use super::stages::{Given, Shared};
 use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_now};
 use super::ticket::{Answers, TicketEngine};
 use super::uniforms::Change;
+use super::unwinding::unwinding;
 use super::upload::shares_work;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};

@@ -1,9 +1,10 @@
 //! Stage three: reads results out of a finished slot.
 
-use super::batch::{Batch, Entry, unwinding};
+use super::batch::{Batch, Entry};
 use super::leases::BatchLeases;
 use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Done, Slot};
+use super::unwinding::unwinding;
 use super::upload::shares_work;
 use crate::error::{Context, Error, Result};
 use crate::record::BUFFERS_MAX;

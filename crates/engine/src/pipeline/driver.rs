@@ -1,7 +1,7 @@
 //! The threads of an engine: one for each device, and a few workers for large batches. The only
 //! file that starts threads of the pipeline.
 
-use super::batch::{Batch, unwinding};
+use super::batch::Batch;
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{Completions, ToDevices};
 use super::config::EngineConfig;
@@ -13,6 +13,7 @@ use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
 use super::ticket::{EngineRef, TicketEngine};
+use super::unwinding::unwinding;
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::{Completion, Workload};

@@ -1,9 +1,9 @@
 //! [`Ending`]: why an engine takes no more items, and the tasks that await its end.
 
-use super::batch::unwinding;
 use super::sync::{AtomicBool, AtomicU64, Mutex};
+use super::unwinding::unwinding;
+use crate::backend::fork::Process;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Process;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,5 @@
 //! [`Engine`]: a workload on one or more devices, with a thread for each device.
 
-use super::batch::unwinding;
 use super::build::{Built, Shrunk, build};
 use super::config::{EngineConfig, SubmitOptions, TrySubmitError};
 use super::counters::Counters;
@@ -17,6 +16,7 @@ use super::sync::{JoinHandle, yield_now};
 use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
+use super::unwinding::unwinding;
 use crate::backend::{Backend, Choice, runs_twin, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::DeviceInfo;

@@ -7,7 +7,7 @@
 use super::compute::WakeDevice;
 use super::counters::{AtomicCounters, add};
 use super::slot::{Done, Free, Lent, Slot};
-use crate::fork::Process;
+use crate::backend::fork::Process;
 use crate::record::BufferId;
 use crate::workload::{HostMemory, LeaseSource};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -53,6 +53,7 @@ mod sync;
 mod ticket;
 mod timeline;
 mod uniforms;
+mod unwinding;
 mod upload;
 
 pub use build::Shrunk;

@@ -1,6 +1,6 @@
 //! [`OrderedMap`]: a parallel map over an iterator, in order and with a bounded window.
 
-use super::batch::unwinding;
+use super::unwinding::unwinding;
 use crate::backend::receive_helping;
 use crossbeam_channel::{Receiver, bounded};
 use rayon::ThreadPool;

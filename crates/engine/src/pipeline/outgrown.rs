@@ -1,11 +1,12 @@
 //! Items whose results took more room than their extents. Each runs again by itself, in the slot that
 //! it ran in.
 
-use super::batch::{Batch, Location, beyond, unwinding};
+use super::batch::{Batch, Location, beyond};
 use super::counters::add;
 use super::download::Outgrown;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
+use super::unwinding::unwinding;
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::workload::{Extent, Workload};
 

@@ -9,9 +9,9 @@ mod in_flight;
 mod lendable;
 
 use crate::backend::contract::{HostViews, Priority, Timestamps};
+use crate::backend::fork::OfProcess;
 use crate::backend::{Allocation, AllocationView, Backend};
 use crate::error::{Context, Error, Result};
-use crate::fork::OfProcess;
 use crate::record::{
     Buffer, BufferId, Element, HEADER_ITEMS, HEADER_LEN, Number, RecordingId, Scalar, Uniform, View,
 };

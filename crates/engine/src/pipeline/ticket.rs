@@ -2,7 +2,7 @@
 
 mod answers;
 
-use super::batch::unwinding;
+use super::unwinding::unwinding;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};

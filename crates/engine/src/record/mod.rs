@@ -39,14 +39,14 @@ pub(crate) use launch_attributes::LaunchAttributes;
 pub use library_call::LibraryCall;
 #[cfg(feature = "cuda")]
 pub(crate) use library_call::LibraryCode;
-pub use recorder::{BUFFERS_MAX, HEADER_ITEMS, HEADER_LEN, Recorder, Recording};
+pub use recorder::{BUFFERS_MAX, Recorder, Recording};
 pub use shape::{Cover, Shape};
 pub(crate) use struct_arg::{Pointer, WORD_BYTES, check_struct};
 pub use struct_arg::{PointerField, STRUCT_BYTES_MAX, StructArg, Target};
 #[cfg(all(feature = "supervise", target_os = "linux"))]
 pub(crate) use twin::TwinCode;
 pub use twin::{Twin, TwinArg, TwinLaunch};
-pub use uniform::{Uniform, UniformDecl, UniformId};
+pub use uniform::{HEADER_ITEMS, HEADER_LEN, Uniform, UniformDecl, UniformId};
 
 /// The largest number of axes of an extent.
 pub const AXES_MAX: usize = 8;

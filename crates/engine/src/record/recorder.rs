@@ -3,25 +3,17 @@
 use super::buffer::{
     Buffer, BufferDecl, BufferId, Element, Number, RecordingId, Scalar, Unit, View, check_element,
 };
+use super::check;
 use super::command::{Arg, Command, Launch};
 use super::kernel::{Image, Kernel};
 use super::shape::{Cover, Shape};
-use super::uniform::{Uniform, UniformDecl, UniformId};
-use super::{AXES_MAX, check};
+use super::uniform::{HEADER_LEN, Uniform, UniformDecl, UniformId};
 use crate::error::{Error, Result};
 use std::any::TypeId;
 use std::sync::Arc;
 
 /// The largest number of buffers in a recording.
 pub const BUFFERS_MAX: usize = 192;
-
-/// Number of header elements before the uniforms: the batch's total along axis `a` at index `a`,
-/// the number of items at [`HEADER_ITEMS`], zeros elsewhere.
-pub const HEADER_LEN: usize = 12;
-
-/// Index of the number of items in the header, for any number of axes.
-pub const HEADER_ITEMS: usize = AXES_MAX;
-const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 const HEADER_NAME: &str = "header";
 

@@ -1,8 +1,16 @@
 //! Values in the header of a batch, and typed handles to them.
 
+use super::AXES_MAX;
 use super::buffer::{BufferId, DType};
-use super::recorder::HEADER_LEN;
 use std::marker::PhantomData;
+
+/// Number of header elements before the uniforms: the batch's total along axis `a` at index `a`,
+/// the number of items at [`HEADER_ITEMS`], zeros elsewhere.
+pub const HEADER_LEN: usize = 12;
+
+/// Index of the number of items in the header, for any number of axes.
+pub const HEADER_ITEMS: usize = AXES_MAX;
+const _: () = assert!(HEADER_ITEMS < HEADER_LEN);
 
 /// A typed handle to a value in the header of every batch, from [`Recorder::uniform`] or
 /// [`Recorder::constant`].

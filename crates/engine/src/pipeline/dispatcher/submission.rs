@@ -2,12 +2,12 @@
 
 use super::Dispatcher;
 use crate::error::Result;
-use crate::pipeline::batch::unwinding;
 use crate::pipeline::config::{SubmitOptions, TrySubmitError};
 use crate::pipeline::counters::add;
 use crate::pipeline::queue::{Queue, WaitingId};
 use crate::pipeline::sync::{Guard, spin_unlocked};
 use crate::pipeline::ticket::{Reply, Ticket};
+use crate::pipeline::unwinding::unwinding;
 use crate::workload::{Extent, Workload};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,12 +1,12 @@
 //! The results of a batch, which the tickets of its items share.
 
 use super::Part;
+use crate::backend::fork::Process;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fork::Process;
-use crate::pipeline::batch::unwinding;
 use crate::pipeline::ending::ENGINE;
 use crate::pipeline::reentrancy::{EngineId, check_outside, is_inside_any};
 use crate::pipeline::sync::{AtomicBool, Condvar, Guard, Mutex, spin};
+use crate::pipeline::unwinding::unwinding;
 use crate::workload::{Completion, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
