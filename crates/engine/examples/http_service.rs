@@ -12,8 +12,8 @@
 //! | the body takes too long to arrive | 408 |
 //!
 //! If a client closes its connection, the service takes the client's item out of its batch, unless
-//! the batch has begun. After an interrupt (Ctrl-C) the service answers the requests that it has, and
-//! ends.
+//! the batch has begun. After an interrupt (Ctrl-C), or when the engine has ended because its device was
+//! lost, the service answers the requests that it has, and ends, after a minute at the latest.
 //!
 //! ```sh
 //! cargo run --release -p tapeloop-engine --features cuda-12040 --example http_service -- 127.0.0.1:8080
@@ -42,6 +42,8 @@ pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
 const REQUESTS_MAX: usize = 1024;
 /// How long a client may take for the head of a request, and for its body.
 const READ_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long the service waits for its connections when it ends, and for the device.
+const END_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a request waits for a slot unless it says otherwise.
 const TIMEOUT_MS: u64 = 1000;
 
@@ -241,6 +243,7 @@ pub(crate) async fn serve(
     http.timer(TokioTimer::new())
         .header_read_timeout(READ_TIME_MAX);
     let mut end = std::pin::pin!(end);
+    let mut ended = service.engine.until_ended();
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -253,6 +256,10 @@ pub(crate) async fn serve(
                 }
             },
             () = &mut end => break,
+            error = &mut ended => {
+                eprintln!("the engine has ended: {error}");
+                break;
+            }
         };
         let service = Arc::clone(&service);
         let handler = service_fn(move |request| {
@@ -269,8 +276,19 @@ pub(crate) async fn serve(
         });
     }
     drop(listener);
-    connections.shutdown().await;
-    service.engine.counters()
+    if timeout(END_TIME_MAX, connections.shutdown()).await.is_err() {
+        eprintln!("some connections are still open");
+    }
+    service.engine.close();
+    let counters = service.engine.counters();
+    if let Some(service) = Arc::into_inner(service) {
+        // It waits, which no task may do.
+        let ending = move || service.engine.shutdown(END_TIME_MAX);
+        if let Ok(Err(left)) = tokio::task::spawn_blocking(ending).await {
+            eprintln!("{} batches are left to the device", left.batches());
+        }
+    }
+    counters
 }
 
 pub(crate) fn main() -> Result<()> {

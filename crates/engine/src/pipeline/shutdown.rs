@@ -48,14 +48,14 @@ impl<W: Workload> Engine<W> {
         let has_ended = |thread: &JoinHandle<()>| thread.is_finished();
         let is_over = || self.threads.iter().all(has_ended) && dispatcher.ends_timer();
         if !shared.ended.process().is_current() {
-            return Err(Unfinished(self));
+            return Err(Unfinished(Box::new(self)));
         }
         while !is_over() {
             let now = Instant::now();
             let left = timeout.saturating_sub(now - start);
             if left.is_zero() {
                 self.is_unfinished = true;
-                return Err(Unfinished(self));
+                return Err(Unfinished(Box::new(self)));
             }
             // The device may compute on the pool, of which this thread may be the only one.
             if shared.pool.yield_now() != Some(rayon::Yield::Executed) {
@@ -70,7 +70,7 @@ impl<W: Workload> Engine<W> {
 /// An engine that [`Engine::shutdown`] did not end in time, because its device still works on batches that
 /// have a slot. Dropping it waits for nothing: the engine's threads end on their own when the device
 /// is done, and the tickets are answered then.
-pub struct Unfinished<W: Workload>(Engine<W>);
+pub struct Unfinished<W: Workload>(Box<Engine<W>>);
 
 impl<W: Workload> Unfinished<W> {
     /// The number of batches that are not answered.

@@ -131,7 +131,8 @@ impl<W: Workload> Ticket<W> {
         }
     }
 
-    /// Takes the item back if its batch has no slot yet; the device then spends no time on it.
+    /// Takes the item back if its batch has no slot yet; the device then spends no time on it. There is
+    /// room for another batch once all items of a closed batch were taken back.
     ///
     /// It never waits for a device, and may be called anywhere.
     ///

@@ -10,6 +10,7 @@ use std::time::Instant;
 pub(in crate::pipeline) struct ExpiredItems<W: Workload> {
     pub(in crate::pipeline) answers: Vec<Early<W>>,
     /// Batches that have no item left.
+    #[expect(clippy::vec_box, reason = "a box is what a closed batch travels as")]
     pub(in crate::pipeline) emptied: Vec<Box<Batch<W>>>,
     /// Items that waited for room.
     pub(in crate::pipeline) waiting: usize,

@@ -236,7 +236,8 @@ fn a_uniform_of_another_recording_or_type_is_refused() {
         recorder.finish().map(drop)
     };
     record(&|recorder| recorder.uniform("value", 1.0_f32).into()).unwrap();
-    let cases: [(&dyn Fn(&mut Recorder) -> Arg, &str); 3] = [
+    type Case<'a> = (&'a dyn Fn(&mut Recorder) -> Arg, &'a str);
+    let cases: [Case<'_>; 3] = [
         (
             &|recorder| recorder.uniform("value", 1_u32).into(),
             "uniform value",
