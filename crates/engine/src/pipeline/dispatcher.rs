@@ -514,19 +514,23 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
         take: &mut dyn FnMut(W::Item),
     ) -> bool {
         let count = items.len();
-        let (cancelled, next) = {
+        let (cancelled, admitted) = {
             let mut queue = self.queue.lock();
             let cancelled = queue.cancel(&self.shared, answers, items, take);
-            let next = match cancelled {
+            let admitted = match cancelled {
                 Cancelled::Emptied(_) => {
                     self.note_room();
-                    self.next(&mut queue)
+                    queue.admit_waiting(&self.shared)
                 }
-                _ => Next::default(),
+                _ => Admitted::default(),
             };
-            (cancelled, next)
+            (cancelled, admitted)
         };
-        self.start_all(next);
+        if !admitted.wakers.is_empty() {
+            // This thread may hold a lock that the workload takes, so others start what can start.
+            self.devices.wake_all();
+        }
+        self.finish_admission(admitted);
         let is_taken = !matches!(cancelled, Cancelled::Late);
         if is_taken {
             add(&self.shared.counters.submitted.items_cancelled, count);

@@ -354,10 +354,7 @@ impl<W: Workload> Queue<W> {
 
     /// The next batch and its slot, if there are both. Adds items that wait for room where there is some.
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Next<W> {
-        let mut admitted = Admitted::default();
-        if !self.is_turn_of_threads {
-            self.admit(shared, &mut admitted);
-        }
+        let mut admitted = self.admit_waiting(shared);
         self.take_back();
         if self.closes_urgent() {
             self.close(shared, URGENT, true);

@@ -140,6 +140,15 @@ impl<W: Workload> Queue<W> {
         }
     }
 
+    /// Adds items that wait where there is room, unless it is the turn of threads.
+    pub(in crate::pipeline) fn admit_waiting(&mut self, shared: &Shared<W>) -> Admitted<W> {
+        let mut admitted = Admitted::default();
+        if !self.is_turn_of_threads {
+            self.admit(shared, &mut admitted);
+        }
+        admitted
+    }
+
     /// Refuses the items that wait for room, as the engine has ended.
     pub(in crate::pipeline) fn refuse_waiting(&mut self, shared: &Shared<W>) -> Admitted<W> {
         let mut admitted = Admitted::default();
