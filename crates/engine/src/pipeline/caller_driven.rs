@@ -367,7 +367,7 @@ impl<W: Workload> Pipeline<W> {
             .zip(batch.entries.drain(..))
             .zip(self.outputs.drain(..));
         for ((number, entry), result) in through {
-            // Without the items that expired before.
+            // Items that have expired were returned before.
             let Some(item) = entry.item else { continue };
             self.done.push_back(Delivery {
                 number,

@@ -191,7 +191,7 @@ impl<W: Workload> Dispatcher<W> {
         next
     }
 
-    /// Lets threads look that wait for room.
+    /// Wakes the threads that wait for room.
     fn note_room(&self) {
         self.changes.fetch_add(1, SeqCst);
         self.room.notify_all();

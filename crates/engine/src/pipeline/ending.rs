@@ -17,7 +17,7 @@ pub(super) struct Ending {
     /// Whether it takes no more items. Set after the reason.
     has_ended: AtomicBool,
     reason: OnceLock<Error>,
-    /// By the number of their future.
+    /// Each with the number of its future.
     tasks: Mutex<Vec<(u64, Waker)>>,
     futures: AtomicU64,
 }
@@ -146,7 +146,7 @@ impl Future for Ended {
             }
         };
         drop(tasks);
-        // Which may run the embedder's code.
+        // Dropping a waker may run the embedder's code.
         unwinding(|| drop(before));
         Poll::Pending
     }

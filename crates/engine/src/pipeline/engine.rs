@@ -38,8 +38,8 @@ const ITEMS_AT_ONCE: usize = 64;
 /// engine, its own or another one, by an item that holds the engine for instance, it does not wait;
 /// the threads end on their own.
 ///
-/// A child process that was made by a fork has no threads of an engine: there every call fails with an
-/// error that says so, and the engine is not dropped.
+/// A child process that was made by a fork has no threads of an engine: there calls fail with an error
+/// that says so, and nothing of the engine is dropped.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
@@ -232,7 +232,8 @@ impl<W: Workload> Engine<W> {
         }
     }
 
-    /// Submits one item unless [`EngineConfig::waiting_batches_max`] closed batches wait for a slot. Does not wait for room, so the
+    /// Submits one item unless [`EngineConfig::waiting_batches_max`] closed batches wait for a slot. Does
+    /// not wait for room, so the
     /// engine's own code may call it.
     ///
     /// # Errors

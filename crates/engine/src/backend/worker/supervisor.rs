@@ -73,10 +73,10 @@ impl Supervisor {
         Ok((Arc::new(supervisor), opened))
     }
 
-    /// The connection.
+    /// Locks the connection.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) in another child of the process that started the
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) in a forked child of the process that started the
     /// worker.
     fn core(&self) -> Result<MutexGuard<'_, Core>> {
         self.process.check("the worker process")?;

@@ -151,7 +151,7 @@ impl<W: Workload> Dispatcher<W> {
             (queue.take_waiting(id), queue.outcome(id))
         };
         unwinding(|| drop(waiting));
-        // Its place may have been taken meanwhile.
+        // The item may have been added meanwhile.
         unwinding(|| drop(outcome.map(|ticket| ticket.map(Ticket::cancel_on_drop))));
     }
 
@@ -208,7 +208,7 @@ impl<W: Workload> Dispatcher<W> {
         queue.spinning += 1;
         spin_unlocked(&mut queue, has_changed);
         queue.spinning -= 1;
-        // If it was this thread's turn, it could not use it.
+        // Threads had their turn, and this one found no room.
         queue.end_turn();
         let next = self.next(&mut queue);
         if next.start.is_some() || !next.admitted.wakers.is_empty() {

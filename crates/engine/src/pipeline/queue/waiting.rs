@@ -1,4 +1,4 @@
-//! Items that wait for room, each for a task. The queue adds them itself, in their order, as soon as there
+//! Items that wait for room, each with the waker of its task. The queue adds them itself, in their order, as soon as there
 //! is room, so that none depends on when its task runs.
 
 use super::{Queue, Shared};
@@ -25,7 +25,7 @@ struct WaitingItem<W: Workload> {
 pub(super) struct Waiting<W: Workload> {
     /// Of items that are not urgent, and of urgent ones.
     items: [VecDeque<WaitingItem<W>>; 2],
-    /// What the tasks of items that wait no longer find.
+    /// The tickets of items that were added or have expired, or their errors, until their tasks take them.
     outcomes: BTreeMap<WaitingId, Result<Ticket<W>>>,
     next_id: WaitingId,
 }
@@ -104,7 +104,7 @@ impl<W: Workload> Queue<W> {
         self.waiting.outcomes.remove(&id)
     }
 
-    /// Takes an item that waits back.
+    /// Removes an item that waits, and returns it with its waker.
     pub(in crate::pipeline) fn take_waiting(&mut self, id: WaitingId) -> Option<(W::Item, Waker)> {
         let (kind, place) = self.waiting.place(id)?;
         let taken = self.waiting.items[kind].remove(place)?;

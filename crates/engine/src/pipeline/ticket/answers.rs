@@ -131,7 +131,7 @@ impl<W: Workload> Answers<W> {
     }
 
     /// Waits for the results of the ticket whose first item is `first`, until `end` if there is one.
-    /// Returns whether they are there.
+    /// Returns false if `end` passed first.
     pub(super) fn wait(&self, first: u32, end: Option<Instant>) -> Result<bool> {
         self.check_can_wait(first)?;
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
