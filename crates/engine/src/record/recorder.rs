@@ -193,7 +193,7 @@ impl Recorder {
     }
 
     /// The header, which the engine fills: the batch's total along axis `a` at index `a`, the
-    /// number of items at [`HEADER_ITEMS`], and after [`HEADER_LEN`] elements the uniforms. Kernels
+    /// number of items at [`HEADER_ITEMS`](super::HEADER_ITEMS), and after [`HEADER_LEN`] elements the uniforms. Kernels
     /// read from it how much of the capacity the batch uses.
     pub fn header(&mut self) -> Buffer<u32> {
         if let Some(header) = self.header {
