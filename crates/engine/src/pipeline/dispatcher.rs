@@ -206,7 +206,9 @@ impl<W: Workload> Dispatcher<W> {
     /// Starts batches while there are some with a slot.
     fn start_all(self: &Arc<Self>, mut next: Next<W>) {
         loop {
-            self.finish_admission(next.admitted);
+            if let Some(admitted) = next.admitted {
+                self.finish_admission(admitted);
+            }
             let Some(start) = next.start else { return };
             let more = start.more;
             let bytes = self.shared.program.uploads.bytes(start.batch.total);
@@ -218,7 +220,9 @@ impl<W: Workload> Dispatcher<W> {
                 None => self.start(start),
             };
             if next.start.is_none() && more {
-                self.finish_admission(std::mem::take(&mut next.admitted));
+                if let Some(admitted) = next.admitted.take() {
+                    self.finish_admission(admitted);
+                }
                 next = self.next(&mut self.queue.lock());
             }
         }
@@ -334,6 +338,10 @@ impl<W: Workload> Dispatcher<W> {
         let taken = (self.shared).take_back(finished, &mut outputs, Some(&self.wakes));
         let next = {
             let mut queue = self.queue.lock();
+            if taken.failure.is_some() {
+                // The engine has ended, so nothing else closes the batches that are open.
+                queue.flush(&self.shared);
+            }
             match queue.put_free(taken.slot) {
                 true => {
                     self.changes.fetch_add(1, SeqCst);
@@ -522,15 +530,15 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
                     self.note_room();
                     queue.admit_waiting(&self.shared)
                 }
-                _ => Admitted::default(),
+                _ => None,
             };
             (cancelled, admitted)
         };
-        if !admitted.wakers.is_empty() {
+        if let Some(admitted) = admitted {
             // This thread may hold a lock that the workload takes, so others start what can start.
             self.devices.wake_all();
+            self.finish_admission(admitted);
         }
-        self.finish_admission(admitted);
         let is_taken = !matches!(cancelled, Cancelled::Late);
         if is_taken {
             add(&self.shared.counters.submitted.items_cancelled, count);

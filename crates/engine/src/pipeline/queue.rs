@@ -35,14 +35,14 @@ pub(super) struct Start<W: Workload> {
 /// What can be done after the queue has changed, when it is not locked any more.
 pub(super) struct Next<W: Workload> {
     pub(super) start: Option<Start<W>>,
-    pub(super) admitted: Admitted<W>,
+    pub(super) admitted: Option<Admitted<W>>,
 }
 
 impl<W: Workload> Default for Next<W> {
     fn default() -> Self {
         Next {
             start: None,
-            admitted: Admitted::default(),
+            admitted: None,
         }
     }
 }
@@ -365,9 +365,10 @@ impl<W: Workload> Queue<W> {
         let mut start = self.take_next(shared);
         if let Some(start) = &mut start {
             self.is_turn_of_threads = self.sleeping > 0 && !self.is_turn_of_threads;
-            if !self.is_turn_of_threads {
+            if !self.is_turn_of_threads && self.waiting.is_some() {
+                let admitted = admitted.get_or_insert_default();
                 let before = admitted.wakers.len();
-                self.admit(shared, &mut admitted);
+                self.admit(shared, admitted);
                 start.more |= admitted.wakers.len() > before;
             }
         }

@@ -333,12 +333,15 @@ fn a_device_that_never_starts_again_ends_the_engine_at_the_limit() {
     let mut config = config(&mut Random::new(7), Policy::default());
     config.restarts_max = 5;
     let engine = Engine::new(Scale::new(2.0), &[backend], pool(), &config).unwrap();
-    let submit = |item: Vec<f32>| engine.submit(item).unwrap();
+    let submit = |item: Vec<f32>| engine.submit(item);
     let tickets: Vec<_> = vectors(40).into_iter().map(submit).collect();
-    engine.flush().unwrap();
+    let _ = engine.flush();
     let errors = tickets.into_iter().filter_map(|ticket| {
-        let done = ticket.wait().expect("every ticket is answered");
-        done.result.err().map(|error| error.to_string())
+        let told = ticket.and_then(|ticket| {
+            let done = ticket.wait().expect("every ticket is answered");
+            done.result
+        });
+        told.err().map(|error| error.to_string())
     });
     let errors: Vec<String> = errors.collect();
     let names_the_limit = |error: &String| error.contains("started again 5 times");
@@ -381,11 +384,18 @@ fn without_supervision_the_batch_and_its_stage_are_told_and_the_items_handed_bac
             ..SimOptions::seeded(seed)
         });
         let engine = Engine::new(Scale::new(2.0), &[backend], pool(), &config).unwrap();
-        let submit = |item: &Vec<f32>| engine.submit(item.clone()).unwrap();
+        let submit = |item: &Vec<f32>| engine.submit(item.clone());
         let tickets: Vec<_> = items.iter().map(submit).collect();
-        engine.flush().unwrap();
+        let _ = engine.flush();
         let mut kinds = Vec::new();
         for (ticket, item) in tickets.into_iter().zip(&items) {
+            let ticket = match ticket {
+                Ok(ticket) => ticket,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Closed);
+                    continue;
+                }
+            };
             let done = ticket.wait().expect("every ticket is answered");
             assert_eq!(&done.item, item, "the item comes back");
             let Err(error) = done.result else { continue };
@@ -412,10 +422,14 @@ fn a_device_that_does_not_stay_ends_the_engine() {
     let mut items = vectors(16);
     items.iter_mut().for_each(|item| item[0] = TWIN_PANICS);
     let engine = Engine::new(Scale::new(2.0), &[backend], pool(), &config).unwrap();
-    let submit = |item: &Vec<f32>| engine.submit(item.clone()).unwrap();
+    let submit = |item: &Vec<f32>| engine.submit(item.clone());
     let tickets: Vec<_> = items.iter().map(submit).collect();
-    engine.flush().unwrap();
-    let error = |ticket: tapeloop_engine::Ticket<Scale>| -> Error {
+    let _ = engine.flush();
+    let error = |ticket: Result<tapeloop_engine::Ticket<Scale>>| -> Error {
+        let ticket = match ticket {
+            Ok(ticket) => ticket,
+            Err(error) => return error,
+        };
         let done = ticket.wait().expect("every ticket is answered");
         done.result.expect_err("all of them lose the device")
     };

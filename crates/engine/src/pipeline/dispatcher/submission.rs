@@ -211,7 +211,7 @@ impl<W: Workload> Dispatcher<W> {
         // Threads had their turn, and this one found no room.
         queue.end_turn();
         let next = self.next(&mut queue);
-        if next.start.is_some() || !next.admitted.wakers.is_empty() {
+        if next.start.is_some() || next.admitted.is_some() {
             drop(queue);
             self.start_all(next);
             return self.queue.lock();

@@ -47,6 +47,12 @@ impl<W: Workload> Waiting<W> {
         self.items[usize::from(is_urgent)].is_empty()
     }
 
+    /// Whether an item waits.
+    #[inline]
+    pub(super) fn is_some(&self) -> bool {
+        !self.is_empty(false) || !self.is_empty(true)
+    }
+
     fn place(&self, id: WaitingId) -> Option<(usize, usize)> {
         let find = |items: &VecDeque<WaitingItem<W>>| items.binary_search_by_key(&id, |it| it.id);
         (0..2).find_map(|kind| Some((kind, find(&self.items[kind]).ok()?)))
@@ -141,12 +147,14 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Adds items that wait where there is room, unless it is the turn of threads.
-    pub(in crate::pipeline) fn admit_waiting(&mut self, shared: &Shared<W>) -> Admitted<W> {
-        let mut admitted = Admitted::default();
-        if !self.is_turn_of_threads {
-            self.admit(shared, &mut admitted);
+    #[inline]
+    pub(in crate::pipeline) fn admit_waiting(&mut self, shared: &Shared<W>) -> Option<Admitted<W>> {
+        if self.is_turn_of_threads || !self.waiting.is_some() {
+            return None;
         }
-        admitted
+        let mut admitted = Admitted::default();
+        self.admit(shared, &mut admitted);
+        Some(admitted)
     }
 
     /// Refuses the items that wait for room, as the engine has ended.

@@ -349,12 +349,12 @@ impl Driver {
             uniforms.set("factor", factor)?;
             uniforms.set("salt", salt)
         });
-        if let Some(ended) = self.pipeline.ended() {
-            self.check(self.faulted && is_planned(&ended), || ended.to_string());
-            self.check(set.is_err(), || "uniforms of a dead pipeline".to_owned());
+        if let Err(error) = set {
+            let has_ended = self.pipeline.ended().is_some();
+            let planned = self.faulted && has_ended && is_planned(&error);
+            self.check(planned, || error.to_string());
             return;
         }
-        set.unwrap();
         let failed = self.pipeline.set_uniforms(|uniforms| {
             uniforms.set("factor", factor + 1.0)?;
             uniforms.set("salt", factor)
