@@ -435,15 +435,10 @@ impl<W: Workload> Dispatcher<W> {
         self.shared.ended.end(reason.clone());
         let waiting: Vec<_> = self.queue.lock().clear().collect();
         for batch in waiting {
-            let error = |entry: &super::batch::Entry<W>| match &entry.location {
-                Ok(_) => reason.clone(),
-                Err(own) => own.clone(),
+            let error = |entry: &super::batch::Entry<W>| {
+                Err(entry.location.as_ref().err().unwrap_or(&reason).clone())
             };
-            let mut outputs = batch
-                .entries
-                .iter()
-                .map(|entry| Err(error(entry)))
-                .collect();
+            let mut outputs = batch.entries.iter().map(error).collect();
             let rejected = batch.entries.len() - batch.taken_out as usize;
             add(&self.shared.counters.finished.items_rejected, rejected);
             self.answer(batch, Some(reason.clone()), &mut outputs);

@@ -212,7 +212,7 @@ impl<W: Workload> Queue<W> {
         Added {
             closed: closed_before || has_closed,
             timed: (is_first || deadline.is_some()) && !has_closed && is_timed,
-            expires_first: self.note_expiry(expires_at),
+            expires_first: expires_at.is_some() && self.note_expiry(expires_at),
         }
     }
 

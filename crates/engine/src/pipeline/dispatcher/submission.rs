@@ -170,14 +170,17 @@ impl<W: Workload> Dispatcher<W> {
         let mut queue = self.queue.lock();
         for (item, extent) in items {
             let mut has_waited = false;
-            while !self.shared.ended.has_ended() && !queue.has_room_for_thread(false, has_waited) {
+            loop {
+                if self.shared.ended.has_ended() {
+                    drop(queue);
+                    unwinding(|| drop(item));
+                    return Err(self.shared.ended.error());
+                }
+                if queue.has_room_for_thread(false, has_waited) {
+                    break;
+                }
                 queue = self.wait_for_room(queue, None);
                 has_waited = true;
-            }
-            if self.shared.ended.has_ended() {
-                drop(queue);
-                unwinding(|| drop(item));
-                return Err(self.shared.ended.error());
             }
             if has_waited {
                 queue.end_turn();
