@@ -15,7 +15,7 @@ impl<W: Workload> Shared<W> {
     /// `outputs`.
     pub(super) fn run_outgrown(
         &self,
-        slot: Slot<Free>,
+        mut slot: Slot<Free>,
         batch: &mut Batch<W>,
         items: Outgrown,
         outputs: &mut [Result<W::Output>],
@@ -23,7 +23,6 @@ impl<W: Workload> Shared<W> {
         if items.is_empty() {
             return slot;
         }
-        let mut slot = slot;
         for (index, extent) in items {
             add(&self.counters.finished.items_outgrown, 1);
             let excess = beyond(self.program.axes, extent, self.batch_max);

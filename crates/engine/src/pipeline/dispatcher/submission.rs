@@ -109,11 +109,11 @@ impl<W: Workload> Dispatcher<W> {
             unwinding(|| drop(before));
             return Poll::Pending;
         }
+        let Incoming::New(item, extent) = std::mem::replace(incoming, Incoming::Done) else {
+            panic!("it was ready before");
+        };
         let has_ended = self.shared.ended.has_ended();
         if !has_ended && !queue.has_room_for_thread(options.urgent, false) {
-            let Incoming::New(item, extent) = std::mem::replace(incoming, Incoming::Done) else {
-                panic!("it was ready before");
-            };
             let (id, expires_first) = queue.wait((item, extent), options, waker);
             *incoming = Incoming::Waiting(id);
             drop(queue);
@@ -122,9 +122,6 @@ impl<W: Workload> Dispatcher<W> {
             }
             return Poll::Pending;
         }
-        let Incoming::New(item, extent) = std::mem::replace(incoming, Incoming::Done) else {
-            panic!("it was ready before");
-        };
         if has_ended {
             drop(queue);
             unwinding(|| drop((item, waker)));
