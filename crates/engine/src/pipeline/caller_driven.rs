@@ -308,8 +308,7 @@ impl<W: Workload> Pipeline<W> {
             self.batcher.recycle(emptied);
         }
         let expired = self.done.len() - before;
-        add(&self.shared.counters.submitted.items_expired, expired);
-        add(&self.shared.counters.finished.items_rejected, expired);
+        self.shared.counters.add_expired(expired);
     }
 
     fn close_due(&mut self, now: Instant) {

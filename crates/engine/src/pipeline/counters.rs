@@ -123,6 +123,14 @@ pub(crate) struct EngineCounters {
     pub(crate) finished: CachePadded<AtomicCounters>,
 }
 
+impl EngineCounters {
+    /// Counts items that expired and were answered before their batch had a slot.
+    pub(crate) fn add_expired(&self, count: usize) {
+        add(&self.submitted.items_expired, count);
+        add(&self.finished.items_rejected, count);
+    }
+}
+
 impl AtomicCounters {
     /// Counts a batch that was given to the device.
     pub(crate) fn add_replay(&self, replay: &Replay) {

@@ -17,7 +17,8 @@ impl<W: Workload> Dispatcher<W> {
         let expires_at = queue.expires_at();
         let next = self.next(&mut queue);
         drop(queue);
-        self.count_expired(expired.answers.len() + expired.waiting);
+        let count = expired.answers.len() + expired.waiting;
+        self.shared.counters.add_expired(count);
         self.finish_admission(expired.admitted);
         expired.answers.into_iter().for_each(Early::finish);
         for batch in expired.emptied {

@@ -3,7 +3,6 @@
 use super::Dispatcher;
 use crate::error::Result;
 use crate::pipeline::config::{SubmitOptions, TrySubmitError};
-use crate::pipeline::counters::add;
 use crate::pipeline::queue::{Queue, WaitingId};
 use crate::pipeline::sync::{Guard, spin_unlocked};
 use crate::pipeline::ticket::{Reply, Ticket};
@@ -50,7 +49,7 @@ impl<W: Workload> Dispatcher<W> {
                 let ticket = queue.expired(item);
                 queue.end_turn();
                 self.go_on(queue);
-                self.count_expired(1);
+                self.shared.counters.add_expired(1);
                 return Ok(ticket);
             }
             queue = self.wait_for_room(queue, options.expires_at);
@@ -225,12 +224,5 @@ impl<W: Workload> Dispatcher<W> {
             queue.sleeping -= 1;
         }
         queue
-    }
-
-    /// Counts items that expired.
-    pub(super) fn count_expired(&self, count: usize) {
-        let counters = &self.shared.counters;
-        add(&counters.submitted.items_expired, count);
-        add(&counters.finished.items_rejected, count);
     }
 }
