@@ -11,7 +11,6 @@ use crate::workload::{Completion, Extent, Workload};
 use arrayvec::ArrayVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,19 +90,35 @@ pub(crate) struct Ordered<W: Workload> {
 impl<W: Workload> Batch<W> {
     /// Makes the batch empty. Its vectors keep their capacity.
     fn clear(&mut self) {
-        let mut empty = Batch {
-            entries: mem::take(&mut self.entries),
-            accepted_at: mem::take(&mut self.accepted_at),
-            expiries: mem::take(&mut self.expiries),
-            settled: mem::take(&mut self.settled),
-            uniforms: mem::take(&mut self.uniforms),
-            ..Batch::default()
-        };
-        empty.entries.clear();
-        empty.expiries.clear();
-        empty.accepted_at.clear();
-        empty.settled.clear();
-        *self = empty;
+        let Batch {
+            entries,
+            accepted_at,
+            total,
+            items,
+            empty_entries,
+            taken_out,
+            expiries,
+            first: _,
+            reply,
+            ordered,
+            number: _,
+            sampled,
+            timed,
+            closed_at,
+            submitted_at,
+            uniforms: _,
+            is_written,
+            settled,
+        } = self;
+        entries.clear();
+        accepted_at.clear();
+        expiries.clear();
+        settled.clear();
+        *total = Extent::default();
+        (*items, *empty_entries, *taken_out) = (0, 0, 0);
+        (*reply, *ordered) = (None, None);
+        (*sampled, *timed, *is_written) = (false, false, false);
+        (*closed_at, *submitted_at) = (None, None);
     }
 
     /// Passes the items at these indices to `take`, and leaves their room to others. The batch must
@@ -262,7 +277,6 @@ pub(crate) struct Batcher<W: Workload> {
     /// The bits of the uniforms for the open batch.
     uniforms: Vec<u32>,
     open: Box<Batch<W>>,
-    pushed: u64,
     /// Empty batches to be filled again.
     #[expect(clippy::vec_box, reason = "a box is what a closed batch travels as")]
     spares: Vec<Box<Batch<W>>>,
@@ -285,7 +299,6 @@ impl<W: Workload> Batcher<W> {
             wait,
             uniforms,
             open: Box::default(),
-            pushed: 0,
             spares: Vec::new(),
             closes_at: None,
         }
@@ -359,16 +372,14 @@ impl<W: Workload> Batcher<W> {
             self.open.expiries.push(Reverse((expires_at, index as u32)));
         }
         let at = self.open.total;
-        self.open.total = at
-            .checked_add(needed)
-            .expect("an admitted item in an empty batch");
+        // It does not overflow: there is room for the item.
+        self.open.total = at.wrapping_add(needed);
         self.open.items += u32::from(extent.is_ok());
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
             item: Some(item),
             location: extent.map(|extent| Location { at, extent }),
         });
-        self.pushed += 1;
         self.is_full()
     }
 
@@ -392,7 +403,7 @@ impl<W: Workload> Batcher<W> {
         self.closes_at = None;
         (!self.open.entries.is_empty()).then(|| {
             let mut next = self.spares.pop().unwrap_or_default();
-            next.first = self.pushed;
+            next.first = self.next_number();
             self.open.uniforms.clone_from(&self.uniforms);
             std::mem::replace(&mut self.open, next)
         })
@@ -423,7 +434,7 @@ impl<W: Workload> Batcher<W> {
 
     /// The number of the next item.
     pub(crate) fn next_number(&self) -> u64 {
-        self.pushed
+        self.open.first + self.open.entries.len() as u64
     }
 
     /// Takes a finished batch whose entries were taken out, so that the next one does not allocate.

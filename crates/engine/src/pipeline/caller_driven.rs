@@ -187,19 +187,24 @@ impl<W: Workload> Pipeline<W> {
 
     /// Waits for one finished item; `None` if no item is left. Closes the open batch, since the
     /// caller cannot add to it while it waits.
+    #[inline]
     pub fn wait(&mut self) -> Option<Delivery<W>> {
         if self.is_in_child() {
             return None;
         }
-        loop {
-            if let Some(done) = self.done.pop_front() {
-                return Some(done);
-            }
+        if self.done.is_empty() {
+            self.wait_for_items();
+        }
+        self.done.pop_front()
+    }
+
+    /// Waits until an item is done, or none is left.
+    fn wait_for_items(&mut self) {
+        while self.done.is_empty() {
             self.flush();
             match self.ring.wait() {
                 Some(finished) => self.collect(finished),
-                None if self.done.is_empty() => return None,
-                None => {}
+                None => return,
             }
         }
     }

@@ -71,6 +71,7 @@ impl Ending {
     }
 
     /// Fails if the engine has ended, or if this is a child of the process that made it.
+    #[inline]
     pub(super) fn check(&self) -> Result<()> {
         self.process.check(ENGINE)?;
         match self.has_ended() {

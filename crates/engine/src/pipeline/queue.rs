@@ -353,7 +353,24 @@ impl<W: Workload> Queue<W> {
     }
 
     /// The next batch and its slot, if there are both. Adds items that wait for room where there is some.
+    #[inline]
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Next<W> {
+        match self.has_nothing_to_start() {
+            true => Next::default(),
+            false => self.find_next(shared),
+        }
+    }
+
+    /// Whether no batch waits for a slot, none would close for a free one, and no item waits for room.
+    #[inline]
+    fn has_nothing_to_start(&self) -> bool {
+        let is_slot_free = !self.free.is_empty() || !self.lent.is_empty();
+        let closes = self.batchers[URGENT].is_open()
+            || is_slot_free && self.close == Close::Idle && self.batchers[NORMAL].is_open();
+        self.is_empty() && !closes && !self.waiting.is_some()
+    }
+
+    fn find_next(&mut self, shared: &Shared<W>) -> Next<W> {
         let mut admitted = self.admit_waiting(shared);
         self.take_back();
         if self.closes_urgent() {

@@ -61,6 +61,14 @@ impl Extent {
         (carries >> 31 == 0).then_some(Extent(sums))
     }
 
+    /// The sum along each axis, modulo 2^32.
+    #[inline]
+    pub(crate) fn wrapping_add(self, other: Extent) -> Extent {
+        Extent(std::array::from_fn(|axis| {
+            self.0[axis].wrapping_add(other.0[axis])
+        }))
+    }
+
     /// The difference along each axis; `None` if one is negative.
     pub(crate) fn checked_sub(self, other: Extent) -> Option<Extent> {
         let mut rest = self;

@@ -132,7 +132,16 @@ impl<W: Workload> Answers<W> {
 
     /// Waits for the results of the ticket whose first item is `first`, until `end` if there is one.
     /// Returns false if `end` passed first.
+    #[inline]
     pub(super) fn wait(&self, first: u32, end: Option<Instant>) -> Result<bool> {
+        self.process.check(ENGINE)?;
+        match self.is_over() {
+            true => Ok(true),
+            false => self.wait_for(first, end),
+        }
+    }
+
+    fn wait_for(&self, first: u32, end: Option<Instant>) -> Result<bool> {
         self.check_can_wait(first)?;
         let is_over = || end.is_some_and(|end| Instant::now() >= end);
         self.help(&|| self.is_done(first) || is_over());
