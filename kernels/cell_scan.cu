@@ -5,12 +5,14 @@
 constexpr unsigned SCAN_CELLS = 8;
 
 // Finds the index of each cell's first sorted atom, one block per structure. A structure's sorted
-// atoms start at the index of its first atom (or residue, by `axis`).
+// atoms start at the index of its first atom (or residue, by `axis`). A structure whose atoms are too
+// dense gets a flag, and its cells are empty; see src/features/density.rs.
 KERNEL(BLOCK)
 cell_scan(const unsigned* header, const StructureSpan* structures, const unsigned* counts,
-          unsigned* start, unsigned axis)
+          unsigned* start, unsigned* flags /* updated */, unsigned axis, unsigned flag_shift)
 {
     __shared__ unsigned warp_sums[BLOCK / 32];
+    __shared__ unsigned long long all_pairs[BLOCK];
     each_block(header, STRUCTURES, [&](unsigned of_structure) {
         const StructureSpan& structure = structures[of_structure];
         const Grid& grid = axis == ATOMS ? structure.atom_grid : structure.residue_grid;
@@ -18,13 +20,18 @@ cell_scan(const unsigned* header, const StructureSpan* structures, const unsigne
         if (cells == 0)
             return;
 
-        unsigned base = axis == ATOMS ? structure.atom_start : structure.residue_start;
+        const unsigned first = axis == ATOMS ? structure.atom_start : structure.residue_start;
+        unsigned base = first, most = 0;
+        unsigned long long pairs = 0;
         for (unsigned step = 0; step < cells; step += BLOCK * SCAN_CELLS) {
             const unsigned own = step + threadIdx.x * SCAN_CELLS;
             unsigned before[SCAN_CELLS], sum = 0;
             for (unsigned k = 0; k < SCAN_CELLS; ++k) {
                 before[k] = sum;
-                sum += own + k < cells ? counts[grid.first + own + k] : 0;
+                const unsigned count = own + k < cells ? counts[grid.first + own + k] : 0;
+                most = max(most, count);
+                pairs += 1ull * count * count;
+                sum += count;
             }
             const unsigned offset = block_scan(warp_sums, sum, base) - sum;
             for (unsigned k = 0; k < SCAN_CELLS; ++k)
@@ -32,7 +39,19 @@ cell_scan(const unsigned* header, const StructureSpan* structures, const unsigne
                     start[grid.first + own + k] = offset + before[k];
             __syncthreads();
         }
-        if (threadIdx.x == 0)
-            start[grid.first + cells] = base;
+
+        unsigned flag = 0;
+        if (__syncthreads_or(most > CELL_POINTS_MAX))
+            flag = TOO_MANY;
+        else if (__syncthreads_or(most > MEAN_CELL_POINTS_MAX)) {
+            pairs = block_sum(all_pairs, pairs);
+            flag = pairs > 1ull * MEAN_CELL_POINTS_MAX * (base - first) ? TOO_MANY_ON_AVERAGE : 0;
+        }
+        for (unsigned own = threadIdx.x; flag != 0 && own < cells; own += BLOCK)
+            start[grid.first + own] = first;
+        if (threadIdx.x == 0) {
+            start[grid.first + cells] = flag != 0 ? first : base;
+            flags[of_structure] |= flag << flag_shift;
+        }
     });
 }

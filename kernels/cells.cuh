@@ -12,6 +12,11 @@ struct Cells {
     const unsigned* source;
 };
 
+// The most atoms in a cell, and in that of an atom on average, and a structure's flags if it has more;
+// see src/features/density.rs.
+constexpr unsigned CELL_POINTS_MAX = 256, MEAN_CELL_POINTS_MAX = 128;
+constexpr unsigned TOO_MANY = 1, TOO_MANY_ON_AVERAGE = 2, FLAG_MASK = 3;
+
 // The cell of a position of the structure, as an index into the batch's list.
 __device__ inline unsigned cell_of(const Grid& grid, int x, int y, int z)
 {

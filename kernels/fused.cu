@@ -52,9 +52,9 @@ __device__ inline unsigned run(void (*signature)(Params...), const unsigned long
 
 // Runs a program for each structure, one block per structure. The header has the program as
 // `length` bytes from index `program` on: for each step its number and, for each parameter, an
-// operand, which is the index of the value to pass.
+// operand, which is the index of the value to pass. Value `structures` is the spans of structures.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-fused(const unsigned* header, const StructureSpan* structures, unsigned program, unsigned length,
+fused(const unsigned* header, unsigned structures, unsigned program, unsigned length,
       EIGHT(a), EIGHT(b), EIGHT(c), EIGHT(d), EIGHT(e), EIGHT(f), EIGHT(g), EIGHT(h),
       EIGHT(i), EIGHT(j), EIGHT(k), EIGHT(l), EIGHT(m), EIGHT(n), EIGHT(o), EIGHT(p),
       EIGHT(q), EIGHT(r), EIGHT(s), EIGHT(t), EIGHT(u), EIGHT(v), EIGHT(w))
@@ -66,7 +66,12 @@ fused(const unsigned* header, const StructureSpan* structures, unsigned program,
     for (unsigned word = threadIdx.x; word < (length + 3) / 4; word += BLOCK)
         code[word] = header[program + word];
     if (threadIdx.x == 0) {
-        const StructureSpan& own = structures[blockIdx.x];
+        KEEP(a, 0); KEEP(b, 8); KEEP(c, 16); KEEP(d, 24); KEEP(e, 32);
+        KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
+        KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);
+        KEEP(p, 120); KEEP(q, 128); KEEP(r, 136); KEEP(s, 144); KEEP(t, 152);
+        KEEP(u, 160); KEEP(v, 168); KEEP(w, 176);
+        const StructureSpan& own = ((const StructureSpan*)values[structures])[blockIdx.x];
         const auto range = [](unsigned axis, unsigned begin, unsigned count) {
             begins[axis] = begin;
             ends[axis] = begin + count;
@@ -77,11 +82,6 @@ fused(const unsigned* header, const StructureSpan* structures, unsigned program,
         range(TILES, own.tile_start, (own.residue_count + TILE - 1) / TILE);
         range(CHAINS, own.chain_start, own.chain_count);
         range(LIGANDS, own.ligand_start, own.ligand_count);
-        KEEP(a, 0); KEEP(b, 8); KEEP(c, 16); KEEP(d, 24); KEEP(e, 32);
-        KEEP(f, 40); KEEP(g, 48); KEEP(h, 56); KEEP(i, 64); KEEP(j, 72);
-        KEEP(k, 80); KEEP(l, 88); KEEP(m, 96); KEEP(n, 104); KEEP(o, 112);
-        KEEP(p, 120); KEEP(q, 128); KEEP(r, 136); KEEP(s, 144); KEEP(t, 152);
-        KEEP(u, 160); KEEP(v, 168); KEEP(w, 176);
     }
     __syncthreads();
     const unsigned char* bytes = (const unsigned char*)code;

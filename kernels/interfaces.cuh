@@ -80,7 +80,7 @@ __device__ inline void each_partner(const Cells& cells, const StructureSpan& str
     if (structure.chain_count < 2 || residue.atom_count == 0)
         return;
     constexpr int NONE = 0x7fffffff;
-    const int reach = max(int(least), 2 * (shrake_rupley::RADIUS_MAX + int(probe)));
+    const int reach = max(int(least), 2 * (RADIUS_MAX + int(probe)));
     Position low, high;
     corners(residue, atoms, low, high);
     for (int base = int(structure.chain_start); base != NONE;) {

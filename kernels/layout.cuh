@@ -12,6 +12,9 @@ struct Position { int x, y, z; };
 static_assert(sizeof(Position) == 12, "three packed ints");
 constexpr int MISSING = 2000000000;
 
+// The largest absolute value of a coordinate.
+constexpr int COORDINATE_MAX = 100000000;
+
 // An atom: its position and its tag; all zeros if there is none.
 using AtomTag = unsigned;
 struct alignas(16) Atom { int x, y, z; AtomTag tag; };
@@ -20,6 +23,8 @@ static_assert(sizeof(Atom) == 16, "one 16-byte load");
 // The properties of an atom: radius in 0.001 A (11 bits, never 0), whether it is of a side chain,
 // whether it is polar, chain in the batch (19 bits).
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
+// The largest radius, in 0.001 A.
+constexpr int RADIUS_MAX = 1900;
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;
 __device__ inline bool tag_side(unsigned tag) { return tag & TAG_SIDE; }
@@ -48,7 +53,7 @@ struct alignas(16) ResidueSpan {
     unsigned char aa, flags;
 };
 static_assert(sizeof(ResidueSpan) == 16, "one 16-byte load");
-constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4;
+constexpr unsigned char PRESENT = 1, LINKED = 2, STANDARD = 4, NAMED = 8;
 
 // Whether a residue of the batch's `count` residues exists and is linked to the one before it.
 __device__ inline bool linked(const ResidueSpan* residues, unsigned count, unsigned at)

@@ -15,8 +15,6 @@ namespace shrake_rupley {
 constexpr unsigned THREADS = 32;
 // Blocks per multiprocessor: as many as the registers allow without spilling.
 [[maybe_unused]] constexpr unsigned RESIDENT = 24;
-// The largest radius of an atom in 0.001 A.
-constexpr int RADIUS_MAX = 1900;
 // The longest edge of the box around a group of atoms. The neighbours of a group are searched
 // together.
 constexpr int GROUP_EDGE = 10000;

@@ -3,6 +3,7 @@
 
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::parts;
+use super::density::{self, FLAG_BITS};
 use super::grid::Grid;
 use super::kernels::{CellBuffers, Cells, Twin, cell_count, cell_fill, cell_scan};
 use super::layout::{ATOMS, Atom, CELLS, RESIDUES, STRUCTURES, StructureSpan};
@@ -12,103 +13,176 @@ use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The sorted atoms of all kinds, which features share.
+/// What is sorted by cell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CellKind {
+    /// All atoms but those of ligands, by cell of their structure's `atom_grid`.
+    Atoms,
+    /// All atoms and those of ligands, by cell of their structure's `atom_grid`.
+    BoundAtoms,
+    /// C-alphas, by cell of their structure's `residue_grid`.
+    Ca,
+    /// C-betas, by cell of their structure's `residue_grid`.
+    Cb,
+}
+
+/// All kinds.
+pub(super) const CELL_KINDS: [CellKind; 4] = [
+    CellKind::Atoms,
+    CellKind::BoundAtoms,
+    CellKind::Ca,
+    CellKind::Cb,
+];
+
+impl CellKind {
+    fn name(self) -> &'static str {
+        match self {
+            CellKind::Atoms => "atom",
+            CellKind::BoundAtoms => "bound",
+            CellKind::Ca => "ca",
+            CellKind::Cb => "cb",
+        }
+    }
+
+    pub(super) fn is_of_residues(self) -> bool {
+        matches!(self, CellKind::Ca | CellKind::Cb)
+    }
+
+    fn axis(self) -> usize {
+        match self.is_of_residues() {
+            true => RESIDUES,
+            false => ATOMS,
+        }
+    }
+
+    /// The place of its bits in a structure's flags of density.
+    pub(super) fn flag_shift(self) -> u32 {
+        FLAG_BITS * self as u32
+    }
+}
+
+/// Points that are counted by cell.
 #[derive(Clone, Copy)]
-struct AtomCells(CellBuffers);
-#[derive(Clone, Copy)]
-struct CaCells(CellBuffers);
-#[derive(Clone, Copy)]
-struct CbCells(CellBuffers);
-#[derive(Clone, Copy)]
-struct BoundCells(CellBuffers);
+struct Counted {
+    points: Buffer<Atom>,
+    counts: Buffer<u32>,
+    start: Buffer<u32>,
+}
+
+/// What was counted and sorted of each kind, which features share.
+#[derive(Clone, Copy, Default)]
+struct AllCells {
+    counted: [Option<Counted>; 4],
+    sorted: [Option<CellBuffers>; 4],
+}
 
 impl FeatureRecorder<'_> {
-    /// All atoms, by cell of their structure's `atom_grid`.
-    pub(super) fn atom_cells(&mut self) -> CellBuffers {
-        if let Some(AtomCells(cells)) = self.shared() {
-            return cells;
+    /// Atoms sorted by cell.
+    pub(super) fn cells(&mut self, kind: CellKind) -> CellBuffers {
+        let mut all: AllCells = self.shared().unwrap_or_default();
+        if let Some(sorted) = all.sorted[kind as usize] {
+            return sorted;
         }
-        let atoms = self.atoms();
-        let cells = self.sort("atom", atoms, ATOMS);
-        self.share(AtomCells(cells)).0
-    }
-
-    /// All atoms and those of ligands, by cell of their structure's `atom_grid`.
-    pub(super) fn bound_cells(&mut self) -> CellBuffers {
-        if let Some(BoundCells(cells)) = self.shared() {
-            return cells;
-        }
-        let atoms = self.bound_atoms();
-        let cells = self.sort("bound", atoms, ATOMS);
-        self.share(BoundCells(cells)).0
-    }
-
-    /// C-alphas, by cell of their structure's `residue_grid`.
-    pub(super) fn ca_cells(&mut self) -> CellBuffers {
-        if let Some(CaCells(cells)) = self.shared() {
-            return cells;
-        }
-        let ca = self.ca();
-        let cells = self.sort("ca", ca, RESIDUES);
-        self.share(CaCells(cells)).0
-    }
-
-    /// C-betas, by cell of their structure's `residue_grid`.
-    pub(super) fn cb_cells(&mut self) -> CellBuffers {
-        if let Some(CbCells(cells)) = self.shared() {
-            return cells;
-        }
-        let cb = self.cb();
-        let cells = self.sort("cb", cb, RESIDUES);
-        self.share(CbCells(cells)).0
-    }
-
-    fn sort(&mut self, name: &str, atoms: Buffer<Atom>, axis: usize) -> CellBuffers {
+        let Counted {
+            points,
+            counts,
+            start,
+        } = self.counted(kind);
         let (header, structures, chains) = (self.header(), self.structures(), self.chains());
-        let named = |part: &str| format!("{name}_cell_{part}");
-        let counts = self.zeros(&named("counts"), CELLS, 1);
+        let (flags, axis) = (self.density(), kind.axis());
+        let named = |part: &str| format!("{}_cell_{part}", kind.name());
         let cells = CellBuffers {
-            start: self.device(&named("start"), CELLS, 1),
+            start,
             x: self.device(&named("x"), axis, 1),
             y: self.device(&named("y"), axis, 1),
             z: self.device(&named("z"), axis, 1),
             tag: self.device(&named("tag"), axis, 1),
             source: self.device(&named("source"), axis, 1),
         };
-        let of_axis = axis as u32;
-        let args = cell_count::Args {
-            header,
-            structures,
-            chains,
-            atoms,
-            counts,
-            axis: of_axis,
-        };
-        self.launch_threads(axis, args);
-        let args = cell_scan::Args {
-            header,
-            structures,
-            counts,
-            start: cells.start,
-            axis: of_axis,
-        };
-        self.launch_blocks(STRUCTURES, args);
         let args = cell_fill::Args {
             header,
             structures,
             chains,
-            atoms,
-            start: cells.start,
+            atoms: points,
+            start,
+            flags,
             counts,
             x: cells.x,
             y: cells.y,
             z: cells.z,
             tag: cells.tag,
             source: cells.source,
-            axis: of_axis,
+            axis: axis as u32,
+            flag_shift: kind.flag_shift(),
         };
         self.launch_threads(axis, args);
+        all = self.shared().unwrap_or_default();
+        all.sorted[kind as usize] = Some(cells);
+        self.share(all);
         cells
+    }
+
+    /// Counts the points of a kind in each cell, and flags structures whose points are too dense.
+    fn counted(&mut self, kind: CellKind) -> Counted {
+        let mut all: AllCells = self.shared().unwrap_or_default();
+        if let Some(counted) = all.counted[kind as usize] {
+            return counted;
+        }
+        let points = match kind {
+            CellKind::Atoms => self.atoms(),
+            CellKind::BoundAtoms => self.bound_atoms(),
+            CellKind::Ca => self.ca(),
+            CellKind::Cb => self.cb(),
+        };
+        if kind.is_of_residues() {
+            self.residue_grids();
+        }
+        let (header, structures, chains) = (self.header(), self.structures(), self.chains());
+        let (flags, axis) = (self.density(), kind.axis());
+        let named = |part: &str| format!("{}_cell_{part}", kind.name());
+        let counted = Counted {
+            points,
+            counts: self.zeros(&named("counts"), CELLS, 1),
+            start: self.device(&named("start"), CELLS, 1),
+        };
+        let args = cell_count::Args {
+            header,
+            structures,
+            chains,
+            atoms: points,
+            counts: counted.counts,
+            axis: axis as u32,
+        };
+        self.launch_threads(axis, args);
+        let args = cell_scan::Args {
+            header,
+            structures,
+            counts: counted.counts,
+            start: counted.start,
+            flags,
+            axis: axis as u32,
+            flag_shift: kind.flag_shift(),
+        };
+        self.launch_blocks(STRUCTURES, args);
+        all.counted[kind as usize] = Some(counted);
+        self.share(all);
+        counted
+    }
+
+    /// Has the density of all points checked that features asked for, also where none sorts them.
+    pub(super) fn check_density(&mut self) {
+        let inputs = &self.buffers.inputs;
+        let asked = [
+            inputs.atoms.is_some(),
+            inputs.bound_atoms.is_some(),
+            self.asks_ca,
+            self.asks_cb,
+        ];
+        for (kind, is_asked) in CELL_KINDS.into_iter().zip(asked) {
+            if is_asked {
+                self.counted(kind);
+            }
+        }
     }
 }
 
@@ -134,30 +208,43 @@ impl Twin for cell_count::Views<'_> {
     }
 }
 
-/// Finds the index of each cell's first sorted atom.
+/// Finds the index of each cell's first sorted atom, and flags structures whose points are too dense.
 impl Twin for cell_scan::Views<'_> {
     fn run(self) {
-        let axis = self.axis;
+        let (axis, flag_shift) = (self.axis, self.flag_shift);
         let structures = StructureSpan::live(self.header, self.structures);
         let cells = |structure: &StructureSpan| structure.grid(axis).cells();
         let starts = parts(self.start, structures.iter().map(cells));
+        let flags = &mut self.flags[..structures.len()];
+        let outputs = starts.zip(flags);
         structures
             .par_iter()
-            .zip(starts)
-            .for_each(|(structure, starts)| {
-                let mut next = structure.along(axis).start as u32;
-                for (start, count) in starts.iter_mut().zip(&self.counts[cells(structure)]) {
+            .zip(outputs)
+            .for_each(|(structure, (starts, flags))| {
+                let Some((end, starts)) = starts.split_last_mut() else {
+                    return;
+                };
+                let own = structure.grid(axis).cells();
+                let counts = &self.counts[own][..starts.len()];
+                let first = structure.along(axis).start as u32;
+                let found = density::flags_of(counts);
+                *flags |= found << flag_shift;
+                let mut next = first;
+                for (start, count) in starts.iter_mut().zip(counts) {
                     *start = next;
-                    next += count;
+                    next += if found == 0 { count } else { &0 };
                 }
+                *end = next;
             });
     }
 }
 
-/// Sorts the atoms by cell, and by index within a cell.
+/// Sorts the atoms by cell, and by index within a cell. Those of a structure that is flagged keep their
+/// order, and none is in a cell.
 impl Twin for cell_fill::Views<'_> {
     fn run(self) {
         let (axis, atoms, start) = (self.axis, self.atoms, self.start);
+        let is_flagged = |flags: u32| flags >> self.flag_shift & ((1 << FLAG_BITS) - 1) != 0;
         let structures = StructureSpan::live(self.header, self.structures);
         let cells = structures
             .iter()
@@ -169,8 +256,11 @@ impl Twin for cell_fill::Views<'_> {
             .zip(parts(self.z, own()));
         let tags = parts(self.tag, own()).zip(parts(self.source, own()));
         let outputs = xyz.zip(tags);
-        structures.par_iter().zip(counts).zip(outputs).for_each(
-            |((structure, counts), (((x, y), z), (tag, source)))| {
+        let flags = &self.flags[..structures.len()];
+        let inputs = structures.par_iter().zip(flags).zip(counts);
+        inputs.zip(outputs).for_each(
+            |(((structure, &flags), counts), (((x, y), z), (tag, source)))| {
+                let is_flagged = is_flagged(flags);
                 let grid = structure.grid(axis);
                 let range = structure.along(axis);
                 // A cell is filled from its end.
@@ -178,10 +268,15 @@ impl Twin for cell_fill::Views<'_> {
                     if !atom.is_present() {
                         continue;
                     }
-                    let cell = grid.cell_of(atom.position.into());
-                    let count = &mut counts[cell - grid.first as usize];
-                    *count -= 1;
-                    let at = (start[cell] + *count) as usize - range.start;
+                    let at = match is_flagged {
+                        true => index - range.start,
+                        false => {
+                            let cell = grid.cell_of(atom.position.into());
+                            let count = &mut counts[cell - grid.first as usize];
+                            *count -= 1;
+                            (start[cell] + *count) as usize - range.start
+                        }
+                    };
                     (x[at], y[at], z[at]) = (atom.position.x, atom.position.y, atom.position.z);
                     (tag[at], source[at]) = (atom.tag, index as u32);
                 }

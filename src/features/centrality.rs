@@ -3,6 +3,7 @@
 mod eigenvector;
 
 use self::eigenvector::{Found, Graph};
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row_of_two;
@@ -99,7 +100,7 @@ impl Feature for Centrality {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let lists = r.device::<u32>("centrality_lists", RESIDUES, CONTACTS_MAX);
         let degrees = r.device::<u32>("centrality_degrees", RESIDUES, 1);
-        let (ca, cells) = (r.ca(), r.ca_cells());
+        let (ca, cells) = (r.ca(), r.cells(CellKind::Ca));
         let radius = CONTACT.milli_angstrom();
         let args = contact_list::Args {
             header: r.header(),

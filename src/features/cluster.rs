@@ -1,5 +1,6 @@
 //! Clusters of selected residues.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::cpu::forest::Forest;
 use super::cpu::simd;
@@ -88,7 +89,7 @@ impl Feature for Cluster {
             return;
         }
         let parents = r.device::<u32>("cluster_parents", RESIDUES, 1);
-        let (ca, cells) = (r.ca(), r.ca_cells());
+        let (ca, cells) = (r.ca(), r.cells(CellKind::Ca));
         let args = cluster_start::Args {
             header: r.header(),
             selected: r.selected(&self.select),

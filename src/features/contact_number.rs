@@ -1,5 +1,6 @@
 //! Contact numbers around C-alphas and C-betas.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
@@ -111,8 +112,8 @@ impl Feature for ContactNumber {
                 continue;
             }
             let (atoms, cells) = match atom {
-                "ca" => (r.ca(), r.ca_cells()),
-                _ => (r.cb(), r.cb_cells()),
+                "ca" => (r.ca(), r.cells(CellKind::Ca)),
+                _ => (r.cb(), r.cells(CellKind::Cb)),
             };
             let values = cutoffs.iter().map(|cutoff| cutoff.milli_angstrom());
             let first = r.constants(&format!("cn_{atom}"), values);

@@ -1,5 +1,6 @@
 //! Contact order.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
@@ -124,7 +125,7 @@ impl Feature for ContactOrder {
         let means = r.results::<f32>(TableName::Residues, "co", 1);
         let sums = r.device::<u64>("co_sums", RESIDUES, 2);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
-        let (cells, residue_of) = (r.atom_cells(), r.atom_residue());
+        let (cells, residue_of) = (r.cells(CellKind::Atoms), r.atom_residue());
         let positions = match self.separation {
             Separation::Sequence => r.sequence(),
             Separation::ResIndex => r.row_numbers(),

@@ -2,6 +2,7 @@
 
 mod search;
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};
@@ -184,8 +185,8 @@ impl Feature for Contacts {
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (points, cells) = match self.point {
             ContactPoint::None => return,
-            ContactPoint::Ca => (r.ca(), r.ca_cells()),
-            ContactPoint::Cb => (r.cb(), r.cb_cells()),
+            ContactPoint::Ca => (r.ca(), r.cells(CellKind::Ca)),
+            ContactPoint::Cb => (r.cb(), r.cells(CellKind::Cb)),
             ContactPoint::Any if self.nearest > 0 => return self.record_nearest_residues(r),
             ContactPoint::Any => return self.record_near_residues(r),
         };
@@ -244,7 +245,7 @@ impl Contacts {
     fn record_near_residues(&self, r: &mut FeatureRecorder<'_>) {
         let cutoff = self.cutoff.milli_angstrom();
         let own_chain = u32::from(self.own_chain);
-        let (atoms, cells, residue_of) = (r.atoms(), r.atom_cells(), r.atom_residue());
+        let (atoms, cells, residue_of) = (r.atoms(), r.cells(CellKind::Atoms), r.atom_residue());
         let degrees = r.device::<i32>("contact_degrees", RESIDUES, 1);
         let args = near_residue_degrees::Args {
             header: r.header(),
@@ -319,7 +320,7 @@ impl Contacts {
             structures: r.structures(),
             residues: r.residues(),
             atoms: r.atoms(),
-            cells: r.atom_cells(),
+            cells: r.cells(CellKind::Atoms),
             residue_of: r.atom_residue(),
             partners,
             min_distances,

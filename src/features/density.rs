@@ -2,13 +2,12 @@
 //!
 //! Features compare a point with all points in the cells around it, so the time grows with the
 //! square of the number of points in one cell. A structure with too many points in a cell is no
-//! molecule, and is rejected.
+//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that no kernel
+//! takes long. Its results are not read.
 
-#[cfg(test)]
-use super::grid::ATOM_CELL_SHIFT;
-use super::grid::Grid;
+use super::cells::CELL_KINDS;
+use super::grid::{ATOM_CELL_SHIFT, RESIDUE_CELL_SHIFT};
 use crate::error::{Error, Result};
-use std::cell::RefCell;
 
 /// The largest number of points in one cell: twice what molecules could form. Bonded heavy atoms
 /// are 1.2 A apart, and the densest packing of spheres of that diameter, sqrt(2) / 1.2^3 per A^3,
@@ -16,58 +15,62 @@ use std::cell::RefCell;
 /// apart, and spheres 2.4 A apart have as many centres in a cell of 8.192 A. Proteins have about 14
 /// atoms in a cell. Cells that share an index in a grid that wraps count together, which gives over
 /// 100 atoms for a long rod along its diagonal.
-pub(super) const CELL_POINTS_MAX: u16 = 256;
+const CELL_POINTS_MAX: u32 = 256;
 
 /// The largest number of points in the cell of a point, on average over a structure's points. No
 /// molecule is as dense in all of its cells as the densest one could be.
-const MEAN_CELL_POINTS_MAX: u16 = 128;
+const MEAN_CELL_POINTS_MAX: u32 = 128;
 
-thread_local! {
-    /// The number of points in each cell of the structure that this thread checks.
-    static COUNTS: RefCell<Vec<u16>> = const { RefCell::new(Vec::new()) };
+/// The flags of points in cells: more than [`CELL_POINTS_MAX`] are in one, and more than
+/// [`MEAN_CELL_POINTS_MAX`] in that of a point on average.
+const TOO_MANY: u32 = 1;
+const TOO_MANY_ON_AVERAGE: u32 = 2;
+
+/// Bits of the flags of a kind of points.
+pub(super) const FLAG_BITS: u32 = 2;
+
+/// The flags of points with so many in each cell.
+pub(super) fn flags_of(counts: &[u32]) -> u32 {
+    let most = counts.iter().copied().max().unwrap_or(0);
+    if most > CELL_POINTS_MAX {
+        return TOO_MANY;
+    }
+    // The mean is at most the maximum.
+    if most > MEAN_CELL_POINTS_MAX {
+        let counts = || counts.iter().map(|&count| u64::from(count));
+        let (points, pairs) = (counts().sum::<u64>(), counts().map(|n| n * n).sum::<u64>());
+        if pairs > points * u64::from(MEAN_CELL_POINTS_MAX) {
+            return TOO_MANY_ON_AVERAGE;
+        }
+    }
+    0
 }
 
-/// Checks that no cell of `grid` holds too many of `points`; `what` names them in the message.
+/// Checks a structure's flags of all kinds of points.
 ///
 /// # Errors
-/// [`ErrorKind::Input`](crate::ErrorKind::Input) if a cell holds more than [`CELL_POINTS_MAX`], or
-/// the cells of all points more than [`MEAN_CELL_POINTS_MAX`] on average.
-pub(super) fn check(grid: &Grid, points: impl Iterator<Item = [i32; 3]>, what: &str) -> Result<()> {
-    COUNTS.with_borrow_mut(|counts| {
-        let cells = grid.cell_count() as usize;
-        counts.clear();
-        counts.resize(cells, 0);
-        let mut add = |cell: usize| counts[cell] = counts[cell].saturating_add(1);
-        match grid.wraps() {
-            true => points.for_each(|point| add(grid.cell_of(point) - grid.first as usize)),
-            false => {
-                let [nx, ny, _] = grid.wrap.map(usize::from);
-                let axis = |point: [i32; 3], axis: usize| {
-                    ((point[axis] - grid.origin[axis]) as u32 >> grid.shift) as usize
-                };
-                points.for_each(|point| {
-                    add((axis(point, 2) * ny + axis(point, 1)) * nx + axis(point, 0));
-                });
-            }
+/// [`ErrorKind::Input`](crate::ErrorKind::Input) if one is set.
+pub(super) fn check(flags: u32) -> Result<()> {
+    for kind in CELL_KINDS {
+        let own = flags >> kind.flag_shift();
+        if own & TOO_MANY != 0 {
+            return Err(too_dense(kind.is_of_residues(), CELL_POINTS_MAX, ""));
         }
-        let most = counts.iter().copied().max().unwrap_or(0);
-        if most > CELL_POINTS_MAX {
-            return Err(too_dense(grid, CELL_POINTS_MAX, what, ""));
+        if own & TOO_MANY_ON_AVERAGE != 0 {
+            let most = MEAN_CELL_POINTS_MAX;
+            return Err(too_dense(kind.is_of_residues(), most, " on average"));
         }
-        // The mean is at most the maximum.
-        if most > MEAN_CELL_POINTS_MAX {
-            let counts = || counts.iter().map(|&count| u64::from(count));
-            let (points, pairs) = (counts().sum::<u64>(), counts().map(|n| n * n).sum::<u64>());
-            if pairs > points * u64::from(MEAN_CELL_POINTS_MAX) {
-                return Err(too_dense(grid, MEAN_CELL_POINTS_MAX, what, " on average"));
-            }
-        }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
-fn too_dense(grid: &Grid, most: u16, what: &str, mean: &str) -> Error {
-    let edge = f64::from(1u32 << grid.shift) / 1000.0;
+#[cold]
+fn too_dense(is_of_residues: bool, most: u32, mean: &str) -> Error {
+    let (what, shift) = match is_of_residues {
+        true => ("residues", RESIDUE_CELL_SHIFT),
+        false => ("atoms", ATOM_CELL_SHIFT),
+    };
+    let edge = f64::from(1u32 << shift) / 1000.0;
     let message = format!(
         "more than {most} {what} lie within {edge} A of each other{mean}, which no molecule has"
     );
@@ -78,40 +81,45 @@ fn too_dense(grid: &Grid, most: u16, what: &str, mean: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::grid::Grid;
 
-    fn checked(points: &[[i32; 3]]) -> Result<()> {
-        let grid = Grid::over(points.iter().copied(), points.len(), ATOM_CELL_SHIFT);
-        check(&grid, points.iter().copied(), "atoms")
+    fn flags(points: &[[i32; 3]]) -> u32 {
+        flags_in(
+            &Grid::over(points.iter().copied(), points.len(), ATOM_CELL_SHIFT),
+            points,
+        )
+    }
+
+    fn flags_in(grid: &Grid, points: &[[i32; 3]]) -> u32 {
+        let mut counts = vec![0; grid.cell_count() as usize];
+        points
+            .iter()
+            .for_each(|point| counts[grid.cell_of(*point)] += 1);
+        flags_of(&counts)
     }
 
     #[test]
-    fn one_point_too_many_in_a_cell_is_refused_wherever_the_cell_is() {
-        let most = usize::from(CELL_POINTS_MAX);
+    fn one_point_too_many_in_a_cell_is_flagged_wherever_the_cell_is() {
+        let most = CELL_POINTS_MAX as usize;
         // Other cells with an atom each, so that the mean is low.
         let mut points: Vec<_> = (0..512)
             .map(|n| [n % 8, n / 8 % 8, n / 64].map(|cells| 4_096 * cells))
             .collect();
         points.extend(std::iter::repeat_n([40_000, 4_000, 4_095], most));
-        checked(&points).unwrap();
-        checked(&points).expect("no count is left from the call before");
+        assert_eq!(flags(&points), 0);
         points.push([40_000, 4_000, 4_095]);
-        let error = checked(&points).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Input);
-        let text = "256 atoms";
-        assert!(error.to_string().contains(text), "{error}");
+        assert_eq!(flags(&points), TOO_MANY);
     }
 
     #[test]
-    fn cells_that_are_all_dense_are_refused_before_the_densest_is_full() {
-        let mean = usize::from(MEAN_CELL_POINTS_MAX);
+    fn cells_that_are_all_dense_are_flagged_before_the_densest_is_full() {
+        let mean = MEAN_CELL_POINTS_MAX as usize;
         let cells = |count: usize| -> Vec<[i32; 3]> {
             let cell = |cell| std::iter::repeat_n([8_192 * cell, 0, 0], count);
             (0..50).flat_map(cell).collect()
         };
-        checked(&cells(mean)).unwrap();
-        let error = checked(&cells(mean + 1)).unwrap_err();
-        let text = "on average";
-        assert!(error.to_string().contains(text), "{error}");
+        assert_eq!(flags(&cells(mean)), 0);
+        assert_eq!(flags(&cells(mean + 1)), TOO_MANY_ON_AVERAGE);
     }
 
     #[test]
@@ -124,7 +132,7 @@ mod tests {
             .map(|at| at.map(|steps| steps * half))
             .collect();
         assert_eq!(points.len(), 4_000);
-        checked(&points).unwrap();
+        assert_eq!(flags(&points), 0);
     }
 
     #[test]
@@ -140,6 +148,24 @@ mod tests {
             let at = wide(n);
             std::array::from_fn(|axis| at[axis] * wrap[axis])
         });
-        assert!(check(&grid, points, "atoms").is_err());
+        assert_eq!(flags_in(&grid, &points.collect::<Vec<_>>()), TOO_MANY);
+    }
+
+    #[test]
+    fn the_message_names_the_first_kind_of_points_that_is_flagged() {
+        assert!(check(0).is_ok());
+        for (kind, what) in CELL_KINDS
+            .into_iter()
+            .zip(["atoms", "atoms", "residues", "residues"])
+        {
+            for (flag, number) in [(TOO_MANY, "256"), (TOO_MANY_ON_AVERAGE, "128")] {
+                let later = u32::MAX << kind.flag_shift() << FLAG_BITS;
+                let error = check(flag << kind.flag_shift() | later & 0xff).unwrap_err();
+                assert_eq!(error.kind(), crate::ErrorKind::Input);
+                let text = error.to_string();
+                assert!(text.contains(&format!("{number} {what}")), "{text}");
+                assert_eq!(text.contains("average"), flag == TOO_MANY_ON_AVERAGE);
+            }
+        }
     }
 }

@@ -3,11 +3,12 @@
 
 use super::image::fused_image;
 use super::kernels::{self, WithCode};
-use super::layout::{STRUCTURES, StructureSpan};
+use super::layout::STRUCTURES;
 use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
 use crate::record::{
-    Access, Arg, DType, Image, Kernel, ParamKind, Recorder, Scalar, TwinArg, TwinLaunch,
+    Access, Arg, Buffer, DType, Element, Image, Kernel, ParamKind, Recorder, Scalar, TwinArg,
+    TwinLaunch,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -113,6 +114,15 @@ impl Program {
         }
     }
 
+    /// The index of a buffer that steps read, which is a value from now on.
+    pub(super) fn reads<T: Element>(&mut self, buffer: Buffer<T>) -> u32 {
+        let kind = ParamKind::Buffer {
+            dtype: T::DTYPE,
+            access: Access::Read,
+        };
+        self.value_index(&buffer.into(), &kind) as u32
+    }
+
     fn value_index(&mut self, arg: &Arg, kind: &ParamKind) -> usize {
         let known = self.values.iter().position(|value| value.arg == *arg);
         let index = known.unwrap_or(self.values.len());
@@ -154,17 +164,18 @@ pub(super) fn declaration() -> Kernel {
         .block(BLOCK)
         .shared_bytes(BLOCK / 32 * WARP_BYTES)
         .reads::<u32>("header")
-        .reads::<StructureSpan>("structures")
+        .scalar::<u32>("structures")
         .scalar::<u32>("program")
         .scalar::<u32>("length")
         .revisits()
         .twin(run)
 }
 
-/// Records a program as one launch.
+/// Records a program as one launch. The program's value `structures` is the spans of structures.
 pub(super) fn record(
     recorder: &mut Recorder,
-    [header, structures]: [Arg; 2],
+    header: Buffer<u32>,
+    structures: u32,
     program: &Program,
     with_code: WithCode,
 ) {
@@ -183,7 +194,7 @@ pub(super) fn record(
         .map_or(0, |first| first.id().header_index());
 
     let mut fused = declaration();
-    let mut args = vec![header, structures];
+    let mut args: Vec<Arg> = vec![header.into(), structures.into()];
     args.push((first as u32).into());
     args.push((bytes.len() as u32).into());
     for index in 0..VALUES_MAX {
@@ -214,7 +225,7 @@ fn word(bits: u64) -> (ParamKind, Arg) {
 /// The twin: runs the twins of the steps one after the other, each over the whole batch.
 fn run(launch: &mut TwinLaunch<'_>) {
     let header: &[u32] = launch.read();
-    let _structures: &[StructureSpan] = launch.read();
+    let _structures = launch.scalar::<u32>();
     let first = launch.scalar::<u32>() as usize;
     let length = launch.scalar::<u32>() as usize;
     let mut values: Vec<TwinArg<'_>> = launch.rest().collect();

@@ -1,5 +1,6 @@
 //! Half-sphere exposure.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
@@ -66,7 +67,7 @@ fn record_counts(
     (radius, own_chain): (Cutoff, bool),
 ) {
     let counts = r.results::<i32>(TableName::Residues, name, 2);
-    let (ca, cells) = (r.ca(), r.ca_cells());
+    let (ca, cells) = (r.ca(), r.cells(CellKind::Ca));
     let args = half_sphere_exposure::Args {
         header: r.header(),
         structures: r.structures(),

@@ -1,6 +1,6 @@
 //! The upload buffers. Each exists only if a feature asked for it.
 
-use super::layout::{Atom, Backbone, ChainSpan, ResidueSpan, SideChain, StructureSpan, Tile};
+use super::layout::{Atom, Backbone, ChainSpan, Position, ResidueSpan, StructureSpan, Tile};
 use crate::record::Buffer;
 
 /// The channel that every structure by experiment has: the file's B factor of the C-alpha.
@@ -31,15 +31,12 @@ pub(super) struct Inputs {
     /// For each atom of a ligand the index of that ligand in its structure, `[atoms]`; all bits
     /// set for other atoms.
     pub(super) ligand_of: Option<Buffer<u32>>,
-    /// The C-alpha of each residue, `[residues]`.
-    pub(super) ca: Option<Buffer<Atom>>,
-    /// The C-beta of each residue, `[residues]`, built from the backbone if it is missing. Only the
-    /// tag of one that the file has says that it is of a side chain.
-    pub(super) cb: Option<Buffer<Atom>>,
+    /// The C-beta that the file has of each residue, `[residues]`; missing for glycine.
+    pub(super) betas: Option<Buffer<Position>>,
     /// The backbone of each residue, `[residues]`.
     pub(super) backbone: Option<Buffer<Backbone>>,
-    /// The side chain of each residue, `[residues]`.
-    pub(super) side_chains: Option<Buffer<SideChain>>,
+    /// The code of each atom's name, `[atoms]`; 0 if the structure has no names.
+    pub(super) names: Option<Buffer<u8>>,
     /// The B factor or pLDDT of each residue's C-alpha, `[residues]`; NaN if it has none.
     pub(super) b: Option<Buffer<f32>>,
     /// The B factor or pLDDT of each atom, `[atoms]`.

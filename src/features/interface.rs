@@ -1,5 +1,6 @@
 //! Interfaces between chains.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};
@@ -103,7 +104,7 @@ impl Feature for Interface {
             structures,
             residues,
             atoms,
-            cells: r.atom_cells(),
+            cells: r.cells(CellKind::Atoms),
             ranges,
             distances: distances.buffer,
             contacts: contacts.buffer,

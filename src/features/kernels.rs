@@ -6,7 +6,8 @@
 //! or a twin with other parameters does not compile.
 
 use super::layout::{
-    Atom, AtomTag, Backbone, Bridges, ChainSpan, ResidueSpan, SideChain, StructureSpan, Tile,
+    Atom, AtomTag, Backbone, Bridges, ChainSpan, Position, ResidueSpan, SideChain, StructureSpan,
+    Tile,
 };
 use crate::record::{Arg, Buffer, DType, Element, Image, Kernel, Recorder, TwinLaunch};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ structs!(
     Backbone,
     Bridges,
     ChainSpan,
+    Position,
     ResidueSpan,
     SideChain,
     StructureSpan,

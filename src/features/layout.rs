@@ -151,6 +151,13 @@ impl AtomTag {
         )
     }
 
+    /// This tag, which has no chain yet, for an atom of this chain of the batch.
+    #[inline]
+    pub(super) fn of_chain(self, chain: u32) -> Self {
+        debug_assert!(self.chain() == 0 && chain < CHAINS_MAX);
+        AtomTag(self.0 | chain << Self::CHAIN_SHIFT)
+    }
+
     pub(super) fn bits(self) -> u32 {
         self.0
     }
@@ -236,6 +243,8 @@ impl ResidueSpan {
     pub(super) const LINKED: u8 = 2;
     /// It is one of the twenty standard amino acids, or selenomethionine.
     pub(super) const STANDARD: u8 = 4;
+    /// Its atoms have names.
+    pub(super) const NAMED: u8 = 8;
 
     pub(super) fn is(&self, flag: u8) -> bool {
         self.flags & flag != 0

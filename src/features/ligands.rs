@@ -1,5 +1,6 @@
 //! Ligands, ions and glycans around residues.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::split::{for_each_row, for_each_row_of_two};
 use super::cutoff::Cutoff;
@@ -161,7 +162,7 @@ impl Feature for Ligands {
         if !self.keep {
             return;
         }
-        let cells = r.bound_cells();
+        let cells = r.cells(CellKind::BoundAtoms);
         let distances = r.results::<f32>(TableName::Residues, "ligand_distances", 2);
         let contacts = r.results::<i32>(TableName::Residues, "ligand_contacts", 2);
         let args = nearest_ligand::Args {

@@ -39,6 +39,7 @@ mod radius_of_gyration;
 mod reals;
 mod recorder;
 mod residue_depth;
+mod residue_points;
 mod results;
 mod rsa;
 mod sasa;
@@ -73,10 +74,10 @@ pub use fused::Fusion;
 pub use image::{KERNEL_TARGETS, KERNELS_HASH, NVCC_VERSION, image, images};
 pub use inputs::{B_CA, PLDDT};
 pub use own_kernels::{OWN_KERNEL_HEADER, OwnColumn, OwnKernel, OwnKernelSettings, Threads};
-pub use pack::virtual_c_beta;
 pub use reals::Reals;
 pub use recorder::FeatureBuffers;
 pub use residue_depth::DepthChains;
+pub use residue_points::virtual_c_beta;
 pub use table::{Column, FeatureTable, Values};
 
 /// The workload that computes features of structures.
@@ -224,6 +225,7 @@ impl Workload for Features {
         _: Extent,
         views: &ReadViews<'_>,
     ) -> Result<FeatureTable> {
+        buffers.check(views, 0)?;
         let item = (Extent::default(), views.extent());
         let (columns, _) = buffers.read(views, &[item], None);
         Ok(FeatureTable::new(columns.0))
@@ -235,13 +237,16 @@ impl Workload for Features {
         items: &mut dyn Iterator<Item = BatchItem<'_, Input>>,
         views: &ReadViews<'_>,
         pool: Option<&ThreadPool>,
-    ) -> Option<Result<Vec<FeatureTable>>> {
+    ) -> Option<Vec<Result<FeatureTable>>> {
         let items: Vec<_> = items.map(|item| (item.at, item.extent)).collect();
         let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
-        let table =
-            |((at, extent), rows)| FeatureTable::of_batch(Arc::clone(&columns), at, extent, rows);
-        Some(Ok(items.into_iter().zip(rows).map(table).collect()))
+        let table = |((at, extent), rows): ((Extent, Extent), _)| {
+            buffers.check(views, at[STRUCTURES])?;
+            let columns = Arc::clone(&columns);
+            Ok(FeatureTable::of_batch(columns, at, extent, rows))
+        };
+        Some(items.into_iter().zip(rows).map(table).collect())
     }
 
     fn outgrown(
@@ -251,6 +256,7 @@ impl Workload for Features {
         views: &ReadViews<'_>,
     ) -> Result<Vec<(usize, Extent)>> {
         let needed = |(index, BatchItem { at, extent, .. }): (usize, BatchItem<'_, Input>)| {
+            buffers.check(views, at[STRUCTURES]).ok()?;
             Some((index, buffers.outgrown(views, at, extent)?))
         };
         Ok(items.enumerate().filter_map(needed).collect())

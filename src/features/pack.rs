@@ -1,17 +1,19 @@
 //! Packs a structure into its part of a batch.
 
-use super::density;
-use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
+use super::grid::{ATOM_CELL_SHIFT, Grid};
 use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
     ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
-    LIGANDS, PAIR_ROOM, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
-    TILE, TILES, Tile,
+    LIGANDS, PAIR_ROOM, Position, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES,
+    Tile,
 };
-use super::side_chain_atoms::side_chain;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{BFactorKind, Channel, Ligand, LigandAtom, LigandKind, Residue, Structure};
+use crate::structure::{
+    AtomClass, BFactorKind, Channel, Ligand, LigandAtom, LigandKind, Residue, Structure,
+};
 use crate::workload::{Extent, WriteViews};
+use bytemuck::Zeroable;
+use std::sync::OnceLock;
 
 /// The extent of a structure.
 ///
@@ -140,14 +142,11 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.atoms {
         write_atoms(views.take(buffer), structure, at);
-        density::check(&span.atom_grid, structure.xyz.iter().copied(), "atoms")?;
     }
     if let Some(buffer) = inputs.bound_atoms {
         let atoms = views.take(buffer);
         write_atoms(atoms, structure, at);
         write_ligand_atoms(&mut atoms[structure.xyz.len()..], structure, at);
-        let points = atoms.iter().map(|atom| atom.position.into());
-        density::check(&span.atom_grid, points, "atoms")?;
     }
     if let Some(buffer) = inputs.ligand_of {
         let (of_atoms, of_ligands) = views.take(buffer).split_at_mut(structure.xyz.len());
@@ -158,27 +157,6 @@ pub(super) fn write(
     }
     if let Some(buffer) = inputs.ligands {
         write_ligands(views.take(buffer), structure, at);
-    }
-    let one_a_residue = |atoms: &mut [Atom], of: &dyn Fn(&Residue) -> Option<Placed>| {
-        for (atom, residue) in atoms.iter_mut().zip(residues) {
-            *atom = of(residue).map_or(Atom::NONE, |(position, is_side)| Atom {
-                position: position.into(),
-                tag: AtomTag::new(RADIUS_MAX, is_side, false, at[CHAINS] + residue.chain),
-            });
-        }
-        let present = atoms.iter().filter(|atom| atom.is_present());
-        let points = present.map(|atom| atom.position.into());
-        density::check(&span.residue_grid, points, "residues")
-    };
-    if let Some(buffer) = inputs.ca {
-        let atoms = views.take(buffer);
-        one_a_residue(atoms, &|residue| {
-            Some((structure.position(residue.ca)?, false))
-        })?;
-    }
-    if let Some(buffer) = inputs.cb {
-        let atoms = views.take(buffer);
-        one_a_residue(atoms, &|residue| c_beta(structure, residue))?;
     }
     if let Some(buffer) = inputs.backbone {
         let position = |atom| structure.position(atom).map_or(Position::NONE, Into::into);
@@ -191,11 +169,18 @@ pub(super) fn write(
             };
         }
     }
-    if let Some(buffer) = inputs.side_chains {
-        let rows = views.take(buffer).iter_mut().zip(residues).enumerate();
-        rows.for_each(|(row, (to, residue))| {
-            *to = side_chain(structure, row, is_standard(residue));
-        });
+    if let Some(buffer) = inputs.betas {
+        for (beta, residue) in views.take(buffer).iter_mut().zip(residues) {
+            let is_glycine = &residue.parent_comp_id == b"GLY     ";
+            let real = structure.position(residue.cb).filter(|_| !is_glycine);
+            *beta = real.map_or(Position::NONE, Into::into);
+        }
+    }
+    if let Some(buffer) = inputs.names {
+        let names: &[u8] = bytemuck::cast_slice(&structure.atom_name);
+        let (of_names, others) = views.take(buffer).split_at_mut(names.len());
+        of_names.copy_from_slice(names);
+        others.fill(0);
     }
     if let Some(buffer) = inputs.b {
         let b = views.take(buffer).iter_mut().zip(residues);
@@ -256,12 +241,6 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
     let ligand_atom_count = ligand_atoms(structure).count();
     let glycans = structure.ligands.iter().filter(|ligand| is_glycan(ligand));
     let glycan_atom_count: usize = glycans.map(|ligand| ligand.atoms.len()).sum();
-    let of_residues = structure.residues.iter().flat_map(|residue| {
-        let ca = structure.position(residue.ca);
-        let cb = c_beta(structure, residue).map(|(position, _)| position);
-        ca.into_iter().chain(cb)
-    });
-    let first = at[CELLS];
     StructureSpan {
         residue_start: at[RESIDUES],
         residue_count: structure.residues.len() as u32,
@@ -276,22 +255,21 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
         ligand_start: at[LIGANDS],
         ligand_count: structure.ligands.len() as u32,
         atom_grid: Grid {
-            first,
+            first: at[CELLS],
             ..Grid::over(
                 structure.xyz.iter().copied().chain(of_ligands),
                 atom_count + ligand_atom_count,
                 ATOM_CELL_SHIFT,
             )
         },
-        residue_grid: Grid {
-            first,
-            ..Grid::over(of_residues, atom_count, RESIDUE_CELL_SHIFT)
-        },
+        // The device lays it, if a feature asked for it.
+        residue_grid: Grid::zeroed(),
     }
 }
 
 fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) {
     let atoms = structure.atom_start.windows(2);
+    let has_names = !structure.atom_name.is_empty();
     for ((span, residue), atoms) in spans.iter_mut().zip(&structure.residues).zip(atoms) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         *span = ResidueSpan {
@@ -302,7 +280,8 @@ fn write_residues(spans: &mut [ResidueSpan], structure: &Structure, at: Extent) 
             aa: residue.aa,
             flags: ResidueSpan::PRESENT
                 | flag(!residue.break_before, ResidueSpan::LINKED)
-                | flag(is_standard(residue), ResidueSpan::STANDARD),
+                | flag(is_standard(residue), ResidueSpan::STANDARD)
+                | flag(has_names, ResidueSpan::NAMED),
         };
     }
 }
@@ -387,21 +366,34 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
     let of_rows = of_rows.map(|(residue, starts)| (residue.chain, starts[1] - starts[0]));
     let loose = structure.loose.iter();
     let spans = of_rows.chain(loose.map(|span| (span.chain, span.atom_count)));
-    let columns = structure.xyz.iter().zip(&structure.class);
-    let mut rest = atoms.iter_mut().zip(columns);
+    let tags = tags_of_classes();
+    let mut start = 0;
     for (chain, count) in spans {
-        for (atom, (&position, class)) in rest.by_ref().take(count as usize) {
+        let range = start..start + count as usize;
+        start = range.end;
+        let classes: &[u8] = bytemuck::cast_slice(&structure.class[range.clone()]);
+        let columns = structure.xyz[range.clone()].iter().zip(classes);
+        for (atom, (&position, class)) in atoms[range].iter_mut().zip(columns) {
             *atom = Atom {
                 position: position.into(),
-                tag: AtomTag::new(
-                    class.radius_milli_angstrom(),
-                    class.is_side(),
-                    class.is_polar(),
-                    at[CHAINS] + chain,
-                ),
+                tag: tags[usize::from(*class)].of_chain(at[CHAINS] + chain),
             };
         }
     }
+}
+
+/// The tag of an atom of each class, without its chain.
+fn tags_of_classes() -> &'static [AtomTag; 256] {
+    static TAGS: OnceLock<[AtomTag; 256]> = OnceLock::new();
+    TAGS.get_or_init(|| {
+        std::array::from_fn(|class| {
+            let class: AtomClass = bytemuck::cast(class as u8);
+            match class.radius_milli_angstrom() {
+                0 => AtomTag::default(),
+                radius => AtomTag::new(radius, class.is_side(), class.is_polar(), 0),
+            }
+        })
+    })
 }
 
 /// Whether one of `names` is the residue's one-letter code, its name or its parent's name.
@@ -494,46 +486,8 @@ fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
     }
 }
 
-/// A position, and whether it is an atom of a side chain.
-type Placed = ([i32; 3], bool);
-
-/// The residue's C-beta, and whether the file has it. For glycine, and if it is missing, it is
-/// built from N, C-alpha and C.
-fn c_beta(structure: &Structure, residue: &Residue) -> Option<Placed> {
-    let atom = |index: u32| structure.position(index);
-    let glycine = &residue.parent_comp_id == b"GLY     ";
-    match atom(residue.cb).filter(|_| !glycine) {
-        Some(real) => Some((real, true)),
-        // The C-beta of a broken backbone can be beyond the bounds of coordinates.
-        None => {
-            let [n, ca, c] = [atom(residue.n)?, atom(residue.ca)?, atom(residue.c)?];
-            let built = virtual_c_beta(n, ca, c);
-            is_within_bounds(&built).then_some((built, false))
-        }
-    }
-}
-
 fn is_within_bounds(position: &[i32; 3]) -> bool {
     position
         .iter()
         .all(|coordinate| coordinate.unsigned_abs() <= COORDINATE_MAX)
-}
-
-/// The position of an ideal C-beta: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA in A, with b =
-/// CA - N, c = C - CA and a = b x c, its distance from CA along each axis rounded to 0.001 A,
-/// halves away from zero. Arguments and result are in 0.001 A.
-pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
-    let difference = |p: [i32; 3], q: [i32; 3]| {
-        std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)
-    };
-    let (b, c) = (difference(ca, n), difference(c, ca));
-    let a = [
-        b[1] * c[2] - b[2] * c[1],
-        b[2] * c[0] - b[0] * c[2],
-        b[0] * c[1] - b[1] * c[0],
-    ];
-    std::array::from_fn(|axis| {
-        let angstrom = -0.58273431 * a[axis] + 0.56802827 * b[axis] - 0.54067466 * c[axis];
-        ca[axis].saturating_add((angstrom * 1000.0).round() as i32)
-    })
 }

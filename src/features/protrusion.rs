@@ -1,5 +1,6 @@
 //! Protrusion.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};
@@ -89,7 +90,7 @@ impl Feature for Protrusion {
         let cx = r.results::<f32>(TableName::Residues, "cx", 2);
         let (structures, residues, atoms) = (r.structures(), r.residues(), r.atoms());
         let sphere_volume = 4.0 / 3.0 * std::f64::consts::PI * self.radius.angstrom().powi(3);
-        let (header, cells) = (r.header(), r.atom_cells());
+        let (header, cells) = (r.header(), r.cells(CellKind::Atoms));
         let radius = self.radius.milli_angstrom();
         if self.own_chain {
             let args = protrusion_own_chain::Args {

@@ -2,13 +2,14 @@
 //! buffers that several features need are computed once.
 
 use super::columns::TableName;
+use super::density;
 use super::fused::{self, Fusion, Program};
 use super::inputs::Inputs;
 use super::interfaces::{InterfaceBuffers, InterfaceColumns};
 use super::kernels::{BuiltIn, WithCode};
 use super::layout::{
-    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, RESIDUES, ResidueSpan, STRUCTURES,
-    SideChain, StructureSpan, TILES, Tile,
+    ATOMS, Atom, Backbone, CHAINS, ChainSpan, LIGANDS, Position, RESIDUES, ResidueSpan, STRUCTURES,
+    StructureSpan, TILES, Tile,
 };
 use super::pairs::PairTable;
 use super::reals::Reals;
@@ -32,9 +33,22 @@ pub struct FeatureBuffers {
     pub(super) pairs: Vec<PairTable>,
     pub(super) interfaces: Option<InterfaceBuffers>,
     pub(super) depth_points: Option<PointTotals>,
+    /// The flags of each structure's density, `[structures]`; 0 for a structure that is not too dense.
+    pub(super) density: Option<Buffer<u32>>,
 }
 
 impl FeatureBuffers {
+    /// Checks that the points of a structure, the batch's `own`-th, are not too dense.
+    ///
+    /// # Errors
+    /// See [`density::check`].
+    pub(super) fn check(&self, views: &ReadViews<'_>, own: u32) -> Result<()> {
+        match self.density {
+            Some(flags) => density::check(views.get(flags)[own as usize]),
+            None => Ok(()),
+        }
+    }
+
     /// The columns of all rows that the views span, and for each of `items`, the parts of a batch by
     /// their starts and lengths, its rows of tables whose length follows from the data.
     pub(super) fn read(
@@ -136,6 +150,9 @@ pub(super) struct FeatureRecorder<'a> {
     pub(super) downloads: Vec<ResultBuffer>,
     /// Values that features share, found by type.
     shared: Vec<Box<dyn Any>>,
+    /// Whether a feature asked for C-alphas, and for C-betas.
+    pub(super) asks_ca: bool,
+    pub(super) asks_cb: bool,
 }
 
 impl<'a> FeatureRecorder<'a> {
@@ -161,6 +178,8 @@ impl<'a> FeatureRecorder<'a> {
             narrowing: Vec::new(),
             downloads: Vec::new(),
             shared: Vec::new(),
+            asks_ca: false,
+            asks_cb: false,
         }
     }
 
@@ -175,6 +194,7 @@ impl<'a> FeatureRecorder<'a> {
         device: &DeviceInfo,
         with_code: WithCode,
     ) -> Result<FeatureBuffers> {
+        self.check_density();
         // Zeroed first, because a fused launch needs all of them at its start.
         for &buffer in &self.zeroed {
             self.recorder.memset(buffer, 0);
@@ -187,10 +207,11 @@ impl<'a> FeatureRecorder<'a> {
             }
         }
         let launches = self.launches.iter();
-        let program = Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
+        let mut program =
+            Program::of(launches.map(|launch| (&launch.kernel, launch.args.as_slice())));
         let launches = if fusion.applies(&program, device)? {
-            let all = [self.header.into(), self.structures().into()];
-            fused::record(self.recorder, all, &program, with_code);
+            let structures = program.reads(self.structures());
+            fused::record(self.recorder, self.header, structures, &program, with_code);
             Vec::new()
         } else {
             self.launches
@@ -213,6 +234,9 @@ impl<'a> FeatureRecorder<'a> {
         }
         for buffer in self.downloads {
             buffer.download(self.recorder);
+        }
+        if let Some(flags) = self.buffers.density {
+            self.recorder.download(flags);
         }
         Ok(self.buffers)
     }
@@ -349,6 +373,16 @@ impl<'a> FeatureRecorder<'a> {
         buffer
     }
 
+    /// The flags of each structure's density, `[structures]`.
+    pub(super) fn density(&mut self) -> Buffer<u32> {
+        let (recorder, zeroed) = (&mut *self.recorder, &mut self.zeroed);
+        *self.buffers.density.get_or_insert_with(|| {
+            let flags = recorder.download_buffer("density", STRUCTURES, 1);
+            zeroed.push(flags);
+            flags
+        })
+    }
+
     fn input<T: Element>(
         &mut self,
         field: fn(&mut Inputs) -> &mut Option<Buffer<T>>,
@@ -409,14 +443,9 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.ligand_of, "ligand_of", ATOMS, 1)
     }
 
-    /// The C-alpha of each residue, `[residues]`.
-    pub(super) fn ca(&mut self) -> Buffer<Atom> {
-        self.input(|inputs| &mut inputs.ca, "ca", RESIDUES, 1)
-    }
-
-    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing.
-    pub(super) fn cb(&mut self) -> Buffer<Atom> {
-        self.input(|inputs| &mut inputs.cb, "cb", RESIDUES, 1)
+    /// The C-beta that the file has of each residue, `[residues]`; missing for glycine.
+    pub(super) fn betas(&mut self) -> Buffer<Position> {
+        self.input(|inputs| &mut inputs.betas, "betas", RESIDUES, 1)
     }
 
     /// The backbone of each residue, `[residues]`.
@@ -424,9 +453,9 @@ impl<'a> FeatureRecorder<'a> {
         self.input(|inputs| &mut inputs.backbone, "backbone", RESIDUES, 1)
     }
 
-    /// The side chain of each residue, `[residues]`.
-    pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
-        self.input(|inputs| &mut inputs.side_chains, "side_chains", RESIDUES, 1)
+    /// The code of each atom's name, `[atoms]`.
+    pub(super) fn names(&mut self) -> Buffer<u8> {
+        self.input(|inputs| &mut inputs.names, "names", ATOMS, 1)
     }
 
     /// The B factor of each residue's C-alpha, `[residues]`, in A^2.

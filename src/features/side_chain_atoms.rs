@@ -1,8 +1,12 @@
 //! Which atoms are a residue's side chain.
 
-use super::columns::NULL_COUNT;
-use super::layout::{Position, SideChain};
-use crate::structure::{AtomName, MISSING, Structure};
+use super::cpu::split::TASK_ROWS;
+use super::kernels::{Twin, side_chain_atoms};
+use super::layout::{Atom, Position, RESIDUES, ResidueSpan, SideChain};
+use super::recorder::FeatureRecorder;
+use crate::record::Buffer;
+use crate::structure::AtomName;
+use rayon::prelude::*;
 use std::sync::OnceLock;
 
 /// The side chain of a standard amino acid.
@@ -154,17 +158,80 @@ impl SideChainAtoms {
     }
 }
 
-/// The side chain of residue `row`. Its standard amino acid decides which atoms are meant;
-/// `is_standard` is whether the residue is that one or selenomethionine.
-pub(super) fn side_chain(structure: &Structure, row: usize, is_standard: bool) -> SideChain {
+/// Words of a definition in the header: flags, other name, atoms and chain; see `words`.
+const DEFINITION_WORDS: usize = 7;
+
+impl SideChainAtoms {
+    /// The definition for the kernel. The first word has a 1, the number of atoms, the bins and the
+    /// symmetric chi, a byte each; the next one the atom with another name and that name; then come
+    /// the atoms, and from the sixth word on the chain, a byte each.
+    fn words(&self) -> [u32; DEFINITION_WORDS] {
+        let mut bytes = [0; 4 * DEFINITION_WORDS];
+        let (bins, symmetric) = (self.bins as u8, self.symmetric as u8);
+        bytes[..4].copy_from_slice(&[1, self.atoms.len() as u8, bins, symmetric]);
+        if let Some((name, other)) = self.other {
+            bytes[4..6].copy_from_slice(bytemuck::bytes_of(&[name, other]));
+        }
+        bytes[8..][..self.atoms.len()].copy_from_slice(bytemuck::cast_slice(&self.atoms));
+        bytes[20..][..self.chain.len()].copy_from_slice(bytemuck::cast_slice(&self.chain));
+        std::array::from_fn(|at| {
+            u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * at + byte]))
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+struct SideChains(Buffer<SideChain>);
+
+impl FeatureRecorder<'_> {
+    /// The side chain of each residue, `[residues]`.
+    pub(super) fn side_chains(&mut self) -> Buffer<SideChain> {
+        if let Some(SideChains(sides)) = self.shared() {
+            return sides;
+        }
+        let of_letters = (b'A'..=b'Z').flat_map(|aa| match SideChainAtoms::of(aa) {
+            Some(known) => known.words(),
+            None => [0; DEFINITION_WORDS],
+        });
+        let definitions = self.constants("side_chain", of_letters) as u32;
+        let (header, residues) = (self.header(), self.residues());
+        let (atoms, names) = (self.atoms(), self.names());
+        let sides = self.device("side_chains", RESIDUES, 1);
+        let args = side_chain_atoms::Args {
+            header,
+            residues,
+            atoms,
+            names,
+            sides,
+            definitions,
+        };
+        self.launch_threads(RESIDUES, args);
+        self.share(SideChains(sides)).0
+    }
+}
+
+/// Finds the atoms of each residue's side chain by their names.
+impl Twin for side_chain_atoms::Views<'_> {
+    fn run(self) {
+        let count = self.header[RESIDUES] as usize;
+        let names: &[AtomName] = bytemuck::cast_slice(self.names);
+        let residues = self.residues[..count].par_chunks(TASK_ROWS);
+        let sides = self.sides[..count].par_chunks_mut(TASK_ROWS);
+        residues.zip(sides).for_each(|(residues, sides)| {
+            for (residue, side) in residues.iter().zip(sides) {
+                let own = residue.atoms();
+                *side = side_chain(residue, &names[own.clone()], &self.atoms[own]);
+            }
+        });
+    }
+}
+
+/// The side chain of a residue with these atoms. Its standard amino acid decides which of them are
+/// meant.
+fn side_chain(residue: &ResidueSpan, names: &[AtomName], atoms: &[Atom]) -> SideChain {
     let mut found = SideChain::NONE;
-    let Some(known) = SideChainAtoms::of(structure.residues[row].aa) else {
-        return found;
-    };
-    let first = structure.atom_start[row];
-    let atoms = first as usize..structure.atom_start[row + 1] as usize;
-    // A structure may have no names.
-    let Some(names) = structure.atom_name.get(atoms) else {
+    let known = SideChainAtoms::of(residue.aa);
+    let Some(known) = known.filter(|_| residue.is(ResidueSpan::NAMED)) else {
         return found;
     };
     let atom = |name: AtomName| {
@@ -172,21 +239,17 @@ pub(super) fn side_chain(structure: &Structure, row: usize, is_standard: bool) -
         let other = || known.other.filter(|it| it.0 == name).map(|it| it.1);
         of(name).or_else(|| of(other()?))
     };
-    let position = |name| {
-        let at = atom(name).map_or(MISSING, |at| first + at as u32);
-        structure.position(at).map_or(Position::NONE, Into::into)
-    };
+    let position = |name| atom(name).map_or(Position::NONE, |at| atoms[at].position);
     if let Some(&beta) = known.atoms.first() {
         found.beta = position(beta);
     }
     for (place, &name) in found.chain.iter_mut().zip(&known.chain) {
         *place = position(name);
     }
-    found.symmetric = known.symmetric as i32;
-    if found.symmetric == 0 {
-        found.symmetric = NULL_COUNT;
+    if known.symmetric > 0 {
+        found.symmetric = known.symmetric as i32;
     }
-    if is_standard {
+    if residue.is(ResidueSpan::STANDARD) {
         found.bins = known.bins;
         let missing = known.atoms.iter().filter(|name| atom(**name).is_none());
         found.missing = missing.count() as i32;

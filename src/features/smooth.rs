@@ -1,5 +1,6 @@
 //! Annotations smoothed over contacts.
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
@@ -103,7 +104,7 @@ impl Feature for Smooth {
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         for channel in &self.channels {
-            let (ca, cells) = (r.ca(), r.ca_cells());
+            let (ca, cells) = (r.ca(), r.cells(CellKind::Ca));
             let values = r.channel(channel);
             let means = r.results::<f32>(TableName::Residues, &format!("smooth_{channel}"), 1);
             let args = smooth::Args {

@@ -62,6 +62,7 @@ impl Feature for WeightedContactNumber {
         let sums = r.results::<f32>(TableName::Residues, "wcn", 1);
         let coincident = r.device::<u32>("wcn_coincident_with", RESIDUES, 1);
         let (structures, residues, tiles) = (r.structures(), r.residues(), r.tiles());
+        r.residue_grids();
         let args = weighted_contact_number::Args {
             header: r.header(),
             structures,

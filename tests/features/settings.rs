@@ -327,8 +327,15 @@ fn only_what_is_asked_for_is_taken() {
             "structures",
             "residues",
             "tiles",
+            "backbone",
+            "betas",
             "ca",
+            "cb",
             "wcn_coincident",
+            "chains",
+            "density",
+            "ca_cell_counts",
+            "ca_cell_start",
             "alignment"
         ]
     );

@@ -1,5 +1,6 @@
 //! The table of hydrogen bonds.
 
+use super::super::cells::CellKind;
 use super::super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::super::cpu::split::{for_each_row, parts};
 use super::super::feature::{About, Feature, Setting, unknown};
@@ -70,7 +71,7 @@ impl Feature for HydrogenBonds {
         if !self.keep {
             return;
         }
-        let (ca, cells, hydrogens) = (r.ca(), r.ca_cells(), amide_hydrogens(r));
+        let (ca, cells, hydrogens) = (r.ca(), r.cells(CellKind::Ca), amide_hydrogens(r));
         let degrees = r.device::<i32>("bond_degrees", RESIDUES, 1);
         let args = bond_degrees::Args {
             header: r.header(),

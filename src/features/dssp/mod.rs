@@ -8,6 +8,7 @@ mod hydrogen_bonds;
 mod ladders;
 mod secondary_structure;
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels;
@@ -168,7 +169,7 @@ impl Feature for Dssp {
 
     fn record(&self, r: &mut FeatureRecorder<'_>) {
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
-        let (ca, cells, backbone) = (r.ca(), r.ca_cells(), r.backbone());
+        let (ca, cells, backbone) = (r.ca(), r.cells(CellKind::Ca), r.backbone());
         let hydrogens = amide_hydrogens(r);
         let bridges = r.device("bridges", RESIDUES, 1);
         let marks = r.zeros("ladder_marks", RESIDUES, 1);

@@ -8,6 +8,7 @@ mod pairs;
 mod partners;
 mod rows;
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::dssp::amide_hydrogens;
 use super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
@@ -136,7 +137,7 @@ impl Feature for Interfaces {
         let cutoff = settings.0.cutoff.milli_angstrom();
         let (probe, points) = (settings.1.probe.milli_angstrom(), settings.1.points);
         let (header, structures, residues) = (r.header(), r.structures(), r.residues());
-        let (atoms, cells, ranges) = (r.atoms(), r.atom_cells(), chain_ranges(r));
+        let (atoms, cells, ranges) = (r.atoms(), r.cells(CellKind::Atoms), chain_ranges(r));
         let rooms = r.rooms();
 
         let degrees = r.device("interface_degrees", RESIDUES, 1);
@@ -231,7 +232,7 @@ impl Feature for Interfaces {
             structures,
             residues,
             ca: r.ca(),
-            cells: r.ca_cells(),
+            cells: r.cells(CellKind::Ca),
             backbone,
             hydrogens,
             rooms,

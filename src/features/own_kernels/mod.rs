@@ -191,7 +191,11 @@ impl OwnKernel {
             let table = self.column(name).table;
             let (kind, arg) = match param {
                 OwnParam::Input(input) => {
-                    let InputBuffer { arg, dtype, .. } = INPUTS[*input];
+                    let InputBuffer { name, arg, dtype } = INPUTS[*input];
+                    if name == "structures" {
+                        // They have the grids.
+                        r.residue_grids();
+                    }
                     (buffer(dtype, Access::Read), arg(r))
                 }
                 OwnParam::Channel(channel) => (

@@ -9,6 +9,7 @@ mod nearest;
 mod points;
 mod surface;
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{
@@ -116,7 +117,7 @@ impl Feature for ResidueDepth {
         let exposed = exposed_bits(r, own_chain != 0);
         let (words, first) = (exposed.words as u32, exposed.points as u32);
         let (header, structures, chains) = (r.header(), r.structures(), r.chains());
-        let (atoms, cells) = (r.atoms(), r.atom_cells());
+        let (atoms, cells) = (r.atoms(), r.cells(CellKind::Atoms));
 
         let per_unit = points_per_unit(count, probe);
         let rooms = r.pair_rooms("depth_rooms", per_unit);

@@ -1,5 +1,6 @@
 //! Areas in the model with ligands, ions and glycans.
 
+use super::super::cells::CellKind;
 use super::super::columns::TableName;
 use super::super::cpu::simd;
 use super::super::cpu::split::for_each_row;
@@ -18,7 +19,7 @@ use fearless_simd::dispatch;
 pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();
-    let cells = r.bound_cells();
+    let cells = r.cells(CellKind::BoundAtoms);
     let areas = r.results(TableName::Residues, "bound_areas", 3);
     let args = sasa::Args {
         header: r.header(),
@@ -40,7 +41,7 @@ pub(in crate::features) fn bound_areas(r: &mut FeatureRecorder<'_>) -> Results<f
 pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();
-    let cells = r.bound_cells();
+    let cells = r.cells(CellKind::BoundAtoms);
     let deltas = r.results(TableName::Residues, "glycan_deltas", 1);
     let args = glycan_sasa_delta::Args {
         header: r.header(),
@@ -62,7 +63,7 @@ pub(in crate::features) fn glycan_deltas(r: &mut FeatureRecorder<'_>) -> Results
 pub(in crate::features) fn ligand_areas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     let points = shared_areas(r).points;
     let settings: &Sasa = r.settings();
-    let cells = r.bound_cells();
+    let cells = r.cells(CellKind::BoundAtoms);
     let areas = r.results(TableName::Ligands, "ligand_areas", 2);
     let args = ligand_areas::Args {
         header: r.header(),

@@ -1,5 +1,6 @@
 //! The exposed points of atoms: those that no other atom buries.
 
+use super::super::cells::CellKind;
 use super::super::cpu::simd;
 use super::super::cpu::split::for_each_row;
 use super::super::kernels::{Twin, exposed_points};
@@ -27,7 +28,7 @@ pub(in super::super) struct ExposedBits {
 /// probe are those of [`Sasa`].
 pub(in super::super) fn exposed_bits(r: &mut FeatureRecorder<'_>, own_chain: bool) -> ExposedBits {
     let settings: &Sasa = r.settings();
-    let cells = r.atom_cells();
+    let cells = r.cells(CellKind::Atoms);
     let points = test_points(r);
     let words = settings.points.div_ceil(32) as usize;
     let bits = r.device("exposed_bits", ATOMS, words);

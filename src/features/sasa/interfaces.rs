@@ -1,5 +1,6 @@
 //! What a single other chain buries of a residue's area.
 
+use super::super::cells::CellKind;
 use super::super::cpu::simd;
 use super::super::cpu::split::parts;
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};
@@ -38,7 +39,7 @@ pub(in crate::features) fn partner_areas(
         structures: r.structures(),
         residues: r.residues(),
         atoms: r.atoms(),
-        cells: r.atom_cells(),
+        cells: r.cells(CellKind::Atoms),
         rooms: of.rooms,
         ends: of.ends,
         partners: of.partners,

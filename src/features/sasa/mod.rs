@@ -8,6 +8,7 @@ mod others;
 mod shrake_rupley;
 mod sphere;
 
+use super::cells::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row;
@@ -186,7 +187,7 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
         structures: r.structures(),
         residues: r.residues(),
         atoms: r.atoms(),
-        cells: r.atom_cells(),
+        cells: r.cells(CellKind::Atoms),
         areas: in_model,
         deltas: delta.buffer,
         first: areas.points as u32,
@@ -216,7 +217,7 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         false => r.kept_results("areas", 3),
     };
     // Records the launches for the cells first.
-    let cells = r.atom_cells();
+    let cells = r.cells(CellKind::Atoms);
     let points = test_points(r);
     let (header, structures, residues) = (r.header(), r.structures(), r.residues());
     let (atoms, areas, first) = (r.atoms(), model.buffer, points as u32);

@@ -63,10 +63,10 @@ fn read_results<W: Workload>(
     let views_of = |at, extent| ReadViews::new(&program.downloads, buffers, at, extent, leases);
     let views = views_of(Extent::default(), batch.total);
     let mut located = located(batch);
-    let read_batch = || -> Result<Option<Vec<W::Output>>> {
+    let read_batch = || -> Result<Option<Vec<Result<W::Output>>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
         let read = workload.read_batch(buffers, &mut located, &views, parallel.then_some(pool));
-        let Some(results) = read.transpose()? else {
+        let Some(results) = read else {
             return Ok(None);
         };
         // `batch.items` counts items whose write failed too.
@@ -89,7 +89,7 @@ fn read_results<W: Workload>(
         outputs.extend(batch.entries.iter().map(|entry| {
             entry.location.as_ref().map_err(Clone::clone)?;
             let results = results.as_mut().map_err(|error| error.clone())?;
-            Ok(results.next().expect("the number of results was checked"))
+            results.next().expect("the number of results was checked")
         }));
         return;
     }

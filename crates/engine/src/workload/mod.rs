@@ -121,17 +121,17 @@ pub trait Workload: Send + Sync + 'static {
     /// threads and the batch is large enough for them.
     ///
     /// # Errors
-    /// An error or a panic rejects all items of the batch.
+    /// An error rejects its item alone.
     ///
     /// # Panics
-    /// The engine rejects the items if their results are more or fewer than they are.
+    /// A panic rejects all items of the batch, and so do more or fewer results than items.
     fn read_batch(
         &self,
         buffers: &Self::Buffers,
         items: &mut dyn Iterator<Item = BatchItem<'_, Self::Item>>,
         views: &ReadViews<'_>,
         pool: Option<&ThreadPool>,
-    ) -> Option<Result<Vec<Self::Output>>> {
+    ) -> Option<Vec<Result<Self::Output>>> {
         let _ = (buffers, items, views, pool);
         None
     }

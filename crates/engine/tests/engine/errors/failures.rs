@@ -161,7 +161,7 @@ fn of_a_thousand_batches_ten_that_lack_memory_for_their_graph_fail() {
 /// what goes wrong there.
 struct WholeBatches(Scale);
 
-const BATCH_FAILS: f32 = -11.0;
+const ITEM_FAILS: f32 = -11.0;
 const BATCH_PANICS: f32 = -12.0;
 const NO_RESULT: f32 = -13.0;
 const TWO_RESULTS: f32 = -14.0;
@@ -204,22 +204,25 @@ impl Workload for WholeBatches {
         items: &mut dyn Iterator<Item = BatchItem<'_, Vec<f32>>>,
         views: &ReadViews<'_>,
         pool: Option<&ThreadPool>,
-    ) -> Option<Result<Vec<Self::Output>>> {
+    ) -> Option<Vec<Result<Self::Output>>> {
         let all = views.get(buffers.y);
         assert!(pool.is_some() || all.len() < 50_000, "a pool");
         let mut outputs = Vec::new();
         for BatchItem { item, at, extent } in items {
             match item[0] {
-                BATCH_FAILS => return Some(Err(Error::input("planted"))),
+                ITEM_FAILS => {
+                    outputs.push(Err(Error::input("planted")));
+                    continue;
+                }
                 BATCH_PANICS => panic!("planted"),
                 NO_RESULT => continue,
-                TWO_RESULTS => outputs.push((Vec::new(), 0)),
+                TWO_RESULTS => outputs.push(Ok((Vec::new(), 0))),
                 _ => {}
             }
             let (start, length) = (at[0] as usize, extent[0] as usize);
-            outputs.push((all[start..start + length].to_vec(), at[0]));
+            outputs.push(Ok((all[start..start + length].to_vec(), at[0])));
         }
-        Some(Ok(outputs))
+        Some(outputs)
     }
 }
 
@@ -311,7 +314,6 @@ fn a_batch_that_is_read_whole_rejects_its_bad_items_alone() {
 #[test]
 fn a_whole_batch_that_cannot_be_read_is_rejected_and_no_other() {
     for (first, text) in [
-        (BATCH_FAILS, "read: planted"),
         (BATCH_PANICS, "read: the workload panicked: planted"),
         (NO_RESULT, "a result for each item"),
         (TWO_RESULTS, "a result for each item"),
@@ -329,6 +331,15 @@ fn a_whole_batch_that_cannot_be_read_is_rejected_and_no_other() {
         assert_eq!(places, [0, 3, 6, 9, 0, 3, 6, 9]);
         assert_eq!(engine.counters().batches, 3);
     }
+}
+
+#[test]
+fn an_item_that_fails_in_a_whole_batch_fails_alone() {
+    let mut engine = whole_batches(cpu(), 4, 3);
+    let mut items: Vec<_> = (0..12).map(|n| starting(n as f32, 3)).collect();
+    let mut expected = vec![Ok(()); 12];
+    (items[6][0], expected[6]) = (ITEM_FAILS, Err("planted"));
+    check_run(&mut engine, &items, &expected);
 }
 
 #[test]

@@ -1,0 +1,73 @@
+#include "work.cuh"
+
+// Words of a side chain's definition in the header; see `words` in
+// src/features/side_chain_atoms.rs.
+constexpr unsigned DEFINITION_WORDS = 7;
+
+// The names of a residue's atoms, each a code of one byte.
+struct Names {
+    const unsigned char* names;
+    unsigned count;
+    // An atom of the definition, and its other name; 0 for none.
+    unsigned char known, other;
+
+    // The first atom of that name; `count` if there is none.
+    __device__ inline unsigned first(unsigned char name) const
+    {
+        unsigned at = 0;
+        while (at < count && names[at] != name)
+            ++at;
+        return at;
+    }
+
+    __device__ inline unsigned find(unsigned char name) const
+    {
+        const unsigned at = first(name);
+        return at == count && name == known ? first(other) : at;
+    }
+};
+
+// Finds the atoms of each residue's side chain by their names, one thread per residue. The
+// definitions of the side chains of A to Z are in the header from index `definitions` on.
+KERNEL(256)
+side_chain_atoms(const unsigned* header, const ResidueSpan* residues, const Atom* atoms,
+                 const unsigned char* names, SideChain* sides, unsigned definitions)
+{
+    each_thread(header, RESIDUES, [&](unsigned own) {
+        constexpr Position NONE = {MISSING, MISSING, MISSING};
+        const ResidueSpan residue = residues[own];
+        SideChain side = {NONE, {NONE, NONE, NONE, NONE, NONE}, 0, NULL_COUNT, NULL_COUNT, 0};
+        const unsigned letter = residue.aa - unsigned('A');
+        const unsigned* words = header + definitions + DEFINITION_WORDS * (letter < 26 ? letter : 0);
+        // The lowest bit says whether the letter has a definition.
+        if ((residue.flags & NAMED) && letter < 26 && (words[0] & 1)) {
+            const unsigned atom_count = words[0] >> 8 & 255, symmetric = words[0] >> 24;
+            const Names own_names = {names + residue.atom_start, residue.atom_count,
+                                     (unsigned char)(words[1]), (unsigned char)(words[1] >> 8)};
+            const auto code = [&](unsigned first, unsigned at) {
+                return (unsigned char)(words[first + at / 4] >> at % 4 * 8);
+            };
+            const auto position = [&](unsigned char name) {
+                const unsigned at = own_names.find(name);
+                if (at == residue.atom_count)
+                    return NONE;
+                const Atom atom = atoms[residue.atom_start + at];
+                return Position{atom.x, atom.y, atom.z};
+            };
+            if (atom_count > 0)
+                side.beta = position(code(2, 0));
+            for (unsigned at = 0; at < 5; ++at)
+                if (const unsigned char name = code(5, at))
+                    side.chain[at] = position(name);
+            if (symmetric > 0)
+                side.symmetric = symmetric;
+            if (residue.flags & STANDARD) {
+                side.bins = words[0] >> 16 & 255;
+                side.missing = 0;
+                for (unsigned at = 0; at < atom_count; ++at)
+                    side.missing += own_names.find(code(2, at)) == residue.atom_count;
+            }
+        }
+        sides[own] = side;
+    });
+}

@@ -1,0 +1,169 @@
+//! The C-alpha and the C-beta of each residue as atoms, and the grid over them, from the backbones.
+
+use super::cpu::split::TASK_ROWS;
+use super::grid::{Grid, RESIDUE_CELL_SHIFT};
+use super::kernels::{Twin, residue_grid, residue_points};
+use super::layout::{
+    Atom, AtomTag, Backbone, COORDINATE_MAX, Position, RADIUS_MAX, RESIDUES, ResidueSpan,
+    STRUCTURES, StructureSpan,
+};
+use super::recorder::FeatureRecorder;
+use crate::record::Buffer;
+use rayon::prelude::*;
+
+#[derive(Clone, Copy)]
+struct ResiduePoints {
+    ca: Buffer<Atom>,
+    cb: Buffer<Atom>,
+}
+
+#[derive(Clone, Copy)]
+struct HasResidueGrids;
+
+impl FeatureRecorder<'_> {
+    /// The C-alpha of each residue, `[residues]`.
+    pub(super) fn ca(&mut self) -> Buffer<Atom> {
+        self.asks_ca = true;
+        self.residue_points().ca
+    }
+
+    /// The C-beta of each residue, `[residues]`; an ideal one for glycine, and if it is missing. Only
+    /// the tag of one that the file has says that it is of a side chain.
+    pub(super) fn cb(&mut self) -> Buffer<Atom> {
+        self.asks_cb = true;
+        self.residue_points().cb
+    }
+
+    fn residue_points(&mut self) -> ResiduePoints {
+        if let Some(points) = self.shared() {
+            return points;
+        }
+        let (header, residues) = (self.header(), self.residues());
+        let (backbone, betas) = (self.backbone(), self.betas());
+        let points = ResiduePoints {
+            ca: self.device("ca", RESIDUES, 1),
+            cb: self.device("cb", RESIDUES, 1),
+        };
+        let args = residue_points::Args {
+            header,
+            residues,
+            backbone,
+            betas,
+            ca: points.ca,
+            cb: points.cb,
+        };
+        self.launch_threads(RESIDUES, args);
+        self.share(points)
+    }
+
+    /// Has the `residue_grid` of each structure laid over its C-alphas and C-betas.
+    pub(super) fn residue_grids(&mut self) {
+        if let Some(HasResidueGrids) = self.shared() {
+            return;
+        }
+        let (header, structures) = (self.header(), self.structures());
+        let ResiduePoints { ca, cb } = self.residue_points();
+        let args = residue_grid::Args {
+            header,
+            structures,
+            ca,
+            cb,
+        };
+        self.launch_blocks(STRUCTURES, args);
+        self.share(HasResidueGrids);
+    }
+}
+
+/// Makes atoms of each residue's C-alpha and C-beta.
+impl Twin for residue_points::Views<'_> {
+    fn run(self) {
+        let count = self.header[RESIDUES] as usize;
+        let ca = self.ca[..count].par_chunks_mut(TASK_ROWS);
+        let cb = self.cb[..count].par_chunks_mut(TASK_ROWS);
+        let inputs = (self.residues[..count].par_chunks(TASK_ROWS))
+            .zip(self.backbone[..count].par_chunks(TASK_ROWS))
+            .zip(self.betas[..count].par_chunks(TASK_ROWS));
+        inputs
+            .zip(ca.zip(cb))
+            .for_each(|(((residues, backbones), betas), (ca, cb))| {
+                let inputs = residues.iter().zip(backbones).zip(betas);
+                for (((residue, backbone), beta), (ca, cb)) in inputs.zip(ca.iter_mut().zip(cb)) {
+                    (*ca, *cb) = match residue.is(ResidueSpan::PRESENT) {
+                        true => points(residue, backbone, *beta),
+                        false => (Atom::NONE, Atom::NONE),
+                    };
+                }
+            });
+    }
+}
+
+fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, Atom) {
+    let atom = |position: Position, is_side| match position.is_present() {
+        true => Atom {
+            position,
+            tag: AtomTag::new(RADIUS_MAX, is_side, false, residue.chain),
+        },
+        false => Atom::NONE,
+    };
+    let ca = atom(backbone.ca, false);
+    match beta.is_present() {
+        true => (ca, atom(beta, true)),
+        false => (ca, atom(ideal_c_beta(backbone), false)),
+    }
+}
+
+/// The ideal C-beta of a backbone. It is missing if an atom is, or if the backbone is so broken that it
+/// is beyond the bounds of coordinates.
+fn ideal_c_beta(backbone: &Backbone) -> Position {
+    let Backbone { n, ca, c, .. } = *backbone;
+    if ![n, ca, c].into_iter().all(Position::is_present) {
+        return Position::NONE;
+    }
+    let built = virtual_c_beta(n.into(), ca.into(), c.into());
+    match built.iter().all(|it| it.unsigned_abs() <= COORDINATE_MAX) {
+        true => built.into(),
+        false => Position::NONE,
+    }
+}
+
+/// The position of an ideal C-beta: -0.58273431 a + 0.56802827 b - 0.54067466 c + CA in A, with b =
+/// CA - N, c = C - CA and a = b x c, its distance from CA along each axis rounded to 0.001 A,
+/// halves away from zero. Arguments and result are in 0.001 A.
+pub fn virtual_c_beta(n: [i32; 3], ca: [i32; 3], c: [i32; 3]) -> [i32; 3] {
+    let difference = |p: [i32; 3], q: [i32; 3]| {
+        std::array::from_fn::<f64, 3, _>(|axis| f64::from(p[axis] - q[axis]) / 1000.0)
+    };
+    let (b, c) = (difference(ca, n), difference(c, ca));
+    let a = [
+        b[1] * c[2] - b[2] * c[1],
+        b[2] * c[0] - b[0] * c[2],
+        b[0] * c[1] - b[1] * c[0],
+    ];
+    std::array::from_fn(|axis| {
+        let angstrom = -0.58273431 * a[axis] + 0.56802827 * b[axis] - 0.54067466 * c[axis];
+        ca[axis].saturating_add((angstrom * 1000.0).round() as i32)
+    })
+}
+
+/// Lays the grid over each structure's C-alphas and C-betas.
+impl Twin for residue_grid::Views<'_> {
+    fn run(self) {
+        let count = self.header[STRUCTURES] as usize;
+        let (all_ca, all_cb) = (self.ca, self.cb);
+        let lay = |structure: &mut StructureSpan| {
+            let rows = structure.residues();
+            let atoms = all_ca[rows.clone()].iter().chain(&all_cb[rows]);
+            let points = atoms.filter(|atom| atom.is_present());
+            let points = points.map(|atom| atom.position.into());
+            structure.residue_grid = Grid {
+                first: structure.atom_grid.first,
+                ..Grid::over(points, structure.atom_count as usize, RESIDUE_CELL_SHIFT)
+            };
+        };
+        let structures = self.structures[..count].par_iter_mut();
+        // Zeros are a rejected structure.
+        structures
+            .filter(|structure| structure.atom_grid.wrap[0] > 0)
+            .for_each(lay);
+    }
+}
