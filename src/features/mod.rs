@@ -175,7 +175,7 @@ fn with_code(kernel: Kernel, own: Option<&Arc<Image>>, recorder: &Recorder) -> K
     // recorder is the engine's own for `Features` (checked above), so nothing else records
     // commands around these launches or writes what they upload: the engine writes the header
     // within the capacity, and `pack` writes descriptors that lie within the item's part of the
-    // batch, for structures whose parts `pack::extent` checked. No parameter is declared
+    // batch, for structures whose parts `CheckedStructure::new` checked. No parameter is declared
     // changeable.
     unsafe { kernel.code(&built_in) }
 }

@@ -4,27 +4,22 @@ use super::density;
 use super::grid::{ATOM_CELL_SHIFT, Grid, RESIDUE_CELL_SHIFT};
 use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
-    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
-    LIGANDS, PAIR_ROOM, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan,
-    TILE, TILES, Tile,
+    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, COORDINATE_MAX, ChainSpan, LIGANDS,
+    PAIR_ROOM, Position, RADIUS_MAX, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES,
+    Tile,
 };
 use super::side_chain_atoms::side_chain;
 use crate::error::{Error, ErrorKind, Result};
-use crate::structure::{BFactorKind, Channel, Ligand, LigandAtom, LigandKind, Residue, Structure};
+use crate::structure::{
+    BFactorKind, CheckedStructure, Ligand, LigandAtom, LigandKind, Residue, Structure,
+};
 use crate::workload::{Extent, WriteViews};
 
-/// The extent of a structure.
+/// The extent of a structure, by counts alone.
 ///
-/// Kernels rely on coordinates within bounds and on parts that fit each other. The readers
-/// guarantee both, but a caller may build any [`Structure`], so they are checked here.
-pub(super) fn extent(structure: &Structure) -> Result<Extent> {
-    let of_ligands = ligand_atoms(structure).map(|(_, atom)| &atom.xyz);
-    if !structure.xyz.iter().chain(of_ligands).all(is_within_bounds) {
-        return Err(Error::input(
-            "an atom is farther than 100000 A from the origin",
-        ));
-    }
-    check_parts(structure)?;
+/// # Errors
+/// [`ErrorKind::Capacity`] if a count does not fit 32 bits.
+pub(super) fn extent(structure: &CheckedStructure) -> Result<Extent> {
     let length = |count: usize, axis: usize| {
         u32::try_from(count).map_err(|_| {
             Error::new(
@@ -36,9 +31,10 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
             )
         })
     };
+    let atoms = structure.xyz.len() + structure.ligand_atom_count();
     let mut lengths = [0; AXES.len()];
     lengths[RESIDUES] = length(structure.residues.len(), RESIDUES)?;
-    lengths[ATOMS] = length(structure.xyz.len() + ligand_atoms(structure).count(), ATOMS)?;
+    lengths[ATOMS] = length(atoms, ATOMS)?;
     lengths[STRUCTURES] = 1;
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
@@ -46,74 +42,6 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     lengths[PAIR_ROOM] = lengths[RESIDUES];
     lengths[LIGANDS] = length(structure.ligands.len(), LIGANDS)?;
     Ok(Extent::from(lengths))
-}
-
-/// Whether the atoms and chains that residues refer to exist.
-fn check_parts(structure: &Structure) -> Result<()> {
-    let atoms = structure.xyz.len();
-    let chains = structure.chains.len();
-    let starts = &structure.atom_start;
-    let of_rows = structure.residues.iter().map(|residue| residue.chain);
-    let of_loose = structure.loose.iter().map(|span| span.chain);
-    let loose_atoms: usize = structure
-        .loose
-        .iter()
-        .map(|span| span.atom_count as usize)
-        .sum();
-    let message = if [
-        structure.element.len(),
-        structure.class.len(),
-        structure.b_factor.len(),
-    ] != [atoms; 3]
-    {
-        "the structure's columns of atoms differ in length"
-    } else if ![0, atoms].contains(&structure.atom_name.len()) {
-        "the structure has another number of atom names than of atoms"
-    } else if (structure.class.iter())
-        .chain(ligand_atoms(structure).map(|(_, atom)| &atom.class))
-        .any(|class| class.radius_milli_angstrom() == 0)
-    {
-        "an atom has no class"
-    } else if chains == 0 && !structure.ligands.is_empty() {
-        "it has ligands, but no chain"
-    } else if (structure.ligands.iter()).any(|ligand| ligand.atoms.len() > usize::from(u16::MAX)) {
-        "a ligand has more than 65535 atoms"
-    } else if chains >= CHAINS_MAX as usize {
-        "it has more than 524287 chains"
-    } else if of_rows
-        .chain(of_loose)
-        .any(|chain| chain as usize >= chains)
-    {
-        "a residue or loose atom is of a chain that the structure does not list"
-    } else if starts.len() != structure.residues.len() + 1
-        || starts.first() != Some(&0)
-        || !starts.is_sorted()
-        || starts.last().map(|&end| end as usize + loose_atoms) != Some(atoms)
-    {
-        "its atoms are not its residues' and the loose ones, one after the other"
-    } else if starts
-        .windows(2)
-        .any(|span| span[1] - span[0] > u32::from(u16::MAX))
-    {
-        "a residue has more than 65535 atoms"
-    } else {
-        return check_channels(structure);
-    };
-    Err(Error::input(message))
-}
-
-/// Whether each channel has a value for each residue.
-fn check_channels(structure: &Structure) -> Result<()> {
-    let rows = structure.residues.len();
-    let misfit = |channel: &&Channel| channel.values.len() != rows;
-    match structure.channels.iter().find(misfit) {
-        Some(Channel { name, values }) => {
-            let count = values.len();
-            let message = format!("channel {name} has {count} values for {rows} residues");
-            Err(Error::input(message).fix("give each residue a value, NaN where there is none"))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Writes the structure into all inputs that the recording has.
