@@ -19,11 +19,8 @@ const RESIDUES: u32 = 32_768;
 /// The structures of a file, each as an item of the workload. The error of a file that cannot be read
 /// comes back as its result.
 fn inputs(file: &Path, ordinal: u64) -> Vec<Input> {
-    let input = |structure: Result<Structure>| Input {
-        source: file.display().to_string(),
-        ordinal,
-        structure,
-    };
+    let input =
+        |structure: Result<Structure>| Input::new(file.display().to_string(), ordinal, structure);
     match Reader::new(ReadOptions::default()).read_path(file) {
         Ok(structures) => structures.into_iter().map(Ok).map(input).collect(),
         Err(error) => vec![input(Err(error))],

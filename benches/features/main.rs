@@ -27,7 +27,7 @@ use forward::BackendHooks;
 use launches::{Launches, Timing};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use run::{Run, assert_agree};
-use sample::{again, atoms, batches, peptide, structures, tiled};
+use sample::{atoms, batches, peptide, structures, tiled};
 use std::collections::BTreeSet;
 use std::slice;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Bench {
         if self.is_on_cpu() {
             return open(&self.device, policy, batches);
         }
-        let same = batches.iter().map(|batch| again(batch)).collect();
+        let same = batches.clone();
         let usual = Policy::default();
         let expected = open(&self.cpu, &usual, same);
         let run = open(&self.device, policy, batches);
@@ -203,7 +203,7 @@ fn twin(c: &mut Criterion, bench: &Bench) {
         let launches = Arc::new(Launches::default());
         let timed_cpu = Timing(Arc::clone(&launches)).around(Arc::clone(&bench.cpu));
         let policy = Policy::of(Mode::Stream);
-        let batch = vec![again(&filled)];
+        let batch = vec![filled.clone()];
         let mut run = Run::open(&timed_cpu, &bench.pool, config, &policy, SMALL.1, batch);
         for kernel in launches.kernels() {
             if !timed.insert(kernel.clone()) {
@@ -240,7 +240,7 @@ fn pack_and_read(c: &mut Criterion, bench: &Bench) {
     group.throughput(Throughput::Elements(atoms(slice::from_ref(&filled))));
     group.bench_function(format!("pack/{name}"), |bencher| {
         let pack = |items| packer.pack(&mut slot, items).map_err(|(error, _)| error);
-        bencher.iter_batched(|| again(&filled), pack, BatchSize::PerIteration);
+        bencher.iter_batched(|| filled.clone(), pack, BatchSize::PerIteration);
     });
     let packed = packer.pack(&mut slot, filled).map_err(|(error, _)| error);
     let packed = packed.unwrap();

@@ -45,11 +45,7 @@ pub(crate) fn batches(structures: &[Structure], residues: u32) -> Vec<Vec<Input>
     let batch = |number| {
         let (mut batch, mut total) = (Vec::new(), Extent::default());
         while let Some(structure) = next {
-            let input = Input {
-                source: String::new(),
-                ordinal: number as u64,
-                structure: Ok(structure.clone()),
-            };
+            let input = Input::new("", number as u64, Ok(structure.clone()));
             let own = workload.extent(&input).unwrap();
             match total.checked_add(own).filter(|total| total.fits(capacity)) {
                 Some(sum) => total = sum,
@@ -66,16 +62,6 @@ pub(crate) fn batches(structures: &[Structure], residues: u32) -> Vec<Vec<Input>
 pub(crate) fn atoms(batches: &[Vec<Input>]) -> u64 {
     let atoms = |input: &Input| input.structure.as_ref().map_or(0, |s| s.xyz.len() as u64);
     batches.iter().flatten().map(atoms).sum()
-}
-
-/// The same items once more.
-pub(crate) fn again(batch: &[Input]) -> Vec<Input> {
-    let again = |input: &Input| Input {
-        source: String::new(),
-        ordinal: input.ordinal,
-        structure: input.structure.clone(),
-    };
-    batch.iter().map(again).collect()
 }
 
 /// A protein of about `atoms` atoms: copies of a structure side by side, the chains

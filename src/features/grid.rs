@@ -49,10 +49,14 @@ impl Grid {
         atom_count: usize,
         shift: u32,
     ) -> Self {
-        let (mut low, mut high) = corners(points);
-        if low[0] > high[0] {
-            (low, high) = ([0; 3], [0; 3]);
-        }
+        let (low, high) = corners(points);
+        let corners = (low[0] <= high[0]).then_some([low, high]);
+        Grid::within(corners, atom_count, shift)
+    }
+
+    /// [`Grid::over`] points of these corners, the low and the high one.
+    pub(super) fn within(corners: Option<[[i32; 3]; 2]>, atom_count: usize, shift: u32) -> Self {
+        let [low, high] = corners.unwrap_or_default();
         // At most 2 * 10^8 / 2^12 cells along an axis.
         let extent = std::array::from_fn(|axis| (((high[axis] - low[axis]) >> shift) + 1) as u16);
         let mut wrap: [u16; 3] = extent;

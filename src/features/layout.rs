@@ -6,7 +6,7 @@
 
 use super::columns::NULL_COUNT;
 use super::grid::Grid;
-use crate::structure::AtomClass;
+use crate::structure::{AtomClass, CheckedStructure};
 use bytemuck::{Pod, Zeroable};
 
 /// The axes of a batch, in the header's order.
@@ -38,7 +38,7 @@ pub(super) const TILE: u32 = 128;
 pub(super) const MISSING: i32 = 2_000_000_000;
 
 /// The largest absolute value of a coordinate, in 0.001 A.
-pub(super) const COORDINATE_MAX: u32 = 100_000_000;
+pub(super) const COORDINATE_MAX: u32 = CheckedStructure::COORDINATE_MAX as u32;
 const _: () = assert!(MISSING as i64 + (COORDINATE_MAX as i64) < i32::MAX as i64);
 
 /// Larger differences of coordinates are clamped to this, so that the sum of three squares fits 32
@@ -116,6 +116,7 @@ pub(super) struct AtomTag(u32);
 
 /// The largest number of chains of a batch: an [`AtomTag`] has 19 bits for the chain.
 pub(super) const CHAINS_MAX: u32 = 1 << 19;
+const _: () = assert!(CheckedStructure::CHAINS_MAX < CHAINS_MAX as usize);
 
 /// The largest radius of an atom, in 0.001 A.
 pub(super) const RADIUS_MAX: u32 = {

@@ -176,7 +176,7 @@ fn with_code(kernel: Kernel, own: Option<&Arc<Image>>, recorder: &Recorder) -> K
     // recorder is the engine's own for `Features` (checked above), so nothing else records
     // commands around these launches or writes what they upload: the engine writes the header
     // within the capacity, and `pack` writes descriptors that lie within the item's part of the
-    // batch, for structures whose parts `pack::extent` checked. No parameter is declared
+    // batch, for structures whose parts `CheckedStructure::new` checked. No parameter is declared
     // changeable.
     unsafe { kernel.code(&built_in) }
 }
@@ -215,7 +215,8 @@ impl Workload for Features {
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        pack::write(&buffers.inputs, structure, at, views)
+        pack::write(&buffers.inputs, structure, at, views);
+        Ok(())
     }
 
     fn read(

@@ -3,30 +3,23 @@
 use super::grid::{ATOM_CELL_SHIFT, Grid};
 use super::inputs::{B_CA, Inputs, PLDDT};
 use super::layout::{
-    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, CHAINS_MAX, COORDINATE_MAX, ChainSpan,
-    LIGANDS, PAIR_ROOM, Position, RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES,
-    Tile,
+    ATOMS, AXES, Atom, AtomTag, Backbone, CELLS, CHAINS, ChainSpan, LIGANDS, PAIR_ROOM, Position,
+    RESIDUES, ResidueSpan, STRUCTURES, StructureSpan, TILE, TILES, Tile,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::structure::{
-    AtomClass, BFactorKind, Channel, Ligand, LigandAtom, LigandKind, Residue, Structure,
+    AtomClass, BFactorKind, CheckedStructure, Ligand, LigandAtom, LigandKind, Residue, Structure,
 };
 use crate::workload::{Extent, WriteViews};
 use bytemuck::Zeroable;
+use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The extent of a structure.
+/// The extent of a structure, by counts alone.
 ///
-/// Kernels rely on coordinates within bounds and on parts that fit each other. The readers
-/// guarantee both, but a caller may build any [`Structure`], so they are checked here.
-pub(super) fn extent(structure: &Structure) -> Result<Extent> {
-    let of_ligands = ligand_atoms(structure).map(|(_, atom)| &atom.xyz);
-    if !structure.xyz.iter().chain(of_ligands).all(is_within_bounds) {
-        return Err(Error::input(
-            "an atom is farther than 100000 A from the origin",
-        ));
-    }
-    check_parts(structure)?;
+/// # Errors
+/// [`ErrorKind::Capacity`] if a count does not fit 32 bits.
+pub(super) fn extent(structure: &CheckedStructure) -> Result<Extent> {
     let length = |count: usize, axis: usize| {
         u32::try_from(count).map_err(|_| {
             Error::new(
@@ -38,9 +31,10 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
             )
         })
     };
+    let atoms = structure.xyz.len() + structure.ligand_atom_count();
     let mut lengths = [0; AXES.len()];
     lengths[RESIDUES] = length(structure.residues.len(), RESIDUES)?;
-    lengths[ATOMS] = length(structure.xyz.len() + ligand_atoms(structure).count(), ATOMS)?;
+    lengths[ATOMS] = length(atoms, ATOMS)?;
     lengths[STRUCTURES] = 1;
     lengths[TILES] = lengths[RESIDUES].div_ceil(TILE);
     lengths[CHAINS] = length(structure.chains.len(), CHAINS)?;
@@ -50,85 +44,13 @@ pub(super) fn extent(structure: &Structure) -> Result<Extent> {
     Ok(Extent::from(lengths))
 }
 
-/// Whether the atoms and chains that residues refer to exist.
-fn check_parts(structure: &Structure) -> Result<()> {
-    let atoms = structure.xyz.len();
-    let chains = structure.chains.len();
-    let starts = &structure.atom_start;
-    let of_rows = structure.residues.iter().map(|residue| residue.chain);
-    let of_loose = structure.loose.iter().map(|span| span.chain);
-    let loose_atoms: usize = structure
-        .loose
-        .iter()
-        .map(|span| span.atom_count as usize)
-        .sum();
-    let message = if [
-        structure.element.len(),
-        structure.class.len(),
-        structure.b_factor.len(),
-    ] != [atoms; 3]
-    {
-        "the structure's columns of atoms differ in length"
-    } else if ![0, atoms].contains(&structure.atom_name.len()) {
-        "the structure has another number of atom names than of atoms"
-    } else if (structure.class.iter())
-        .chain(ligand_atoms(structure).map(|(_, atom)| &atom.class))
-        .any(|class| class.radius_milli_angstrom() == 0)
-    {
-        "an atom has no class"
-    } else if chains == 0 && !structure.ligands.is_empty() {
-        "it has ligands, but no chain"
-    } else if (structure.ligands.iter()).any(|ligand| ligand.atoms.len() > usize::from(u16::MAX)) {
-        "a ligand has more than 65535 atoms"
-    } else if chains >= CHAINS_MAX as usize {
-        "it has more than 524287 chains"
-    } else if of_rows
-        .chain(of_loose)
-        .any(|chain| chain as usize >= chains)
-    {
-        "a residue or loose atom is of a chain that the structure does not list"
-    } else if starts.len() != structure.residues.len() + 1
-        || starts.first() != Some(&0)
-        || !starts.is_sorted()
-        || starts.last().map(|&end| end as usize + loose_atoms) != Some(atoms)
-    {
-        "its atoms are not its residues' and the loose ones, one after the other"
-    } else if starts
-        .windows(2)
-        .any(|span| span[1] - span[0] > u32::from(u16::MAX))
-    {
-        "a residue has more than 65535 atoms"
-    } else {
-        return check_channels(structure);
-    };
-    Err(Error::input(message))
-}
-
-/// Whether each channel has a value for each residue.
-fn check_channels(structure: &Structure) -> Result<()> {
-    let rows = structure.residues.len();
-    let misfit = |channel: &&Channel| channel.values.len() != rows;
-    match structure.channels.iter().find(misfit) {
-        Some(Channel { name, values }) => {
-            let count = values.len();
-            let message = format!("channel {name} has {count} values for {rows} residues");
-            Err(Error::input(message).fix("give each residue a value, NaN where there is none"))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Writes the structure into all inputs that the recording has.
-///
-/// # Errors
-/// [`ErrorKind::Input`](crate::ErrorKind::Input) if points lie too densely for the neighbour
-/// search.
 pub(super) fn write(
     inputs: &Inputs,
-    structure: &Structure,
+    structure: &CheckedStructure,
     at: Extent,
     views: &mut WriteViews<'_>,
-) -> Result<()> {
+) {
     let residues = &structure.residues;
     let span = structure_span(structure, at);
     if let Some(buffer) = inputs.structures {
@@ -140,13 +62,16 @@ pub(super) fn write(
     if let Some(buffer) = inputs.tiles {
         write_tiles(views.take(buffer), residues.len() as u32, at);
     }
-    if let Some(buffer) = inputs.atoms {
-        write_atoms(views.take(buffer), structure, at);
-    }
+    let atoms = inputs
+        .atoms
+        .map(|buffer| write_atoms(views.take(buffer), structure, at));
     if let Some(buffer) = inputs.bound_atoms {
-        let atoms = views.take(buffer);
-        write_atoms(atoms, structure, at);
-        write_ligand_atoms(&mut atoms[structure.xyz.len()..], structure, at);
+        let bound = views.take(buffer);
+        match atoms {
+            Some(atoms) => bound.copy_from_slice(atoms),
+            None => drop(write_atoms(bound, structure, at)),
+        }
+        write_ligand_atoms(&mut bound[structure.xyz.len()..], structure, at);
     }
     if let Some(buffer) = inputs.ligand_of {
         let (of_atoms, of_ligands) = views.take(buffer).split_at_mut(structure.xyz.len());
@@ -232,13 +157,11 @@ pub(super) fn write(
     if let Some(chains) = chains {
         write_chains(chains, members, residues, at);
     }
-    Ok(())
 }
 
-fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
+fn structure_span(structure: &CheckedStructure, at: Extent) -> StructureSpan {
     let atom_count = structure.xyz.len();
-    let of_ligands = ligand_atoms(structure).map(|(_, atom)| atom.xyz);
-    let ligand_atom_count = ligand_atoms(structure).count();
+    let ligand_atom_count = structure.ligand_atom_count();
     let glycans = structure.ligands.iter().filter(|ligand| is_glycan(ligand));
     let glycan_atom_count: usize = glycans.map(|ligand| ligand.atoms.len()).sum();
     StructureSpan {
@@ -256,8 +179,8 @@ fn structure_span(structure: &Structure, at: Extent) -> StructureSpan {
         ligand_count: structure.ligands.len() as u32,
         atom_grid: Grid {
             first: at[CELLS],
-            ..Grid::over(
-                structure.xyz.iter().copied().chain(of_ligands),
+            ..Grid::within(
+                structure.corners(),
                 atom_count + ligand_atom_count,
                 ATOM_CELL_SHIFT,
             )
@@ -358,19 +281,10 @@ fn write_ligand_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
     }
 }
 
-/// Writes the atoms of the polymer; those of ligands become absent.
-fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
-    atoms[structure.xyz.len()..].fill(Atom::NONE);
-    let starts = structure.atom_start.windows(2);
-    let of_rows = structure.residues.iter().zip(starts);
-    let of_rows = of_rows.map(|(residue, starts)| (residue.chain, starts[1] - starts[0]));
-    let loose = structure.loose.iter();
-    let spans = of_rows.chain(loose.map(|span| (span.chain, span.atom_count)));
+/// Writes the atoms of the polymer; those of ligands become absent. Returns what was written.
+fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, at: Extent) -> &'a [Atom] {
     let tags = tags_of_classes();
-    let mut start = 0;
-    for (chain, count) in spans {
-        let range = start..start + count as usize;
-        start = range.end;
+    let mut write = |chain: u32, range: Range<usize>| {
         let classes: &[u8] = bytemuck::cast_slice(&structure.class[range.clone()]);
         let columns = structure.xyz[range.clone()].iter().zip(classes);
         for (atom, (&position, class)) in atoms[range].iter_mut().zip(columns) {
@@ -379,7 +293,22 @@ fn write_atoms(atoms: &mut [Atom], structure: &Structure, at: Extent) {
                 tag: tags[usize::from(*class)].of_chain(at[CHAINS] + chain),
             };
         }
+    };
+    // Residues of a chain follow each other, and so do their atoms.
+    let mut row = 0;
+    for residues in (structure.residues).chunk_by(|one, next| one.chain == next.chain) {
+        let starts = [row, row + residues.len()].map(|row| structure.atom_start[row] as usize);
+        write(residues[0].chain, starts[0]..starts[1]);
+        row += residues.len();
     }
+    let mut start = structure.atom_start[row] as usize;
+    for span in &structure.loose {
+        let end = start + span.atom_count as usize;
+        write(span.chain, start..end);
+        start = end;
+    }
+    atoms[start..].fill(Atom::NONE);
+    atoms
 }
 
 /// The tag of an atom of each class, without its chain.
@@ -484,10 +413,4 @@ fn write_loose(chains: &mut [[u32; 2]], structure: &Structure, at: Extent) {
         next += span.atom_count;
         *count = next - *first;
     }
-}
-
-fn is_within_bounds(position: &[i32; 3]) -> bool {
-    position
-        .iter()
-        .all(|coordinate| coordinate.unsigned_abs() <= COORDINATE_MAX)
 }

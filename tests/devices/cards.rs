@@ -189,11 +189,9 @@ mod supervised {
             .map(|worker| Arc::clone(worker) as Arc<dyn Backend>)
             .collect();
         let mut engine = engine(&backends);
-        let inputs = structures.iter().map(|structure| Input {
-            source: String::new(),
-            ordinal: 0,
-            structure: Ok(structure.clone()),
-        });
+        let inputs = structures
+            .iter()
+            .map(|structure| Input::new("", 0, Ok(structure.clone())));
         let mut found = Vec::new();
         let mut sink = |done: Completion<Features>| -> tapeloop::Result<()> {
             found.push(done.result?);

@@ -121,14 +121,7 @@ fn the_host_spends_as_many_instructions_on_a_batch_as_it_did() {
             &pool,
             Features::new(every_feature()).unwrap(),
             &config,
-            || {
-                let structure = Ok(structure.clone());
-                vec![Input {
-                    source: String::new(),
-                    ordinal: 0,
-                    structure,
-                }]
-            },
+            || vec![Input::new("", 0, Ok(structure.clone()))],
         );
         return;
     };

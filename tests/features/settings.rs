@@ -380,11 +380,7 @@ fn an_oversized_structure_is_rejected_alone() {
     let workload = Features::new(FeatureConfig::default()).unwrap();
     let config = EngineConfig::new(Features::capacity(64));
     let engine = Engine::new(workload, &[backend], pool, &config).unwrap();
-    let input = |n: usize| Input {
-        source: String::new(),
-        ordinal: 0,
-        structure: Ok(structure(n, 1)),
-    };
+    let input = |n: usize| Input::new("", 0, Ok(structure(n, 1)));
     let tickets = [65, 64].map(|n| engine.submit(input(n)).unwrap());
     let [large, small] = tickets.map(|ticket| ticket.wait().unwrap().result);
     let message = large.unwrap_err().to_string();

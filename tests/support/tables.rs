@@ -25,11 +25,7 @@ pub(crate) fn outcomes<'a>(
     let mut sent = 0;
     let inputs = structures.map(|structure| {
         sent += 1;
-        Input {
-            source: String::new(),
-            ordinal: 0,
-            structure: Ok(structure.clone()),
-        }
+        Input::new("", 0, Ok(structure.clone()))
     });
     let mut outcomes = Vec::new();
     let mut sink = |done: Completion<Features>| {

@@ -92,14 +92,11 @@ impl Session {
 
     /// The rows of a structure; `None` if it is rejected.
     fn compute(&mut self, source: &str, structure: Structure) -> Option<StructureRows> {
-        let input = Input {
-            source: source.to_owned(),
-            ordinal: 0,
-            structure: Ok(structure),
-        };
+        let input = Input::new(source, 0, Ok(structure));
         self.pipeline.submit(input).expect("the slot is free");
         let Delivery { item, result, .. } = self.pipeline.wait().expect("an item is in flight");
-        let rows = StructureRows::new(item.source, item.structure.ok()?, result.ok()?);
+        let structure = item.structure.ok()?.into_inner();
+        let rows = StructureRows::new(item.source, structure, result.ok()?);
         let features = |table: TableName| self.features.columns(table);
         Some(gather_all(rows, &features))
     }

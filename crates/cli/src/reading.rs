@@ -33,7 +33,8 @@ thread_local! {
 
 /// Reads `sources` on `pool`. Each model of a file becomes an input, and a file that cannot be read
 /// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
-/// the channels that `annotations` have for them.
+/// the channels that `annotations` have for them, and are checked then, each on the thread that read
+/// it.
 pub fn inputs<S>(
     sources: S,
     options: ReadOptions,
@@ -65,11 +66,12 @@ where
             }
             Ok(structures)
         };
-        let structures = counters
-            .read_cores
-            .of(|| rejecting_panics("reading", read_one));
+        let inputs = counters.read_cores.of(|| {
+            let structures = rejecting_panics("reading", read_one);
+            by_model(&source, structures)
+        });
         counters.add_read(start.elapsed());
-        by_model(&source, structures)
+        inputs
     };
     OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
 }
@@ -117,11 +119,7 @@ fn read(source: &Source, options: ReadOptions, budget: &Arc<ReadBudget>) -> Resu
 
 fn by_model(source: &Source, structures: Result<Vec<Structure>>) -> Vec<Input> {
     let name = text_of(&source.path);
-    let input = |structure| Input {
-        source: name.clone(),
-        ordinal: source.ordinal,
-        structure,
-    };
+    let input = |structure| Input::new(name.clone(), source.ordinal, structure);
     match structures {
         Ok(structures) => structures.into_iter().map(|s| input(Ok(s))).collect(),
         Err(error) => vec![input(Err(error))],
@@ -190,6 +188,33 @@ mod tests {
         assert_eq!(read_as(SOURCE_BYTES_MAX).unwrap().len(), 1);
         let error = read_as(SOURCE_BYTES_MAX + 1).unwrap_err();
         assert!(error.message().contains("8193 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_model_that_fails_the_check_is_refused_alone_and_keeps_its_number() {
+        let line = b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n";
+        let models = [1, 2, 3].map(|number| {
+            let read = Reader::new(ReadOptions::default()).read_auto("x.pdb", line);
+            let mut structure = read.unwrap().remove(0);
+            structure.model = number;
+            structure
+        });
+        let mut models = Vec::from(models);
+        models[1].xyz[0][2] = 100_000_001;
+        let source = Source {
+            ordinal: 4,
+            path: "x.pdb".into(),
+            content: Ok(Content::File),
+            chain: None,
+        };
+        let inputs = by_model(&source, Ok(models));
+        let numbers: Vec<_> = inputs.iter().map(|input| input.model).collect();
+        assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
+        assert!(inputs[0].structure.is_ok() && inputs[2].structure.is_ok());
+        assert_eq!(
+            inputs[1].structure.as_ref().unwrap_err().to_string(),
+            "an atom is farther than 100000 A from the origin"
+        );
     }
 
     #[test]

@@ -204,6 +204,7 @@ impl ResultWriter {
         let Input {
             source,
             ordinal,
+            model,
             structure,
         } = completion.item;
         self.advance(ordinal)?;
@@ -214,7 +215,7 @@ impl ResultWriter {
                 let joined = self.annotations.as_ref().map(join).transpose()?;
                 let joined = joined.unwrap_or_default();
                 let coordinates = Coordinates::of(&structure, self.optional.coordinates);
-                let rows = StructureRows::new(source, structure, features)
+                let rows = StructureRows::new(source, structure.into_inner(), features)
                     .with_coordinates(coordinates)
                     .with_annotations(joined);
                 let rows = match self.optional.unobserved {
@@ -241,8 +242,7 @@ impl ResultWriter {
                     Rows::Terminal(table) => table.print(rows)?,
                 }
             }
-            (structure, Err(error)) => {
-                let model = structure.ok().map(|structure| structure.model);
+            (_, Err(error)) => {
                 let line = format!("{source}: {error}");
                 let line = printable(&line);
                 tracing::debug!("rejected {line}");

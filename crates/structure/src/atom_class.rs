@@ -15,6 +15,20 @@ use super::text8::Text8;
 pub struct AtomClass(u8);
 
 const RADIUS: u8 = 15;
+/// Number of radii, which have the indices from 1.
+const RADII: u8 = {
+    let radii = AtomClass::RADII_MILLI_ANGSTROM;
+    let mut count = 0;
+    while radii[count + 1] != 0 {
+        count += 1;
+    }
+    let mut index = count + 1;
+    while index < radii.len() {
+        assert!(radii[index] == 0);
+        index += 1;
+    }
+    count as u8
+};
 const SIDE: u8 = 1 << 4;
 const POLAR: u8 = 1 << 5;
 
@@ -51,6 +65,12 @@ impl AtomClass {
     /// The radius in 0.001 A.
     pub fn radius_milli_angstrom(self) -> u32 {
         Self::RADII_MILLI_ANGSTROM[usize::from(self.0 & RADIUS)]
+    }
+
+    /// Whether [`AtomClass::radius_milli_angstrom`] is not 0. Compilers vectorize this, and not the
+    /// look-up.
+    pub(super) fn has_radius(self) -> bool {
+        (self.0 & RADIUS).wrapping_sub(1) < RADII
     }
 
     /// Whether the atom's name is not N, CA, C, O or OXT.
@@ -118,6 +138,14 @@ mod tests {
         assert_eq!(of("CYS", "SG", 16), (1770, true, true));
         assert_eq!(of("DA", "P", 15), (1800, true, true));
         assert_eq!(of("MET", "SE", 34), (1900, true, true));
+    }
+
+    #[test]
+    fn classes_have_a_radius_that_is_not_zero_or_none() {
+        for byte in 0..=u8::MAX {
+            let class = AtomClass(byte);
+            assert_eq!(class.has_radius(), class.radius_milli_angstrom() != 0);
+        }
     }
 
     #[test]

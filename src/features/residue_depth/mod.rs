@@ -20,7 +20,7 @@ use super::layout::{ATOMS, PAIR_ROOM, RADIUS_MAX, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
 use super::sasa::{Sasa, exposed_bits};
 use crate::error::Result;
-use crate::structure::Structure;
+use crate::structure::CheckedStructure;
 use crate::workload::Extent;
 pub(super) use points::PointTotals;
 
@@ -241,8 +241,10 @@ const SMALL: u32 = 64;
 const ATOMS_PER_UNIT: u32 = 8;
 
 /// The extent of a structure with room for its exposed points: a unit for each residue, and more.
-pub(super) fn with_point_room(extent: Extent, structure: &Structure) -> Extent {
-    let loose: u32 = structure.loose.iter().map(|span| span.atom_count).sum();
+pub(super) fn with_point_room(extent: Extent, structure: &CheckedStructure) -> Extent {
+    // The loose atoms follow the residues', and the extent has checked that all fit 32 bits.
+    let of_residues = structure.atom_start.last().copied().unwrap_or(0);
+    let loose = structure.xyz.len() as u32 - of_residues;
     let more = extent[RESIDUES].min(SMALL).div_ceil(2) + loose.div_ceil(ATOMS_PER_UNIT);
     extent.with(PAIR_ROOM, extent[RESIDUES] + more)
 }

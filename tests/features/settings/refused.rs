@@ -59,11 +59,7 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
         let backends = [Arc::clone(&backend)];
         let mut engine =
             Engine::new(workload, &backends, Arc::clone(&pool), &engine_config).unwrap();
-        let inputs = structures.map(|structure| Input {
-            source: String::new(),
-            ordinal: 0,
-            structure: Ok(structure.clone()),
-        });
+        let inputs = structures.map(|structure| Input::new("", 0, Ok(structure.clone())));
         let mut results = Vec::new();
         engine
             .run(inputs.into_iter(), &mut |completion: Completion<

@@ -92,7 +92,7 @@ impl PackedFileWriter {
             source, structure, ..
         } in models
         {
-            self.rows.add(self.inputs, source, structure);
+            self.rows.add(self.inputs, source, structure.as_deref());
         }
         self.inputs += 1;
         match self.rows.count >= BATCH_ROWS || self.rows.bytes >= BATCH_BYTES {

@@ -146,8 +146,8 @@ fn bytes_of(structure: &Structure) -> usize {
 ///
 /// # Errors
 /// [`ErrorKind::Capacity`].
-pub(super) fn check_size<'a>(models: impl Iterator<Item = &'a Structure>) -> Result<()> {
-    let bytes: usize = models.map(bytes_of).sum();
+pub(super) fn check_size(models: Vec<&Structure>) -> Result<()> {
+    let bytes: usize = models.into_iter().map(bytes_of).sum();
     if bytes <= INPUT_BYTES_MAX {
         return Ok(());
     }
@@ -158,7 +158,7 @@ pub(super) fn check_size<'a>(models: impl Iterator<Item = &'a Structure>) -> Res
 
 impl Rows {
     /// Adds a row: a structure, or the error that rejects an input.
-    pub(super) fn add(&mut self, input: u32, source: &str, structure: &Result<Structure>) {
+    pub(super) fn add(&mut self, input: u32, source: &str, structure: Result<&Structure, &Error>) {
         let none = Structure::default();
         let (structure, error) = match structure {
             Ok(structure) => (structure, None),

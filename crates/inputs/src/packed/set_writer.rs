@@ -11,7 +11,7 @@ use tapeloop_error::internal::excerpt;
 use tapeloop_error::{Context, Error, Result};
 use tapeloop_files::{LOCK, lock};
 use tapeloop_files::{path_of as as_path, shown};
-use tapeloop_structure::Input;
+use tapeloop_structure::{Input, Structure};
 
 /// A file ends at the first input boundary after so many rows.
 const FILE_ROWS: usize = 65_536;
@@ -68,16 +68,16 @@ impl SetWriter {
     }
 
     /// Adds an input: its models in their order, or its error. Models that are too large together
-    /// become an error.
+    /// become an error, and so do those of which one is refused: a set has one error for an input.
     ///
     /// # Errors
     /// A file cannot be written, or a structure has other annotations than the set.
     pub fn add(&mut self, models: &mut Vec<Input>) -> Result<()> {
         self.check_channels(models)?;
-        let structures = models
-            .iter()
-            .filter_map(|model| model.structure.as_ref().ok());
-        if let Err(error) = check_size(structures) {
+        let structures = models.iter().map(|model| model.structure.as_deref());
+        let structures: Result<Vec<&Structure>, &Error> = structures.collect();
+        let checked = structures.map_err(Error::clone).and_then(check_size);
+        if let Err(error) = checked {
             models.truncate(1);
             models[0].structure = Err(error);
         }

@@ -21,7 +21,7 @@ fn sample(name: &str) -> Structure {
 fn packed(structures: Vec<Result<Structure>>, limits: &ReadLimits) -> Vec<Result<Structure>> {
     let mut rows = Rows::default();
     for (input, structure) in (0..).zip(&structures) {
-        rows.add(input, "x.pdb", structure);
+        rows.add(input, "x.pdb", structure.as_ref());
     }
     let schema = Arc::new(schema(&SetSettings::default()));
     let columns = Columns::new(rows.finish(&schema).unwrap()).unwrap();
@@ -177,7 +177,7 @@ fn files_of_earlier_programs_have_no_method_resolution_and_title() {
     let structure = sample("1a8o.cif.gz");
     assert!(structure.method.is_some() && structure.resolution.is_some());
     let mut rows = Rows::default();
-    rows.add(0, "x.cif", &Ok(structure.clone()));
+    rows.add(0, "x.cif", Ok(&structure));
     let batch = rows.finish(&schema).unwrap();
     let kept: Vec<usize> = (0..schema.fields().len())
         .filter(|&at| !later.contains(&schema.field(at).name().as_str()))
@@ -225,7 +225,7 @@ fn files_of_earlier_programs_have_no_positions_in_seqres_and_no_names_of_atoms()
     for name in ["1a8o.pdb", "1a8o.cif.gz"] {
         let structure = sample(name);
         let mut rows = Rows::default();
-        rows.add(0, "x", &Ok(structure.clone()));
+        rows.add(0, "x", Ok(&structure));
         let batch = rows
             .finish(&Arc::new(schema(&SetSettings::default())))
             .unwrap();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::error::{Context, Error, ErrorKind, Result};
 use tapeloop::features::{FeatureConfig, FeatureName};
-use tapeloop::structure::{ReadOptions, Reader, Structure};
+use tapeloop::structure::{CheckedStructure, ReadOptions, Reader};
 use tapeloop_bench::internal::spread_warning;
 use tapeloop_bench::record::{
     Amounts, CoreSeconds, FORMAT, Figures, Outcome, PointFacts, Record, Reference, Run,
@@ -253,7 +253,7 @@ impl FileWork<'_> {
     }
 
     fn amounts(&self) -> Amounts {
-        let sum = |count: fn(&Structure) -> usize| {
+        let sum = |count: fn(&CheckedStructure) -> usize| {
             self.set.structures().iter().map(count).sum::<usize>() as f64
         };
         Amounts {

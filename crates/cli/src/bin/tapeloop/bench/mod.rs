@@ -16,7 +16,7 @@ use std::sync::Arc;
 use structures::StructureSet;
 use tapeloop::backend::select_all;
 use tapeloop::error::{Context, Error, Result};
-use tapeloop::structure::{ReadBudget, Reader, Structure};
+use tapeloop::structure::{CheckedStructure, ReadBudget, Reader, Structure};
 use tapeloop_bench::compare::{Machines, compare};
 use tapeloop_bench::measure::Session;
 use tapeloop_bench::point::{self, Point, Work};
@@ -256,6 +256,11 @@ impl Structures {
                 break;
             }
         }
+        let check = |(index, structure)| {
+            CheckedStructure::new(structure).within(|| format!("structure {index}"))
+        };
+        let structures = structures.into_iter().enumerate().map(check);
+        let structures = structures.collect::<Result<_>>()?;
         let set = StructureSet::new(structures, config.features.clone(), &machine.pool)?;
         Ok(Structures {
             set: Arc::new(set),

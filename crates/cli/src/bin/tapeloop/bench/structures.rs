@@ -9,7 +9,7 @@ use tapeloop::error::{Context, Error, ErrorKind, Result};
 use tapeloop::features::{Column, FeatureConfig, FeatureTable, Features, Input, TableName};
 use tapeloop::pipeline::{Packer, Ring, Wait};
 use tapeloop::replay::{Mode, Policy};
-use tapeloop::structure::Structure;
+use tapeloop::structure::CheckedStructure;
 use tapeloop::workload::{Extent, Workload};
 use tapeloop_bench::benchmark::Benchmark;
 use tapeloop_bench::internal::{halves, slot_missing};
@@ -25,7 +25,7 @@ const PASS_RESIDUES: u32 = 16_384;
 /// Structures with their expected features.
 pub(super) struct StructureSet {
     config: FeatureConfig,
-    structures: Vec<Structure>,
+    structures: Vec<CheckedStructure>,
     expected: Vec<FeatureTable>,
 }
 
@@ -37,7 +37,7 @@ impl StructureSet {
     /// [`ErrorKind::Config`] if there are no structures or the features' settings are not valid,
     /// and the error of a structure that cannot be computed, with its index.
     pub(super) fn new(
-        structures: Vec<Structure>,
+        structures: Vec<CheckedStructure>,
         config: FeatureConfig,
         pool: &Arc<ThreadPool>,
     ) -> Result<Self> {
@@ -47,7 +47,7 @@ impl StructureSet {
                     .fix("give some with --input, or leave the workload features out"),
             );
         }
-        let alone = |(index, structure): (usize, &Structure)| {
+        let alone = |(index, structure): (usize, &CheckedStructure)| {
             expected(structure, &config, pool).within(|| format!("structure {index}"))
         };
         let expected: Result<Vec<FeatureTable>> =
@@ -82,13 +82,13 @@ impl StructureSet {
     }
 
     /// The structures.
-    pub(super) fn structures(&self) -> &[Structure] {
+    pub(super) fn structures(&self) -> &[CheckedStructure] {
         &self.structures
     }
 
     /// The structures in batches of up to `residues` residues.
     pub(super) fn in_batches(self: &Arc<Self>, residues: u32) -> StructureBatches {
-        let fits = |structure: &Structure| structure.residues.len() <= residues as usize;
+        let fits = |structure: &CheckedStructure| structure.residues.len() <= residues as usize;
         let indices = 0..self.structures.len();
         StructureBatches {
             fitting: indices
@@ -147,7 +147,7 @@ impl StructureSet {
 
 /// The features of one structure, computed alone.
 fn expected(
-    structure: &Structure,
+    structure: &CheckedStructure,
     config: &FeatureConfig,
     pool: &Arc<ThreadPool>,
 ) -> Result<FeatureTable> {
@@ -169,10 +169,11 @@ fn expected(
     packer.read(&done).pop().ok_or_else(slot_missing)?
 }
 
-fn input(index: usize, structure: &Structure) -> Input {
+fn input(index: usize, structure: &CheckedStructure) -> Input {
     Input {
         source: String::new(),
         ordinal: index as u64,
+        model: Some(structure.model),
         structure: Ok(structure.clone()),
     }
 }

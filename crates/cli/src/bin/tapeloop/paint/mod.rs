@@ -210,6 +210,7 @@ impl Painter {
             source,
             ordinal,
             structure,
+            ..
         } = completion.item;
         if self
             .open
@@ -225,7 +226,7 @@ impl Painter {
         });
         // A failed model rejects the file: values would go to the atoms of other models.
         match (structure, completion.result, &mut open.models) {
-            (Ok(structure), Ok(table), Ok(models)) => models.push((structure, table)),
+            (Ok(structure), Ok(table), Ok(models)) => models.push((structure.into_inner(), table)),
             (_, Err(error), models @ Ok(_)) => *models = Err(error),
             _ => {}
         }
@@ -426,19 +427,17 @@ mod tests {
             let structures = Reader::new(ReadOptions::default()).read_bytes(line, Format::Pdb);
             let mut structure = structures.unwrap().remove(0);
             if name == "broken" {
-                // No reader gives such a structure: its residue's chain does not exist.
+                // No input has such a structure: its residue's chain does not exist.
                 structure.chains.clear();
             }
-            painter.take(Completion {
-                item: Input {
-                    source: format!("{name}.pdb"),
-                    ordinal,
-                    structure: Ok(structure),
-                },
-                result: Ok(FeatureTable::new(Default::default())),
+            let table = FeatureTable::new(Default::default());
+            painter.open = Some(Open {
+                ordinal,
+                source: format!("{name}.pdb"),
+                models: Ok(vec![(structure, table)]),
             });
+            painter.close();
         }
-        painter.close();
         assert_eq!((painter.painted, painter.rejected), (2, 1));
         let is_drawn = |name| folder.path().join(name).exists();
         assert!(is_drawn("first.svg") && is_drawn("last.svg"));
