@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// The most threads that write and read the large batches of each device.
-const WORKERS_MAX: usize = 4;
+/// Threads that write and read large batches where the pool of a small machine computes them.
+const WORKERS_MIN: usize = 4;
 
 /// Batches of a run, for each slot, that are in a slot or wait for the consumer of results.
 const UNCONSUMED_PER_SLOT: usize = 2;
@@ -43,10 +43,14 @@ pub(super) fn start<W: Workload>(
     // Room for all slots and for a wake.
     let (devices, submitted): (Vec<_>, Vec<_>) =
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
-    let threads = WORKERS_MAX * shared.devices.len();
-    let threads = threads.min(shared.pool.current_num_threads());
-    let workers = workers(threads, shared.engine)?;
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
+    let cores = shared.pool.current_num_threads();
+    let threads = match can_be_helped {
+        // The pool computes, which takes longer.
+        true => cores.min(WORKERS_MIN.max(cores / 4)),
+        false => cores,
+    };
+    let workers = workers(threads, shared.engine)?;
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let helped = match can_be_helped {
