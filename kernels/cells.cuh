@@ -12,8 +12,8 @@ struct Cells {
     const unsigned* source;
 };
 
-// The most atoms in a cell, and in that of an atom on average, and a structure's flags if it has more;
-// see src/features/density.rs.
+// Limits on the atoms of a cell, and on those of an atom's cell on average. A structure with more gets a
+// flag; see src/features/density.rs.
 constexpr unsigned CELL_POINTS_MAX = 256, MEAN_CELL_POINTS_MAX = 128;
 constexpr unsigned TOO_MANY = 1, TOO_MANY_ON_AVERAGE = 2, FLAG_MASK = 3;
 
@@ -28,6 +28,13 @@ __device__ inline unsigned cell_of(const Grid& grid, int x, int y, int z)
     const unsigned wy = cy < grid.wrap[1] ? cy : cy % grid.wrap[1];
     const unsigned wz = cz < grid.wrap[2] ? cz : cz % grid.wrap[2];
     return grid.first + (wz * grid.wrap[1] + wy) * grid.wrap[0] + wx;
+}
+
+// Whether no atom of the structure is in a cell, as in one that is too dense.
+__device__ inline bool are_empty(const Cells& cells, const Grid& grid)
+{
+    const unsigned end = grid.first + unsigned(grid.wrap[0]) * grid.wrap[1] * grid.wrap[2];
+    return cells.start[grid.first] == cells.start[end];
 }
 
 // Whether distant cells share an index.

@@ -58,7 +58,10 @@ struct ByPoints {
     }
 
     // Whether the residue can have neighbours.
-    __device__ inline bool is_placed() const { return present(point); }
+    __device__ inline bool is_placed() const
+    {
+        return present(point) && !are_empty(cells, structure.residue_grid);
+    }
 
     // Calls visit(is_one, other) for 32 candidates at a time, one per lane, until every other
     // residue from `from` on that is nearer than `reach` has come once.
@@ -116,7 +119,10 @@ struct ByAtoms {
     {
     }
 
-    __device__ inline bool is_placed() const { return residue.atom_count > 0; }
+    __device__ inline bool is_placed() const
+    {
+        return residue.atom_count > 0 && !are_empty(cells, structure.atom_grid);
+    }
 
     template <typename Visit>
     __device__ inline void each_within(unsigned reach, unsigned from, Visit visit) const

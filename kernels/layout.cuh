@@ -1,4 +1,4 @@
-// The structs that the host packs and kernels read. src/features/layout.rs and grid.rs have the
+// The structs that the host or a kernel writes and kernels read. src/features/layout.rs and grid.rs have the
 // same structs; all files assert the sizes.
 #pragma once
 
@@ -12,9 +12,6 @@ struct Position { int x, y, z; };
 static_assert(sizeof(Position) == 12, "three packed ints");
 constexpr int MISSING = 2000000000;
 
-// The largest absolute value of a coordinate.
-constexpr int COORDINATE_MAX = 100000000;
-
 // An atom: its position and its tag; all zeros if there is none.
 using AtomTag = unsigned;
 struct alignas(16) Atom { int x, y, z; AtomTag tag; };
@@ -23,8 +20,6 @@ static_assert(sizeof(Atom) == 16, "one 16-byte load");
 // The properties of an atom: radius in 0.001 A (11 bits, never 0), whether it is of a side chain,
 // whether it is polar, chain in the batch (19 bits).
 __device__ inline bool present(Atom atom) { return atom.tag != 0; }
-// The largest radius, in 0.001 A.
-constexpr int RADIUS_MAX = 1900;
 __device__ inline unsigned tag_radius(unsigned tag) { return tag & 2047u; }
 constexpr unsigned TAG_SIDE = 1u << 11, TAG_POLAR = 1u << 12;
 __device__ inline bool tag_side(unsigned tag) { return tag & TAG_SIDE; }

@@ -15,6 +15,8 @@ struct NearestPoint {
     __device__ inline float squared_from(Atom atom, unsigned reach) const
     {
         float least = __int_as_float(0x7f800000);
+        if (are_empty(cells, structure.atom_grid))
+            return least;
         for (;;) {
             each_candidate(cells, structure.atom_grid, atom, int(reach), places,
                            [&](bool is_one, unsigned at) {

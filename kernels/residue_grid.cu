@@ -59,7 +59,7 @@ residue_grid(const unsigned* header, StructureSpan* structures /* updated */, co
             grid.wrap[axis] = grid.extent[axis];
             cells *= grid.wrap[axis];
         }
-        // As `Grid::over` of src/features/grid.rs: of the widest axes the last is halved.
+        // As `Grid::within` of src/features/grid.rs: of the widest axes the last is halved.
         while (cells > max(CELLS_MIN, structure.atom_count)) {
             const unsigned short *wrap = grid.wrap;
             const unsigned widest = wrap[2] >= wrap[0] && wrap[2] >= wrap[1] ? 2

@@ -1,3 +1,4 @@
+#include "limits.cuh"
 #include "work.cuh"
 
 // The coordinate of an ideal C-beta along an axis; see src/features/residue_points.rs.

@@ -8,6 +8,7 @@
 // has open points. Areas are sums of n R^2 in integers, which do not depend on the order.
 #pragma once
 #include "gather.cuh"
+#include "limits.cuh"
 
 namespace shrake_rupley {
 

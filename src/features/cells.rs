@@ -1,65 +1,18 @@
 //! Atoms sorted by grid cell, so that a kernel finds the neighbours of a point in the cells around
 //! it.
 
+use super::cell_kind::{CELL_KINDS, CellKind, FLAG_BITS};
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::parts;
-use super::density::{self, FLAG_BITS};
+use super::density;
 use super::grid::Grid;
 use super::kernels::{CellBuffers, Cells, Twin, cell_count, cell_fill, cell_scan};
-use super::layout::{ATOMS, Atom, CELLS, RESIDUES, STRUCTURES, StructureSpan};
+use super::layout::{Atom, CELLS, STRUCTURES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use crate::record::Buffer;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
 use std::ops::Range;
-
-/// What is sorted by cell.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum CellKind {
-    /// All atoms but those of ligands, by cell of their structure's `atom_grid`.
-    Atoms,
-    /// All atoms and those of ligands, by cell of their structure's `atom_grid`.
-    BoundAtoms,
-    /// C-alphas, by cell of their structure's `residue_grid`.
-    Ca,
-    /// C-betas, by cell of their structure's `residue_grid`.
-    Cb,
-}
-
-/// All kinds.
-pub(super) const CELL_KINDS: [CellKind; 4] = [
-    CellKind::Atoms,
-    CellKind::BoundAtoms,
-    CellKind::Ca,
-    CellKind::Cb,
-];
-
-impl CellKind {
-    fn name(self) -> &'static str {
-        match self {
-            CellKind::Atoms => "atom",
-            CellKind::BoundAtoms => "bound",
-            CellKind::Ca => "ca",
-            CellKind::Cb => "cb",
-        }
-    }
-
-    pub(super) fn is_of_residues(self) -> bool {
-        matches!(self, CellKind::Ca | CellKind::Cb)
-    }
-
-    fn axis(self) -> usize {
-        match self.is_of_residues() {
-            true => RESIDUES,
-            false => ATOMS,
-        }
-    }
-
-    /// The place of its bits in a structure's flags of density.
-    pub(super) fn flag_shift(self) -> u32 {
-        FLAG_BITS * self as u32
-    }
-}
 
 /// Points that are counted by cell.
 #[derive(Clone, Copy)]
@@ -169,7 +122,8 @@ impl FeatureRecorder<'_> {
         counted
     }
 
-    /// Has the density of all points checked that features asked for, also where none sorts them.
+    /// Counts all points that features asked for, so that their density is checked. A feature may use
+    /// points without their cells.
     pub(super) fn check_density(&mut self) {
         let inputs = &self.buffers.inputs;
         let asked = [
@@ -286,6 +240,12 @@ impl Twin for cell_fill::Views<'_> {
 }
 
 impl Cells<'_> {
+    /// Whether no atom of the structure is in a cell, as in one that is too dense.
+    pub(super) fn are_empty(&self, grid: &Grid) -> bool {
+        let cells = grid.cells();
+        self.start[cells.start] == self.start[cells.end - 1]
+    }
+
     /// Runs of sorted atoms that include all atoms within `reach` of `point`, which must lie in the
     /// grid.
     pub(super) fn runs(

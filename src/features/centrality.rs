@@ -3,7 +3,7 @@
 mod eigenvector;
 
 use self::eigenvector::{Found, Graph};
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row_of_two;

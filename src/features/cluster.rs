@@ -1,6 +1,6 @@
 //! Clusters of selected residues.
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName};
 use super::cpu::forest::Forest;
 use super::cpu::simd;

@@ -2,7 +2,7 @@
 
 mod search;
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cutoff::Cutoff;
 use super::feature::{About, Feature, Setting, unknown};

@@ -2,10 +2,10 @@
 //!
 //! Features compare a point with all points in the cells around it, so the time grows with the
 //! square of the number of points in one cell. A structure with too many points in a cell is no
-//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that no kernel
-//! takes long. Its results are not read.
+//! molecule, and is rejected: `cell_scan` flags it, and leaves its cells empty, so that a search finds
+//! nothing at once. Its results are not read.
 
-use super::cells::CELL_KINDS;
+use super::cell_kind::CELL_KINDS;
 use super::grid::{ATOM_CELL_SHIFT, RESIDUE_CELL_SHIFT};
 use crate::error::{Error, Result};
 
@@ -15,19 +15,16 @@ use crate::error::{Error, Result};
 /// apart, and spheres 2.4 A apart have as many centres in a cell of 8.192 A. Proteins have about 14
 /// atoms in a cell. Cells that share an index in a grid that wraps count together, which gives over
 /// 100 atoms for a long rod along its diagonal.
-const CELL_POINTS_MAX: u32 = 256;
+pub(super) const CELL_POINTS_MAX: u32 = 256;
 
 /// The largest number of points in the cell of a point, on average over a structure's points. No
 /// molecule is as dense in all of its cells as the densest one could be.
-const MEAN_CELL_POINTS_MAX: u32 = 128;
+pub(super) const MEAN_CELL_POINTS_MAX: u32 = 128;
 
 /// The flags of points in cells: more than [`CELL_POINTS_MAX`] are in one, and more than
 /// [`MEAN_CELL_POINTS_MAX`] in that of a point on average.
-const TOO_MANY: u32 = 1;
-const TOO_MANY_ON_AVERAGE: u32 = 2;
-
-/// Bits of the flags of a kind of points.
-pub(super) const FLAG_BITS: u32 = 2;
+pub(super) const TOO_MANY: u32 = 1;
+pub(super) const TOO_MANY_ON_AVERAGE: u32 = 2;
 
 /// The flags of points with so many in each cell.
 pub(super) fn flags_of(counts: &[u32]) -> u32 {
@@ -80,8 +77,9 @@ fn too_dense(is_of_residues: bool, most: u32, mean: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cell_kind::FLAG_BITS;
+    use super::super::grid::Grid;
     use super::*;
-    use crate::features::grid::Grid;
 
     fn flags(points: &[[i32; 3]]) -> u32 {
         flags_in(

@@ -19,7 +19,7 @@ pub(super) const RESIDUE_CELL_SHIFT: u32 = 13;
 
 /// The smallest limit on the cells of a structure, so that the grids of small structures do not
 /// wrap.
-const CELLS_MIN: u32 = 64;
+pub(super) const CELLS_MIN: u32 = 64;
 /// Entries of the list of cells that a structure may need beyond one per atom: those of a small
 /// structure, and the end of the last cell.
 pub(super) const SLACK: u32 = CELLS_MIN + 1;
@@ -54,7 +54,7 @@ impl Grid {
         Grid::within(corners, atom_count, shift)
     }
 
-    /// [`Grid::over`] points of these corners, the low and the high one.
+    /// A grid as [`Grid::over`] makes it, over points whose low and high corners these are.
     pub(super) fn within(corners: Option<[[i32; 3]; 2]>, atom_count: usize, shift: u32) -> Self {
         let [low, high] = corners.unwrap_or_default();
         // At most 2 * 10^8 / 2^12 cells along an axis.

@@ -1,6 +1,6 @@
 //! Interfaces between chains.
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};

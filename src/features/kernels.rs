@@ -54,3 +54,48 @@ structs!(
     StructureSpan,
     Tile
 );
+
+#[cfg(test)]
+mod tests {
+    use super::super::{cell_kind, density, grid, layout, side_chain_atoms};
+    use layout::ResidueSpan;
+
+    /// The value of a constant in a kernel's source.
+    fn number(source: &str, name: &str) -> u32 {
+        let text = source.split(&format!(" {name} = ")).nth(1).unwrap();
+        let end = text.find([',', ';']).unwrap();
+        text[..end].parse().unwrap()
+    }
+
+    #[test]
+    fn constants_of_kernels_are_those_of_the_twins() {
+        let limits = include_str!("../../kernels/limits.cuh");
+        let structs = include_str!("../../kernels/layout.cuh");
+        let cells = include_str!("../../kernels/cells.cuh");
+        let residue_grid = include_str!("../../kernels/residue_grid.cu");
+        let side_chains = include_str!("../../kernels/side_chain_atoms.cu");
+        let expected = [
+            (limits, "COORDINATE_MAX", layout::COORDINATE_MAX),
+            (limits, "RADIUS_MAX", layout::RADIUS_MAX),
+            (structs, "PRESENT", ResidueSpan::PRESENT.into()),
+            (structs, "LINKED", ResidueSpan::LINKED.into()),
+            (structs, "STANDARD", ResidueSpan::STANDARD.into()),
+            (structs, "NAMED", ResidueSpan::NAMED.into()),
+            (cells, "CELL_POINTS_MAX", density::CELL_POINTS_MAX),
+            (cells, "MEAN_CELL_POINTS_MAX", density::MEAN_CELL_POINTS_MAX),
+            (cells, "TOO_MANY", density::TOO_MANY),
+            (cells, "TOO_MANY_ON_AVERAGE", density::TOO_MANY_ON_AVERAGE),
+            (cells, "FLAG_MASK", (1 << cell_kind::FLAG_BITS) - 1),
+            (residue_grid, "RESIDUE_CELL_SHIFT", grid::RESIDUE_CELL_SHIFT),
+            (residue_grid, "CELLS_MIN", grid::CELLS_MIN),
+            (
+                side_chains,
+                "DEFINITION_WORDS",
+                side_chain_atoms::DEFINITION_WORDS as u32,
+            ),
+        ];
+        for (source, name, value) in expected {
+            assert_eq!(number(source, name), value, "{name}");
+        }
+    }
+}

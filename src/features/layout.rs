@@ -1,4 +1,4 @@
-//! The structs that the host packs and kernels read. `kernels/layout.cuh` has the same structs;
+//! The structs that the host or a kernel writes and kernels read. `kernels/layout.cuh` has the same structs;
 //! both files assert the sizes.
 //!
 //! A batch holds structures side by side. All indices count from the batch's start. The part of an

@@ -1,6 +1,6 @@
 //! Ligands, ions and glycans around residues.
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::split::{for_each_row, for_each_row_of_two};
 use super::cutoff::Cutoff;

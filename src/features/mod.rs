@@ -7,6 +7,7 @@
 mod atom_residue;
 mod b_factor;
 mod ca_geometry;
+mod cell_kind;
 mod cells;
 mod centrality;
 mod cluster;
@@ -52,7 +53,7 @@ mod torsions;
 mod weighted_contact_number;
 
 use crate::backend::DeviceInfo;
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::record::{Image, Kernel, Recorder, Twin};
 use crate::workload::{BatchItem, Extent, ReadViews, Workload, WriteViews};
 use layout::{
@@ -243,8 +244,7 @@ impl Workload for Features {
         let (columns, rows) = buffers.read(views, &items, pool);
         let columns = Arc::new(columns);
         let table = |((at, extent), rows): ((Extent, Extent), _)| {
-            // The place that the error has had in `rejected.jsonl` since it was one of `write`.
-            buffers.check(views, at[STRUCTURES]).within(|| "write")?;
+            buffers.check(views, at[STRUCTURES])?;
             let columns = Arc::clone(&columns);
             Ok(FeatureTable::of_batch(columns, at, extent, rows))
         };

@@ -1,6 +1,6 @@
 //! Protrusion.
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};

@@ -17,7 +17,7 @@ use super::residue_depth::PointTotals;
 use super::results::{ResultBuffer, ResultColumn, ResultNumber};
 use super::table::{SharedColumns, SizedRows};
 use crate::backend::DeviceInfo;
-use crate::error::Result;
+use crate::error::{Context, Result};
 use crate::record::{Arg, Buffer, Element, Image, Kernel, Number, Recorder, Unit};
 use crate::workload::{Extent, ReadViews};
 use rayon::ThreadPool;
@@ -44,7 +44,8 @@ impl FeatureBuffers {
     /// See [`density::check`].
     pub(super) fn check(&self, views: &ReadViews<'_>, own: u32) -> Result<()> {
         match self.density {
-            Some(flags) => density::check(views.get(flags)[own as usize]),
+            // `rejected.jsonl` has had this place since the host checked while it wrote.
+            Some(flags) => density::check(views.get(flags)[own as usize]).within(|| "write"),
             None => Ok(()),
         }
     }
@@ -195,6 +196,9 @@ impl<'a> FeatureRecorder<'a> {
         with_code: WithCode,
     ) -> Result<FeatureBuffers> {
         self.check_density();
+        if !self.own.is_empty() {
+            self.clear_derived();
+        }
         // Zeroed first, because a fused launch needs all of them at its start.
         for &buffer in &self.zeroed {
             self.recorder.memset(buffer, 0);

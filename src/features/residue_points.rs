@@ -8,6 +8,7 @@ use super::layout::{
     STRUCTURES, StructureSpan,
 };
 use super::recorder::FeatureRecorder;
+use super::side_chain_atoms::SideChains;
 use crate::record::Buffer;
 use rayon::prelude::*;
 
@@ -54,6 +55,18 @@ impl FeatureRecorder<'_> {
         };
         self.launch_threads(RESIDUES, args);
         self.share(points)
+    }
+
+    /// Sets what kernels derive of residues to zero first. A kernel of the user's own also looks at the
+    /// rows of a rejected structure, which a fused launch leaves out.
+    pub(super) fn clear_derived(&mut self) {
+        if let Some(ResiduePoints { ca, cb }) = self.shared() {
+            self.recorder.memset(ca, 0);
+            self.recorder.memset(cb, 0);
+        }
+        if let Some(SideChains(sides)) = self.shared() {
+            self.recorder.memset(sides, 0);
+        }
     }
 
     /// Has the `residue_grid` of each structure laid over its C-alphas and C-betas.

@@ -159,7 +159,7 @@ impl SideChainAtoms {
 }
 
 /// Words of a definition in the header: flags, other name, atoms and chain; see `words`.
-const DEFINITION_WORDS: usize = 7;
+pub(super) const DEFINITION_WORDS: usize = 7;
 
 impl SideChainAtoms {
     /// The definition for the kernel. The first word has a 1, the number of atoms, the bins and the
@@ -180,8 +180,9 @@ impl SideChainAtoms {
     }
 }
 
+/// The side chains, which features share.
 #[derive(Clone, Copy)]
-struct SideChains(Buffer<SideChain>);
+pub(super) struct SideChains(pub(super) Buffer<SideChain>);
 
 impl FeatureRecorder<'_> {
     /// The side chain of each residue, `[residues]`.

@@ -1,6 +1,6 @@
 //! Annotations smoothed over contacts.
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};

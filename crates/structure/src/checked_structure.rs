@@ -59,7 +59,7 @@ impl CheckedStructure {
         })
     }
 
-    /// The structure, which may be changed. What needs a checked one checks it again.
+    /// The structure, to be changed. Call [`CheckedStructure::new`] again after a change.
     pub fn into_inner(self) -> Structure {
         self.structure
     }

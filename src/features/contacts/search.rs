@@ -89,7 +89,8 @@ impl Search for ByPoints<'_> {
     }
 
     fn is_placed(&self, residue: usize) -> bool {
-        self.points[residue].is_present()
+        let grid = &self.structure(residue).residue_grid;
+        self.points[residue].is_present() && !self.cells.are_empty(grid)
     }
 
     fn is_wanted(&self, own: usize, other: usize) -> bool {
@@ -135,7 +136,8 @@ impl Search for ByAtoms<'_> {
     }
 
     fn is_placed(&self, residue: usize) -> bool {
-        self.residues[residue].atom_count > 0
+        let grid = &self.structure(residue).atom_grid;
+        self.residues[residue].atom_count > 0 && !self.cells.are_empty(grid)
     }
 
     fn is_wanted(&self, own: usize, other: usize) -> bool {

@@ -1,6 +1,6 @@
 //! The table of hydrogen bonds.
 
-use super::super::cells::CellKind;
+use super::super::cell_kind::CellKind;
 use super::super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::super::cpu::split::{for_each_row, parts};
 use super::super::feature::{About, Feature, Setting, unknown};

@@ -8,7 +8,7 @@ mod hydrogen_bonds;
 mod ladders;
 mod secondary_structure;
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
 use super::kernels;

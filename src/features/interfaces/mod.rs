@@ -8,7 +8,7 @@ mod pairs;
 mod partners;
 mod rows;
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::dssp::amide_hydrogens;
 use super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};

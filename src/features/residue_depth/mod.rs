@@ -9,7 +9,7 @@ mod nearest;
 mod points;
 mod surface;
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::feature::{About, Feature, Setting, unknown};
 use super::kernels::{

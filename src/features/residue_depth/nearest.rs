@@ -70,6 +70,9 @@ impl NearestPoint<'_> {
     #[inline(always)]
     fn squared_from<S: Simd>(&self, simd: S, atom: &Atom, mut reach: u32) -> f32 {
         let mut least = f32::INFINITY;
+        if self.cells.are_empty(&self.structure.atom_grid) {
+            return least;
+        }
         loop {
             let point = atom.position;
             let grid = &self.structure.atom_grid;

@@ -1,6 +1,6 @@
 //! Areas in the model with ligands, ions and glycans.
 
-use super::super::cells::CellKind;
+use super::super::cell_kind::CellKind;
 use super::super::columns::TableName;
 use super::super::cpu::simd;
 use super::super::cpu::split::for_each_row;

@@ -1,6 +1,6 @@
 //! The exposed points of atoms: those that no other atom buries.
 
-use super::super::cells::CellKind;
+use super::super::cell_kind::CellKind;
 use super::super::cpu::simd;
 use super::super::cpu::split::for_each_row;
 use super::super::kernels::{Twin, exposed_points};

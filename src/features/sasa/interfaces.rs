@@ -1,6 +1,6 @@
 //! What a single other chain buries of a residue's area.
 
-use super::super::cells::CellKind;
+use super::super::cell_kind::CellKind;
 use super::super::cpu::simd;
 use super::super::cpu::split::parts;
 use super::super::entries::{Entries, PARTNERS_PER_UNIT};

@@ -8,7 +8,7 @@ mod others;
 mod shrake_rupley;
 mod sphere;
 
-use super::cells::CellKind;
+use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row;

@@ -51,10 +51,11 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
     let engine_config = EngineConfig::new(Features::capacity(1024));
     let run = |name: FeatureName, structures: [&Structure; 3]| {
-        let config = FeatureConfig {
+        let mut config = FeatureConfig {
             features: vec![name],
-            ..FeatureConfig::default()
+            ..every_feature()
         };
+        config.contacts.nearest = 4;
         let workload = Features::new(config).unwrap();
         let backends = [Arc::clone(&backend)];
         let mut engine =
@@ -80,6 +81,10 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
         FeatureName::ResidueDepth,
         FeatureName::Dssp,
         FeatureName::ContactOrder,
+        FeatureName::Protrusion,
+        FeatureName::HseA,
+        FeatureName::ContactNumber,
+        FeatureName::Contacts,
     ];
     for name in names {
         let results = run(name, [&good, &dense, &good]);
@@ -91,6 +96,17 @@ fn atoms_in_one_point_reject_their_structure_and_no_other() {
         let alone = run(name, [&good; 3]);
         assert_eq!(bits(&tables[..1]), bits(&[alone[0].clone().unwrap()]));
     }
+    // 150 atoms in each of some cells.
+    let mut crowded = structure(300, 3);
+    let atoms = crowded.xyz.iter_mut().enumerate();
+    atoms.for_each(|(index, position)| *position = [index as i32 / 150 * 8_192, 0, 0]);
+    let results = run(FeatureName::Sasa, [&good, &crowded, &good]);
+    let error = results[1].as_ref().unwrap_err();
+    assert!(
+        error.contains("more than 128 atoms") && error.contains("on average"),
+        "{error}"
+    );
+    assert!(results[0].is_ok() && results[2].is_ok());
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl<W: Workload> Batch<W> {
             first: _,
             reply,
             ordered,
-            number: _,
+            number,
             sampled,
             timed,
             closed_at,
@@ -115,7 +115,7 @@ impl<W: Workload> Batch<W> {
         expiries.clear();
         settled.clear();
         *total = Extent::default();
-        (*items, *empty_entries, *taken_out) = (0, 0, 0);
+        (*items, *empty_entries, *taken_out, *number) = (0, 0, 0, 0);
         (*reply, *ordered) = (None, None);
         (*sampled, *timed, *is_written) = (false, false, false);
         (*closed_at, *submitted_at) = (None, None);

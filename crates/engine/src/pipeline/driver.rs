@@ -1,4 +1,4 @@
-//! The threads of an engine: one for each device, and a few workers for large batches. The only
+//! The threads of an engine: one for each device, and workers for large batches. The only
 //! file that starts threads of the pipeline.
 
 use super::batch::Batch;
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// Threads that write and read large batches where the pool of a small machine computes them.
+/// The fewest workers of a CPU engine, unless its pool has fewer threads.
 const WORKERS_MIN: usize = 4;
 
 /// Batches of a run, for each slot, that are in a slot or wait for the consumer of results.
@@ -46,7 +46,7 @@ pub(super) fn start<W: Workload>(
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let cores = shared.pool.current_num_threads();
     let threads = match can_be_helped {
-        // The pool computes, which takes longer.
+        // The pool's threads compute, which takes longer than to write and read.
         true => cores.min(WORKERS_MIN.max(cores / 4)),
         false => cores,
     };

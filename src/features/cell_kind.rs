@@ -1,0 +1,54 @@
+//! The kinds of points that are sorted by cell.
+
+use super::layout::{ATOMS, RESIDUES};
+
+/// Bits of the flags of a kind of points; see `density.rs`.
+pub(super) const FLAG_BITS: u32 = 2;
+
+/// What is sorted by cell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CellKind {
+    /// All atoms but those of ligands, by cell of their structure's `atom_grid`.
+    Atoms,
+    /// All atoms and those of ligands, by cell of their structure's `atom_grid`.
+    BoundAtoms,
+    /// C-alphas, by cell of their structure's `residue_grid`.
+    Ca,
+    /// C-betas, by cell of their structure's `residue_grid`.
+    Cb,
+}
+
+/// All kinds.
+pub(super) const CELL_KINDS: [CellKind; 4] = [
+    CellKind::Atoms,
+    CellKind::BoundAtoms,
+    CellKind::Ca,
+    CellKind::Cb,
+];
+
+impl CellKind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CellKind::Atoms => "atom",
+            CellKind::BoundAtoms => "bound",
+            CellKind::Ca => "ca",
+            CellKind::Cb => "cb",
+        }
+    }
+
+    pub(super) fn is_of_residues(self) -> bool {
+        matches!(self, CellKind::Ca | CellKind::Cb)
+    }
+
+    pub(super) fn axis(self) -> usize {
+        match self.is_of_residues() {
+            true => RESIDUES,
+            false => ATOMS,
+        }
+    }
+
+    /// The place of its bits in a structure's flags of density.
+    pub(super) fn flag_shift(self) -> u32 {
+        FLAG_BITS * self as u32
+    }
+}
