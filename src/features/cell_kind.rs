@@ -27,13 +27,15 @@ pub(super) const CELL_KINDS: [CellKind; 4] = [
 ];
 
 impl CellKind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
+    /// The name of a buffer of the kind's cells.
+    pub(super) fn buffer(self, part: &str) -> String {
+        let kind = match self {
             CellKind::Atoms => "atom",
             CellKind::BoundAtoms => "bound",
             CellKind::Ca => "ca",
             CellKind::Cb => "cb",
-        }
+        };
+        format!("{kind}_cell_{part}")
     }
 
     pub(super) fn is_of_residues(self) -> bool {

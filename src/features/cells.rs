@@ -32,8 +32,7 @@ struct AllCells {
 impl FeatureRecorder<'_> {
     /// Atoms sorted by cell.
     pub(super) fn cells(&mut self, kind: CellKind) -> CellBuffers {
-        let mut all: AllCells = self.shared().unwrap_or_default();
-        if let Some(sorted) = all.sorted[kind as usize] {
+        if let Some(sorted) = self.all_cells().sorted[kind as usize] {
             return sorted;
         }
         let Counted {
@@ -43,14 +42,13 @@ impl FeatureRecorder<'_> {
         } = self.counted(kind);
         let (header, structures, chains) = (self.header(), self.structures(), self.chains());
         let (flags, axis) = (self.density(), kind.axis());
-        let named = |part: &str| format!("{}_cell_{part}", kind.name());
         let cells = CellBuffers {
             start,
-            x: self.device(&named("x"), axis, 1),
-            y: self.device(&named("y"), axis, 1),
-            z: self.device(&named("z"), axis, 1),
-            tag: self.device(&named("tag"), axis, 1),
-            source: self.device(&named("source"), axis, 1),
+            x: self.device(&kind.buffer("x"), axis, 1),
+            y: self.device(&kind.buffer("y"), axis, 1),
+            z: self.device(&kind.buffer("z"), axis, 1),
+            tag: self.device(&kind.buffer("tag"), axis, 1),
+            source: self.device(&kind.buffer("source"), axis, 1),
         };
         let args = cell_fill::Args {
             header,
@@ -69,16 +67,20 @@ impl FeatureRecorder<'_> {
             flag_shift: kind.flag_shift(),
         };
         self.launch_threads(axis, args);
-        all = self.shared().unwrap_or_default();
+        let mut all = self.all_cells();
         all.sorted[kind as usize] = Some(cells);
         self.share(all);
         cells
     }
 
+    /// What was counted and sorted so far.
+    fn all_cells(&self) -> AllCells {
+        self.shared().unwrap_or_default()
+    }
+
     /// Counts the points of a kind in each cell, and flags structures whose points are too dense.
     fn counted(&mut self, kind: CellKind) -> Counted {
-        let mut all: AllCells = self.shared().unwrap_or_default();
-        if let Some(counted) = all.counted[kind as usize] {
+        if let Some(counted) = self.all_cells().counted[kind as usize] {
             return counted;
         }
         let points = match kind {
@@ -92,11 +94,10 @@ impl FeatureRecorder<'_> {
         }
         let (header, structures, chains) = (self.header(), self.structures(), self.chains());
         let (flags, axis) = (self.density(), kind.axis());
-        let named = |part: &str| format!("{}_cell_{part}", kind.name());
         let counted = Counted {
             points,
-            counts: self.zeros(&named("counts"), CELLS, 1),
-            start: self.device(&named("start"), CELLS, 1),
+            counts: self.zeros(&kind.buffer("counts"), CELLS, 1),
+            start: self.device(&kind.buffer("start"), CELLS, 1),
         };
         let args = cell_count::Args {
             header,
@@ -117,6 +118,7 @@ impl FeatureRecorder<'_> {
             flag_shift: kind.flag_shift(),
         };
         self.launch_blocks(STRUCTURES, args);
+        let mut all = self.all_cells();
         all.counted[kind as usize] = Some(counted);
         self.share(all);
         counted

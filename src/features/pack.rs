@@ -294,7 +294,7 @@ fn write_atoms<'a>(atoms: &'a mut [Atom], structure: &Structure, at: Extent) -> 
             };
         }
     };
-    // Residues of a chain follow each other, and so do their atoms.
+    // Most residues follow another one of their chain, so their atoms are written together.
     let mut row = 0;
     for residues in (structure.residues).chunk_by(|one, next| one.chain == next.chain) {
         let starts = [row, row + residues.len()].map(|row| structure.atom_start[row] as usize);
