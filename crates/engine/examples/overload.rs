@@ -138,8 +138,13 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
 }
 
-/// Offers `rate` items a second.
-fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome> {
+/// Offers `rate` items a second, each of which expires after `timeout`.
+fn overload(
+    engine: &Engine<Turns>,
+    rate: f64,
+    time: Duration,
+    timeout: Duration,
+) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let (sender, tickets) = channel::<(Instant, Ticket<Turns>)>();
     thread::scope(|scope| {
@@ -149,7 +154,7 @@ fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome
                 let done = ticket.wait()?;
                 let taken = submitted.elapsed();
                 match done.result {
-                    Ok(_) if taken <= TIMEOUT => in_time += 1,
+                    Ok(_) if taken <= timeout => in_time += 1,
                     Ok(_) => late += 1,
                     Err(error) if error.kind() == ErrorKind::Expired => {
                         expired.push(taken.as_secs_f64());
@@ -161,14 +166,16 @@ fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome
         });
         // Bursts of a quarter of a batch, as longer pauses leave a fast device idle.
         let pause = Duration::from_secs_f64(f64::from(BATCH / 4) / rate);
+        let total = (rate * time.as_secs_f64()).ceil() as usize;
         let start = Instant::now();
-        while start.elapsed() < time {
-            let due = (start.elapsed().as_secs_f64() * rate) as usize;
+        while outcome.offered < total {
+            thread::sleep(pause);
+            let due = ((start.elapsed().as_secs_f64() * rate) as usize).min(total);
             while outcome.offered < due {
                 outcome.offered += 1;
                 let now = Instant::now();
                 let options = SubmitOptions {
-                    expires_at: Some(now + TIMEOUT),
+                    expires_at: Some(now + timeout),
                     ..SubmitOptions::default()
                 };
                 match engine.try_submit(2.0, options) {
@@ -179,7 +186,6 @@ fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome
                     Err(TrySubmitError::Closed(_, reason)) => return Err(reason),
                 }
             }
-            thread::sleep(pause);
         }
         outcome.seconds = start.elapsed().as_secs_f64();
         drop(sender);
@@ -191,7 +197,7 @@ fn overload(engine: &Engine<Turns>, rate: f64, time: Duration) -> Result<Outcome
     })
 }
 
-pub(crate) fn run(choice: Choice, time: Duration) -> Result<Outcome> {
+pub(crate) fn run(choice: Choice, time: Duration, timeout: Duration) -> Result<Outcome> {
     let pool = Arc::new(ThreadPoolBuilder::new().build().expect("threads"));
     let backend = select(choice, &pool)?.backend;
     println!("on {}", backend.device().name);
@@ -202,7 +208,7 @@ pub(crate) fn run(choice: Choice, time: Duration) -> Result<Outcome> {
     let turns = Turns(kernel.twin(turn));
     let engine = Engine::new(turns, &[backend], pool, &config)?;
     let capacity = capacity(&engine, &config, time)?;
-    let mut outcome = overload(&engine, 2.0 * capacity, time)?;
+    let mut outcome = overload(&engine, 2.0 * capacity, time, timeout)?;
     outcome.capacity = capacity;
     Ok(outcome)
 }
@@ -214,7 +220,7 @@ fn main() -> Result<()> {
         Some("cpu") => Choice::Cpu,
         _ => Choice::Auto,
     };
-    let outcome = run(choice, Duration::from_secs(seconds))?;
+    let outcome = run(choice, Duration::from_secs(seconds), TIMEOUT)?;
     let rate = |count: usize| count as f64 / outcome.seconds;
     println!("capacity in a closed loop: {:.0} items/s", outcome.capacity);
     println!(
