@@ -50,6 +50,8 @@ pub mod table_plan;
 pub mod tables;
 #[doc(hidden)]
 pub mod terminal;
+#[doc(hidden)]
+pub mod thread_times;
 mod trusted_code;
 
 pub use feature_engine::{FeatureEngine, FeatureStream, Inputs, Next, StreamCounts};

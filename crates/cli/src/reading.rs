@@ -1,6 +1,7 @@
 //! Reads sources into structures, several at once, in the order of the sources.
 
 use super::run_counters::RunCounters;
+use super::thread_times::TimedIterator;
 use rayon::ThreadPool;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ where
     S: Iterator<Item = Source> + Send,
 {
     let window = FILES_AHEAD * pool.current_num_threads();
+    let of_thread = Arc::clone(counters);
     let counters = Arc::clone(counters);
     let annotations = annotations.map(Arc::clone);
     let budget = Arc::clone(budget);
@@ -73,7 +75,10 @@ where
         counters.add_read(start.elapsed());
         inputs
     };
-    OrderedMap::new(sources, Arc::clone(pool), window, work).flatten()
+    let inputs = OrderedMap::new(sources, Arc::clone(pool), window, work).flatten();
+    TimedIterator::new(inputs, move |time, files| {
+        of_thread.set_submit_thread(time, files)
+    })
 }
 
 /// Turns a panic of `work` on a file into an error, so that it rejects only this file. `doing` names

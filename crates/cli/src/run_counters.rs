@@ -1,6 +1,7 @@
 //! Counters of a run, which several threads update.
 
 use super::core_time::CoreTime;
+use super::thread_times::{SingleThreads, ThreadTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,6 +53,7 @@ pub struct RunCounters {
     pub read_cores: CoreTime,
     read_ns: AtomicU64,
     write_ns: AtomicU64,
+    threads: Mutex<SingleThreads>,
 }
 
 /// What the checks of files found, by the name of the check.
@@ -301,6 +303,30 @@ impl RunCounters {
 
     pub fn add_write(&self, time: Duration) {
         self.write_ns.fetch_add(time.as_nanos() as u64, Relaxed);
+    }
+
+    /// Notes the time of the thread that lists inputs, and its wait for room.
+    pub fn set_list_thread(&self, time: ThreadTime, room: Duration) {
+        let mut threads = locked(&self.threads);
+        (threads.list, threads.list_room) = (time, room);
+    }
+
+    /// Notes the time of the thread that submits structures, and its wait for files.
+    pub fn set_submit_thread(&self, time: ThreadTime, files: Duration) {
+        let mut threads = locked(&self.threads);
+        (threads.submit, threads.submit_files) = (time, files);
+    }
+
+    /// Notes the time of the thread that takes results, after the last one.
+    pub fn set_results_thread(&self, time: ThreadTime) {
+        let taken = Duration::from_nanos(self.write_ns.load(Relaxed));
+        let mut threads = locked(&self.threads);
+        (threads.results, threads.results_taken) = (time, taken);
+    }
+
+    /// The times of the single threads that have ended.
+    pub fn threads(&self) -> SingleThreads {
+        *locked(&self.threads)
     }
 
     pub fn counts(&self) -> RunCounts {

@@ -2,10 +2,12 @@
 
 use super::interrupt::Interrupt;
 use super::run_counters::RunCounters;
-use crossbeam_channel::{Receiver, TryRecvError, bounded, select};
+use super::thread_times::ThreadTimer;
+use crossbeam_channel::{Receiver, TryRecvError, TrySendError, bounded, select};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tapeloop::error::{Error, Result};
 use tapeloop_inputs::{Source, Sources};
 
@@ -34,15 +36,25 @@ impl SourceThread {
         let (sender, receiver) = bounded(SOURCES_AHEAD);
         let counters = Arc::clone(counters);
         let list = move || {
+            let (timer, mut room) = (ThreadTimer::start(), Duration::ZERO);
             loop {
                 let source = sources.next();
                 counters.set_skipped(sources.skipped());
                 counters.set_names_repeated(sources.names_repeated());
-                let sent = source.map(|source| sender.send(source));
-                if !matches!(sent, Some(Ok(()))) {
-                    return;
+                let sent = source.map(|source| match sender.try_send(source) {
+                    Err(TrySendError::Full(source)) => {
+                        let start = Instant::now();
+                        let sent = sender.send(source).is_ok();
+                        room += start.elapsed();
+                        sent
+                    }
+                    sent => sent.is_ok(),
+                });
+                if sent != Some(true) {
+                    break;
                 }
             }
+            counters.set_list_thread(timer.stop(), room);
         };
         let thread = std::thread::Builder::new()
             .name("tapeloop-list".to_owned())

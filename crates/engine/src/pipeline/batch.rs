@@ -66,11 +66,14 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) ordered: Option<Ordered<W>>,
     /// Its number among the batches that were submitted to a device. Set at submission.
     pub(crate) number: u64,
-    /// Whether the timeline samples it, and whether the device records its timestamps.
-    pub(crate) sampled: bool,
+    /// Its number and its slot, if the timeline samples it.
+    pub(crate) sampled: Option<(u64, usize)>,
+    /// Whether the device records its timestamps.
     pub(crate) timed: bool,
     /// When it began to wait for a slot.
     pub(crate) closed_at: Option<Instant>,
+    /// When a worker was asked to write or to read it, until the worker does.
+    pub(crate) handed_over_at: Option<Instant>,
     /// When it was submitted to the device.
     pub(crate) submitted_at: Option<Instant>,
     /// The bits of the uniforms when its items were submitted. Set when the batch is closed.
@@ -105,6 +108,7 @@ impl<W: Workload> Batch<W> {
             sampled,
             timed,
             closed_at,
+            handed_over_at,
             submitted_at,
             uniforms: _,
             is_written,
@@ -117,8 +121,8 @@ impl<W: Workload> Batch<W> {
         *total = Extent::default();
         (*items, *empty_entries, *taken_out, *number) = (0, 0, 0, 0);
         (*reply, *ordered) = (None, None);
-        (*sampled, *timed, *is_written) = (false, false, false);
-        (*closed_at, *submitted_at) = (None, None);
+        (*sampled, *timed, *is_written) = (None, false, false);
+        (*closed_at, *handed_over_at, *submitted_at) = (None, None, None);
     }
 
     /// Passes the items at these indices to `take`, and leaves their room to others. The batch must
@@ -233,9 +237,10 @@ impl<W: Workload> Default for Batch<W> {
             reply: None,
             ordered: None,
             number: 0,
-            sampled: false,
+            sampled: None,
             timed: false,
             closed_at: None,
+            handed_over_at: None,
             submitted_at: None,
             uniforms: Vec::new(),
             is_written: false,
@@ -246,12 +251,17 @@ impl<W: Workload> Default for Batch<W> {
 
 /// The completions of a batch of a run, last item first. Items are dropped one by one, since
 /// dropping one runs the embedder's code and may panic.
-pub(super) struct RunBatch<W: Workload>(pub(super) Vec<Completion<W>>);
+pub(super) struct RunBatch<W: Workload> {
+    /// The last first.
+    pub(super) completions: Vec<Completion<W>>,
+    /// As [`Batch::sampled`].
+    pub(super) sampled: Option<(u64, usize)>,
+}
 
 impl<W: Workload> RunBatch<W> {
     /// The next completion, in the order of the items.
     pub(super) fn pop(&mut self) -> Option<Completion<W>> {
-        self.0.pop()
+        self.completions.pop()
     }
 }
 

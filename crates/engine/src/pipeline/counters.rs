@@ -86,6 +86,8 @@ counters! {
     copied_bytes,
     /// Bytes among them that only pad a bucket.
     padding_bytes,
+    /// Time that submissions waited for room, summed over their threads.
+    room_ns,
     /// Time that closed batches waited for a free slot.
     stall_ns,
     /// Time that items were written into pinned memory.

@@ -209,11 +209,12 @@ impl<W: Workload> Dispatcher<W> {
             if let Some(admitted) = next.admitted {
                 self.finish_admission(admitted);
             }
-            let Some(start) = next.start else { return };
+            let Some(mut start) = next.start else { return };
             let more = start.more;
             let bytes = self.shared.program.uploads.bytes(start.batch.total);
             next = match self.workers_for(bytes) {
                 Some(workers) => {
+                    start.batch.handed_over_at = Some(Instant::now());
                     self.hand_over(workers, |dispatcher| dispatcher.start(start));
                     Next::default()
                 }
@@ -245,6 +246,13 @@ impl<W: Workload> Dispatcher<W> {
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
         let workers = self.workers.as_ref()?;
         shares_work(workers, bytes).then_some(workers)
+    }
+
+    /// The number of the engine's workers.
+    #[cfg(not(loom))]
+    pub(super) fn workers(&self) -> usize {
+        let workers = self.workers.as_ref();
+        workers.map_or(0, ThreadPool::current_num_threads)
     }
 
     /// Lets a worker run a task, and then what the task lets start.
@@ -313,13 +321,14 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Reads the results of a batch that has finished, and answers it.
-    pub(super) fn finish(self: &Arc<Self>, finished: Finished<Box<Batch<W>>>) {
-        let batch = match &finished {
-            Ok(slot) => slot.batch(),
-            Err(failed) => &failed.batch,
+    pub(super) fn finish(self: &Arc<Self>, mut finished: Finished<Box<Batch<W>>>) {
+        let batch = match &mut finished {
+            Ok(slot) => slot.batch_mut(),
+            Err(failed) => &mut failed.batch,
         };
         match self.workers_for(self.shared.program.downloads.bytes(batch.total)) {
             Some(workers) => {
+                batch.handed_over_at = Some(Instant::now());
                 self.hand_over(workers, |dispatcher| dispatcher.deliver(finished));
             }
             None => self.start_all(self.deliver(finished)),
@@ -386,7 +395,10 @@ impl<W: Workload> Dispatcher<W> {
             (None, Some(Ordered { number, results })) => {
                 let mut of_run = self.shared.completions.take().unwrap_or_default();
                 of_run.extend(completions.rev().flatten());
-                let of_run = RunBatch(of_run);
+                let of_run = RunBatch {
+                    completions: of_run,
+                    sampled: batch.sampled,
+                };
                 results.send(number, failure.map_or(Ok(of_run), Err));
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),

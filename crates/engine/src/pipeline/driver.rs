@@ -13,6 +13,7 @@ use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::sync::{Builder, JoinHandle, bounded};
 use super::ticket::{EngineRef, TicketEngine};
+use super::timeline::SpanKind;
 use super::unwinding::unwinding;
 use crate::backend::crate_threads;
 use crate::error::{Error, ErrorKind, Result};
@@ -254,11 +255,16 @@ where
             unconsumed.take();
             dispatcher.look();
             consumed = batch.and_then(|mut batch| {
+                let sampled = shared.sampler.as_ref().zip(batch.sampled);
+                let sampled = sampled.map(|(sampler, of)| (sampler, of, Instant::now()));
                 while let Some(completion) = batch.pop() {
                     accepted += 1;
                     accept(completion)?;
                 }
-                shared.completions.give_back(std::mem::take(&mut batch.0));
+                if let Some((sampler, of, start)) = sampled {
+                    sampler.add(of, SpanKind::Take, start, Instant::now());
+                }
+                (shared.completions).give_back(std::mem::take(&mut batch.completions));
                 Ok(())
             });
         }

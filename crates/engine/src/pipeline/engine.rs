@@ -351,7 +351,8 @@ impl<W: Workload> Engine<W> {
         if self.is_in_child() {
             return Statistics::default();
         }
-        self.shared().statistics(Threads::Own)
+        let workers = self.dispatcher().workers();
+        self.shared().statistics(Threads::Own { workers })
     }
 
     /// The timeline so far; `None` if [`EngineConfig::timeline`] is `None`.

@@ -85,8 +85,12 @@ pub(super) struct Submitted {
     pub(super) last: Option<Instant>,
     /// Batches that are closed and not submitted.
     pub(super) closed: BusyTime,
+    /// Those among them that wait for a slot.
+    pub(super) stalled: BusyTime,
     /// Those among them that are being written or submitted.
     pub(super) starting: BusyTime,
+    /// The time that batches with a slot waited for a worker, summed.
+    pub(super) worker: Duration,
 }
 
 /// The times of the other stages.
@@ -97,6 +101,8 @@ pub(super) struct Finished {
     pub(super) by_device: Vec<DeviceFlights>,
     pub(super) batch_latency: Latencies,
     pub(super) unpacking: BusyTime,
+    /// The time that batches which were done waited for a worker, summed.
+    pub(super) worker: Duration,
     pub(super) item_latency: Latencies,
     /// Batches whose items have their results.
     pub(super) batches: u64,
@@ -115,6 +121,7 @@ pub(super) struct DeviceFlights {
 /// A batch on its way to the device.
 pub(super) struct Start {
     pub(super) closed_at: Instant,
+    pub(super) slot_at: Instant,
     /// When the batch began to be written.
     pub(super) started_at: Instant,
     /// When it was written.
@@ -175,6 +182,8 @@ impl Meter {
         submitted.first = Some(first.min(start.closed_at));
         submitted.last = submitted.last.max(Some(start.filled_at));
         submitted.closed.add(start.closed_at, end);
+        submitted.stalled.add(start.closed_at, start.slot_at);
+        submitted.worker += start.started_at.saturating_duration_since(start.slot_at);
         submitted.starting.add(start.started_at, end);
     }
 
@@ -191,10 +200,18 @@ impl Meter {
         finished.batch_latency.add(latency);
     }
 
-    /// Notes that the results of a batch were read from `start` on, and that its items have them.
-    pub(super) fn unpacked<W: Workload>(&self, batch: &Batch<W>, start: Instant, now: Instant) {
+    /// Notes that the results of a batch, which was found done at `done_at`, were read from `start` on,
+    /// and that its items have them.
+    pub(super) fn unpacked<W: Workload>(
+        &self,
+        batch: &Batch<W>,
+        done_at: Instant,
+        start: Instant,
+        now: Instant,
+    ) {
         let mut finished = self.finished.lock();
         finished.unpacking.add(start, now);
+        finished.worker += start.saturating_duration_since(done_at);
         finished.batches += 1;
         finished.last = finished.last.max(Some(now));
         for accepted_at in batch.measured() {

@@ -127,9 +127,11 @@ impl<W: Workload> Shared<W> {
         pool: &ThreadPool,
     ) -> Given<W> {
         let started_at = Instant::now();
-        let closed_at = batch.closed_at.unwrap_or(started_at);
+        let handed_over_at = batch.handed_over_at.take();
+        let slot_at = handed_over_at.unwrap_or(started_at);
+        let closed_at = batch.closed_at.unwrap_or(slot_at);
         let counters = &self.counters.submitted;
-        add_between(&counters.stall_ns, closed_at, started_at);
+        add_between(&counters.stall_ns, closed_at, slot_at);
         if self.ended.get().is_some() {
             let error = self.ended.error();
             return Given::Finished(Err(Box::new(Failed { error, batch, slot })));
@@ -140,8 +142,8 @@ impl<W: Workload> Shared<W> {
         }
         let number = self.batches_given.fetch_add(1, Relaxed);
         let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
-        (batch.number, batch.sampled) = (number, sampler.is_some());
         let (index, items) = (slot.index(), batch.items);
+        (batch.number, batch.sampled) = (number, sampler.map(|_| (number, index)));
         let span = trace_span!("fill", batch = number, slot = index, items).entered();
         let mut filled = fill(&self.program, pool, slot, batch);
         drop(span);
@@ -149,6 +151,7 @@ impl<W: Workload> Shared<W> {
         filled.batch_mut().submitted_at = Some(filled_at);
         let start = Start {
             closed_at,
+            slot_at,
             started_at,
             filled_at,
         };
@@ -166,7 +169,10 @@ impl<W: Workload> Shared<W> {
                 counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
                     let of = (number, index);
-                    sampler.add(of, SpanKind::Stall, closed_at, started_at);
+                    sampler.add(of, SpanKind::Stall, closed_at, slot_at);
+                    if handed_over_at.is_some() {
+                        sampler.add(of, SpanKind::Worker, slot_at, started_at);
+                    }
                     sampler.add(of, SpanKind::Fill, started_at, filled_at);
                     sampler.add(of, SpanKind::Submit, filled_at, end);
                     slot.batch_mut().timed = replay.timed;
@@ -224,10 +230,9 @@ impl<W: Workload> Shared<W> {
 
     fn sample_flight(&self, slot: &Slot<Done<Box<Batch<W>>>>, submitted_at: Instant, now: Instant) {
         let batch = slot.batch();
-        let Some(sampler) = self.sampler.as_ref().filter(|_| batch.sampled) else {
+        let Some((sampler, of)) = self.sampler.as_ref().zip(batch.sampled) else {
             return;
         };
-        let of = (batch.number, slot.index());
         sampler.add(of, SpanKind::Flight, submitted_at, now);
         if batch.timed {
             match slot.timestamps() {
@@ -248,7 +253,7 @@ impl<W: Workload> Shared<W> {
     ) -> Taken<W> {
         let start = Instant::now();
         outputs.clear();
-        let taken = match outcome {
+        let mut taken = match outcome {
             Ok(mut slot) => {
                 let Batch { number, items, .. } = **slot.batch();
                 let index = slot.index();
@@ -290,9 +295,13 @@ impl<W: Workload> Shared<W> {
         };
         let counters = &self.counters.finished;
         let now = add_since(&counters.unpack_ns, start);
-        self.meter.unpacked(&taken.batch, start, now);
-        if let Some(sampler) = self.sampler.as_ref().filter(|_| taken.batch.sampled) {
-            let of = (taken.batch.number, taken.slot.index());
+        let handed_over_at = taken.batch.handed_over_at.take();
+        let done_at = handed_over_at.unwrap_or(start);
+        self.meter.unpacked(&taken.batch, done_at, start, now);
+        if let Some((sampler, of)) = self.sampler.as_ref().zip(taken.batch.sampled) {
+            if let Some(handed_over_at) = handed_over_at {
+                sampler.add(of, SpanKind::Worker, handed_over_at, start);
+            }
             sampler.add(of, SpanKind::Unpack, start, now);
         }
         let done = outputs.iter().filter(|output| output.is_ok()).count();

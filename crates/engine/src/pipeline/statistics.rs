@@ -1,10 +1,10 @@
 //! Where the time of a run goes: busy stages, slots in flight, latencies, and the stage that bounds
 //! the run.
 //!
-//! Stage one has three states: batches are written and submitted, closed batches wait for a slot
-//! (the stall), or there is no closed batch. The state with the largest share of the wall time names
-//! the bound. If that is the stall, a later stage bounds the run: the device, unpacking, or the
-//! consumer of results.
+//! If there is no closed batch for most of the time, the input bounds the run. If the thread that
+//! submits items writes batches for most of the time, and these hardly wait for a slot, that bounds it.
+//! Else all slots are in use, and the stage that holds them for the longest bounds the run, or the
+//! consumer of results. A batch that waits for a worker is in the stage that the worker is needed for.
 
 use super::counters::Counters;
 use super::meter::{Finished, Submitted, ns};
@@ -152,9 +152,10 @@ pub struct Statistics {
     pub device: StageTime,
     /// Time that the results of at least one batch were read.
     pub unpack: StageTime,
-    /// Time with a closed batch that waited for a slot while no batch was written or submitted.
+    /// Time that at least one closed batch waited for a slot.
     pub stall: StageTime,
-    /// Time that stage one waited for items.
+    /// Time that stage one waited for items. If workers fill slots, time that no batch waited for a
+    /// slot.
     pub input: StageTime,
     /// Time that a batch of a run waited for the consumer of results while a slot was free.
     pub output: StageTime,
@@ -164,6 +165,15 @@ pub struct Statistics {
     pub slots: usize,
     /// The average number of slots in flight.
     pub slots_in_flight: f64,
+    /// The average number of slots that are written or submitted. Each keeps a thread busy.
+    pub slots_filling: f64,
+    /// The average number of slots whose results are read. Each keeps a thread busy.
+    pub slots_unpacking: f64,
+    /// The average number of slots that wait for a worker, to be written or read.
+    pub slots_awaiting_worker: f64,
+    /// The engine's threads that write and read large batches; 0 if the callers' and the devices'
+    /// threads do all of it.
+    pub workers: usize,
     /// Busy time of filling, the device and unpacking together, divided by the wall time: 1 if the
     /// stages run in sequence, 3 if all three are always busy.
     pub overlap: f64,
@@ -195,16 +205,17 @@ impl Statistics {
         }
     }
 
-    /// The state of stage one with the largest time, if stage one stalls little compared with it
-    /// and has not finished long ago (`drained_ns` after its last submission). Otherwise the later
-    /// stage with the largest time.
-    fn find_bound(&self, threads: Threads, drained_ns: u64) -> Stage {
+    /// Filling or input, if batches wait little for slots compared with it, and if the last was not
+    /// submitted long ago (`drained_ns`). Otherwise the stage that holds slots for the longest, `held`,
+    /// or the output.
+    fn find_bound(&self, threads: Threads, drained_ns: u64, held: Held) -> Stage {
         let longest = |stages: &[Stage]| {
             let longest = stages.iter().max_by_key(|stage| self.time(**stage).busy_ns);
             *longest.expect("there are some")
         };
         let first = match threads {
-            Threads::Own => longest(&[Stage::Fill, Stage::Input]),
+            Threads::Own { .. } if held.by_workers => Stage::Input,
+            Threads::Own { .. } => longest(&[Stage::Fill, Stage::Input]),
             Threads::Caller => longest(&[Stage::Fill, Stage::Input, Stage::Unpack]),
         };
         // A stage that bounds is busy nearly all the time; waiting for input need only exceed the
@@ -217,9 +228,19 @@ impl Statistics {
         if self.time(first).busy_ns >= (waits * stall).max(stall + drained_ns) {
             return first;
         }
-        // A slot in stage three is not in flight.
-        match self.unpack.busy_ns + self.output.busy_ns > self.device.busy_ns {
-            true => longest(&[Stage::Unpack, Stage::Output]),
+        let Held {
+            fill,
+            device,
+            unpack,
+            ..
+        } = held;
+        // A slot that waits for the consumer is in no other stage.
+        let output = Duration::from_nanos(self.output.busy_ns);
+        if unpack + output > device.max(fill) {
+            return longest(&[Stage::Unpack, Stage::Output]);
+        }
+        match fill > device {
+            true => Stage::Fill,
             false => Stage::Device,
         }
     }
@@ -278,13 +299,24 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share.min(1.0) * 100.0)
 }
 
+/// How long the stages held slots, summed over these, with the waits for a worker.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// Whether workers fill slots, so that the thread which submits items gathers the next batch
+    /// meanwhile.
+    by_workers: bool,
+    fill: Duration,
+    device: Duration,
+    unpack: Duration,
+}
+
 /// The threads that run the stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
     /// The caller's thread runs all stages in sequence.
     Caller,
-    /// Each stage has its own thread.
-    Own,
+    /// The engine has threads, and this many workers.
+    Own { workers: usize },
 }
 
 pub(super) fn statistics(
@@ -321,7 +353,14 @@ pub(super) fn statistics(
     let flights = finished.batch_latency.count();
     let device = time(without_aside(finished.flight.busy()), flights);
     let unpack = time(ns(finished.unpacking.busy()), finished.batches);
-    let slots_in_flight = share(without_aside(finished.flight.summed));
+    let filling = submitted.starting.summed.saturating_sub(aside);
+    let held = Held {
+        by_workers: !submitted.worker.is_zero(),
+        fill: filling + submitted.worker,
+        device: finished.flight.summed.saturating_sub(aside),
+        unpack: finished.unpacking.summed + finished.worker,
+    };
+    let slots_in_flight = share(ns(held.device));
     let by_device = match &finished.by_device[..] {
         // The only device: the sums are its figures.
         [] => vec![(device, slots_in_flight)],
@@ -340,12 +379,19 @@ pub(super) fn statistics(
         slots_in_flight,
         is_lost: false,
     };
-    let stall = time(closed_ns.saturating_sub(fill.busy_ns), counters.batches);
-    let own = match threads {
-        Threads::Own => 0,
-        Threads::Caller => unpack.busy_ns,
+    let stall = time(
+        ns(submitted.stalled.busy()).min(closed_ns),
+        counters.batches,
+    );
+    let (own, workers) = match threads {
+        Threads::Own { workers } => (0, workers),
+        Threads::Caller => (unpack.busy_ns, 0),
     };
-    let busy = closed_ns + own + drained_ns;
+    let busy = drained_ns
+        + match held.by_workers {
+            true => stall.busy_ns,
+            false => closed_ns + own,
+        };
     let mut statistics = Statistics {
         wall_ns,
         fill,
@@ -356,6 +402,10 @@ pub(super) fn statistics(
         output: time(counters.output_ns, finished.batches),
         slots,
         slots_in_flight,
+        slots_filling: share(ns(filling)),
+        slots_unpacking: share(ns(finished.unpacking.summed)),
+        slots_awaiting_worker: share(ns(submitted.worker + finished.worker)),
+        workers,
         devices: by_device.into_iter().map(of_device).collect(),
         overlap: fill.share + device.share + unpack.share,
         device_overlap: None,
@@ -367,7 +417,7 @@ pub(super) fn statistics(
         batch_latency: finished.batch_latency,
         item_latency: finished.item_latency,
     };
-    statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns));
+    statistics.bound = (wall_ns > 0).then(|| statistics.find_bound(threads, drained_ns, held));
     statistics
 }
 

@@ -18,6 +18,9 @@ use tapeloop_error::internal::LaterFields;
 /// The spans for which a timeline has memory from the start; it takes more where they are more.
 const SPANS_RESERVED: usize = 1 << 16;
 
+/// The most spans of a batch: one of each kind, and a second wait for a worker.
+const SPANS_OF_BATCH_MAX: usize = SpanKind::ALL.len() + 1;
+
 /// Which batches a timeline samples. Later versions may add fields: end a literal with
 /// `..TimelineConfig::default()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub struct TimelineConfig {
     /// The number of consecutive batches in a window; `None` for two per slot plus two.
     pub window: Option<u64>,
     /// The largest number of spans that are kept; beyond it the oldest are dropped. A batch has up
-    /// to eight.
+    /// to eleven.
     pub spans_max: usize,
     #[doc(hidden)]
     pub later: LaterFields,
@@ -51,9 +54,10 @@ impl TimelineConfig {
             let text = "a timeline with every = 0 or window = 0 samples no batch";
             return refused(text.to_owned(), "set at least 1");
         }
-        if self.spans_max < SpanKind::ALL.len() {
+        if self.spans_max < SPANS_OF_BATCH_MAX {
             let text = format!("spans_max = {} does not hold one batch", self.spans_max);
-            return refused(text, "set at least 8, or leave the timeline out");
+            let fix = format!("set at least {SPANS_OF_BATCH_MAX}, or leave the timeline out");
+            return refused(text, &fix);
         }
         Ok(())
     }
@@ -62,8 +66,11 @@ impl TimelineConfig {
 /// The activity of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpanKind {
-    /// Stage one waits for a free slot.
+    /// A closed batch waits for a free slot.
     Stall,
+    /// A batch in a slot waits for one of the engine's workers, to write or to read it. Small batches
+    /// are written and read without them.
+    Worker,
     /// Stage one writes items into pinned memory.
     Fill,
     /// Stage one submits the batch to the device.
@@ -78,12 +85,15 @@ pub enum SpanKind {
     Kernels,
     /// The device downloads: from the last kernel to the last download.
     Download,
+    /// The consumer of a run takes the results.
+    Take,
 }
 
 impl SpanKind {
     /// All of them.
     pub const ALL: &'static [SpanKind] = &[
         SpanKind::Stall,
+        SpanKind::Worker,
         SpanKind::Fill,
         SpanKind::Submit,
         SpanKind::Flight,
@@ -91,6 +101,7 @@ impl SpanKind {
         SpanKind::Upload,
         SpanKind::Kernels,
         SpanKind::Download,
+        SpanKind::Take,
     ];
 
     /// The activities of the device, in order.
@@ -100,6 +111,7 @@ impl SpanKind {
     pub fn name(self) -> &'static str {
         match self {
             SpanKind::Stall => "stall",
+            SpanKind::Worker => "wait for a worker",
             SpanKind::Fill => "fill",
             SpanKind::Submit => "submit",
             SpanKind::Flight => "in flight",
@@ -107,6 +119,7 @@ impl SpanKind {
             SpanKind::Upload => "upload",
             SpanKind::Kernels => "kernels",
             SpanKind::Download => "download",
+            SpanKind::Take => "take",
         }
     }
 
@@ -350,7 +363,7 @@ mod tests {
     #[test]
     fn the_latest_spans_are_kept() {
         let config = TimelineConfig {
-            spans_max: 8,
+            spans_max: 12,
             ..TimelineConfig::default()
         };
         let (sampler, now) = (sampler(config), Instant::now());
@@ -359,9 +372,9 @@ mod tests {
             sampler.add((batch, 0), SpanKind::Fill, now, end);
         }
         let timeline = sampler.timeline(20);
-        assert_eq!(timeline.spans.len(), 8);
-        assert_eq!(timeline.spans_dropped, 12);
-        assert_eq!(timeline.windows().first(), Some(&(12..20)));
+        assert_eq!(timeline.spans.len(), 12);
+        assert_eq!(timeline.spans_dropped, 8);
+        assert_eq!(timeline.windows().first(), Some(&(8..20)));
     }
 
     #[test]
@@ -417,7 +430,7 @@ mod tests {
                 ..default
             },
             TimelineConfig {
-                spans_max: 7,
+                spans_max: SPANS_OF_BATCH_MAX - 1,
                 ..default
             },
         ] {

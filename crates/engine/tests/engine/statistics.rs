@@ -4,7 +4,9 @@ use crate::scale::{Scale, TWIN_PANICS, vectors};
 use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
-use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, Statistics, TrySubmitError};
+use tapeloop_engine::pipeline::{
+    Engine, EngineConfig, Pipeline, SpanKind, Statistics, TimelineConfig, TrySubmitError,
+};
 use tapeloop_engine::workload::Completion;
 
 fn cpu() -> (Arc<dyn Backend>, Arc<rayon::ThreadPool>) {
@@ -49,10 +51,45 @@ fn an_engine_tells_of_every_batch_and_item() {
     let (statistics, counters) = (engine.statistics(), engine.counters());
     check(&statistics, counters.batches, 1000);
     assert_eq!(statistics.slots, 3);
-    // Stage one does one thing at a time.
-    let stages = [statistics.fill, statistics.stall, statistics.input];
-    let sum: f64 = stages.iter().map(|time| time.share).sum();
-    assert!(sum <= 1.01, "{statistics:?}");
+    // A batch that is written, or that waits for a slot, is no wait for items.
+    for stage in [statistics.fill, statistics.stall] {
+        let sum = stage.share + statistics.input.share;
+        assert!(sum <= 1.01, "{statistics:?}");
+    }
+    // So small batches need no workers.
+    assert_eq!(statistics.slots_awaiting_worker, 0.0);
+    let most = statistics.slots as f64 + 0.01;
+    let (filling, unpacking) = (statistics.slots_filling, statistics.slots_unpacking);
+    let busy = filling + statistics.slots_in_flight + unpacking;
+    assert!(
+        filling > 0.0 && unpacking > 0.0 && busy <= most,
+        "{statistics:?}"
+    );
+}
+
+#[test]
+fn the_wait_of_large_batches_for_a_worker_is_counted_and_shown() {
+    let (backend, pool) = cpu();
+    let mut config = EngineConfig::new([40_000, 2]);
+    config.timeline = Some(TimelineConfig::default());
+    let mut engine = Engine::new(Scale::new(2.0), &[backend], pool, &config).unwrap();
+    let mut sink = |done: Completion<Scale>| done.result.map(drop);
+    let items = (0..40).map(|_| vec![1.0; 20_000]);
+    engine.run(items, &mut sink).unwrap();
+    let statistics = engine.statistics();
+    assert_eq!(statistics.workers, 2);
+    assert!(statistics.slots_awaiting_worker > 0.0, "{statistics:?}");
+    let timeline = engine.timeline().unwrap();
+    let waits = |batch| {
+        let of_batch = timeline
+            .spans
+            .iter()
+            .filter(move |span| span.batch == batch);
+        of_batch
+            .filter(|span| span.kind == SpanKind::Worker)
+            .count()
+    };
+    assert_eq!([0, 1].map(waits), [2, 2], "to be written and to be read");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{ArchiveOptions, Member, Place};
 use crate::folder::Skipped;
-use crate::packed::{Batch, EncodedBatch, Names, PackedFile};
+use crate::packed::{Batch, Names, PackedFile, UnreadBatch};
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::path::Path;
@@ -19,9 +19,9 @@ pub(crate) struct Packed {
     names: Option<Names>,
     batch: usize,
     row: usize,
-    /// The record batch `batch`, or why it cannot be read. It is read when the first of its members
-    /// is: with `--members` or `--shard` that may be none.
-    loaded: Option<Result<Arc<SharedBatch>>>,
+    /// The record batch `batch`, if one of its members is to be read: with `--members` or `--shard`
+    /// that may be none.
+    shared: Option<Arc<SharedBatch>>,
 }
 
 /// A member that can be read.
@@ -30,30 +30,30 @@ pub struct PackedMember {
     rows: Range<usize>,
 }
 
-/// A record batch that the first of the threads that read its members decodes: the thread that lists
-/// the members of a set would be the slowest stage of a run.
+/// A record batch that is read by the first of the threads that read its members: the thread that
+/// lists the members of a set would be the slowest stage of a run.
+///
+/// That thread waits for memory until others have read the members of earlier record batches. They
+/// do, as inputs are read in the order in which they are listed.
 struct SharedBatch {
-    encoded: Mutex<Option<EncodedBatch>>,
-    decoded: OnceLock<Result<Batch>>,
+    unread: Mutex<Option<UnreadBatch>>,
+    read: OnceLock<Result<Batch>>,
 }
 
 impl SharedBatch {
-    fn new(encoded: EncodedBatch) -> Self {
+    fn new(unread: UnreadBatch) -> Self {
         SharedBatch {
-            encoded: Mutex::new(Some(encoded)),
-            decoded: OnceLock::new(),
+            unread: Mutex::new(Some(unread)),
+            read: OnceLock::new(),
         }
     }
 
     fn get(&self) -> Result<&Batch> {
-        let decode = || {
-            let encoded = self.encoded.lock().take();
-            encoded.expect("it is decoded once").decode()
+        let read = || {
+            let unread = self.unread.lock().take();
+            unread.expect("it is read once").read()
         };
-        self.decoded
-            .get_or_init(decode)
-            .as_ref()
-            .map_err(Error::clone)
+        self.read.get_or_init(read).as_ref().map_err(Error::clone)
     }
 }
 
@@ -71,7 +71,7 @@ impl Packed {
             names: None,
             batch: 0,
             row: 0,
-            loaded: None,
+            shared: None,
         })
     }
 
@@ -90,7 +90,7 @@ impl Packed {
             }
             let listed = self.names.as_ref();
             let Some((name, rows)) = listed.and_then(|names| names.input(self.row)) else {
-                (self.names, self.loaded) = (None, None);
+                (self.names, self.shared) = (None, None);
                 (self.batch, self.row) = (self.batch + 1, 0);
                 continue;
             };
@@ -111,16 +111,16 @@ impl Packed {
     /// The member in `rows` of the current record batch.
     ///
     /// # Errors
-    /// The record batch cannot be read.
+    /// No record batch is open.
     pub(super) fn content(&mut self, rows: Range<usize>) -> Result<PackedMember> {
         let ArchiveOptions { limits, budget, .. } = &self.options;
         let names = self.names.as_ref();
         let names = names.ok_or_else(|| Error::input("no record batch is open"))?;
-        let load = || {
-            let batch = self.file.batch(self.batch, names, limits, budget);
-            batch.map(|encoded| Arc::new(SharedBatch::new(encoded)))
-        };
-        let batch = self.loaded.get_or_insert_with(load).clone()?;
+        let batch = self.shared.get_or_insert_with(|| {
+            let unread = self.file.batch(self.batch, names, limits, budget);
+            Arc::new(SharedBatch::new(unread))
+        });
+        let batch = Arc::clone(batch);
         Ok(PackedMember { batch, rows })
     }
 }

@@ -19,8 +19,9 @@ use arrow_ipc::{
 use arrow_schema::{ArrowError, Field, SchemaRef};
 use flatbuffers::VerifierOptions;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::internal::excerpt;
@@ -57,7 +58,7 @@ const NAME_BUFFERS: usize = 5;
 /// An open packed file.
 pub struct PackedFile {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     bytes: u64,
     layout: Arc<Layout>,
     blocks: Vec<Block>,
@@ -81,9 +82,9 @@ pub struct Names {
     input: UInt32Array,
 }
 
-/// The bytes of a record batch, which may be damaged.
-pub struct EncodedBatch {
-    bytes: Vec<u8>,
+/// A record batch that was not read yet.
+pub struct UnreadBatch {
+    file: Arc<File>,
     block: Block,
     layout: Arc<Layout>,
     /// `None` in a file without checksums.
@@ -92,7 +93,7 @@ pub struct EncodedBatch {
     rows: usize,
     place: String,
     limits: ReadLimits,
-    share: BudgetShare,
+    budget: Arc<ReadBudget>,
 }
 
 /// A record batch in memory.
@@ -183,7 +184,7 @@ impl PackedFile {
             }
             Ok(PackedFile {
                 path: path.to_owned(),
-                file,
+                file: Arc::new(file),
                 bytes,
                 layout: Arc::new(Layout {
                     schema,
@@ -239,13 +240,13 @@ impl PackedFile {
     ///
     /// # Errors
     /// The file cannot be read, or the record batch is damaged or over a limit.
-    pub fn names(&mut self, batch: usize, limits: &ReadLimits) -> Result<Names> {
+    pub fn names(&self, batch: usize, limits: &ReadLimits) -> Result<Names> {
         let block = self.blocks[batch];
         let body = block.bodyLength() as u64;
         limits.check_text(body)?;
-        let mut bytes = Vec::new();
         let metadata = block.metaDataLength() as u64;
-        self.read(block.offset() as u64, metadata, &mut bytes)?;
+        let mut bytes = vec![0; metadata as usize];
+        read_at(&self.file, &mut bytes, block.offset() as u64)?;
         let index = |name: &str| self.layout.schema.index_of(name).map_err(from_arrow);
         let projection = vec![index("source")?, index("input")?];
         let are_first = projection == [0, 1];
@@ -253,7 +254,9 @@ impl PackedFile {
             true => check_message(&bytes, body, NAME_BUFFERS),
             false => check_message(&bytes, body, usize::MAX).map(|_| body),
         })?;
-        self.read(block.offset() as u64 + metadata, needed, &mut bytes)?;
+        bytes.resize((metadata + needed) as usize, 0);
+        let body = &mut bytes[metadata as usize..];
+        read_at(&self.file, body, block.offset() as u64 + metadata)?;
         let names = decoding(|| self.layout.decode(&block, bytes, &projection))?;
         let names = Names {
             source: names.column(0).as_string().clone(),
@@ -265,71 +268,56 @@ impl PackedFile {
         }
     }
 
-    /// Reads the record batch with these `names`. Waits for memory from `budget`.
-    ///
-    /// # Errors
-    /// The file cannot be read, or the record batch is cut short or over a limit.
+    /// The record batch with these `names`, to be read with memory from `budget`.
     pub fn batch(
-        &mut self,
+        &self,
         batch: usize,
         names: &Names,
         limits: &ReadLimits,
         budget: &Arc<ReadBudget>,
-    ) -> Result<EncodedBatch> {
-        let block = self.blocks[batch];
-        let place = format!("{}: record batch {batch}", shown(&self.path));
-        let read = || {
-            let body = block.bodyLength() as u64;
-            limits.check_text(body)?;
-            let size = block.metaDataLength() as u64 + body;
-            let mut share = BudgetShare::new(Some(Arc::clone(budget)));
-            let mut bytes = Vec::new();
-            (&self.file).seek(SeekFrom::Start(block.offset() as u64))?;
-            let stream = (&self.file).take(size);
-            share.fill(&mut bytes, stream, size, size, Error::io)?;
-            match (bytes.len() as u64) < size {
-                true => Err(damaged("it is cut short")),
-                false => Ok((bytes, share)),
-            }
-        };
-        let (bytes, share) = read().within(|| place.clone())?;
-        Ok(EncodedBatch {
-            bytes,
-            block,
+    ) -> UnreadBatch {
+        UnreadBatch {
+            file: Arc::clone(&self.file),
+            block: self.blocks[batch],
             layout: Arc::clone(&self.layout),
             checksum: self.checksums.as_ref().map(|all| all[batch]),
             rows: names.input.len(),
-            place,
+            place: format!("{}: record batch {batch}", shown(&self.path)),
             limits: *limits,
-            share,
-        })
-    }
-
-    /// Appends `count` bytes at `offset` to `bytes`.
-    fn read(&mut self, offset: u64, count: u64, bytes: &mut Vec<u8>) -> Result<()> {
-        self.file.seek(SeekFrom::Start(offset))?;
-        let read = (&self.file).take(count).read_to_end(bytes)?;
-        match read as u64 == count {
-            true => Ok(()),
-            false => Err(damaged("it is cut short")),
+            budget: Arc::clone(budget),
         }
     }
 }
 
-impl EncodedBatch {
-    /// Compares the checksum and decodes the columns.
+/// Fills `bytes` from `offset` on.
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> Result<()> {
+    let read = file.read_exact_at(bytes, offset);
+    read.map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => damaged("it is cut short"),
+        _ => Error::io(error),
+    })
+}
+
+impl UnreadBatch {
+    /// Reads the record batch, compares the checksum and decodes the columns. Waits for memory.
     ///
     /// # Errors
-    /// The record batch is damaged, or the checksum differs.
-    pub fn decode(self) -> Result<Batch> {
-        let (bytes, layout, block) = (self.bytes, &self.layout, &self.block);
-        let decode = || {
+    /// The file cannot be read, the record batch is damaged or over a limit, or the checksum differs.
+    pub fn read(self) -> Result<Batch> {
+        let (layout, block) = (&self.layout, &self.block);
+        let mut share = BudgetShare::new(Some(self.budget));
+        let mut decode = || {
+            let body = block.bodyLength() as u64;
+            self.limits.check_text(body)?;
+            let mut bytes = Vec::new();
+            share.make_room(&mut bytes, block.metaDataLength() as u64 + body)?;
+            read_at(&self.file, &mut bytes, block.offset() as u64)?;
             let expected = self.checksum;
             if expected.is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
                 return Err(damaged("the checksum of a record batch differs"));
             }
             let columns = decoding(|| {
-                check_message(&bytes, block.bodyLength() as u64, usize::MAX)?;
+                check_message(&bytes, body, usize::MAX)?;
                 Columns::new(layout.decode(block, bytes, &layout.columns)?)
             })?;
             match columns.rows() == self.rows {
@@ -342,7 +330,7 @@ impl EncodedBatch {
             columns,
             place: self.place,
             limits: self.limits,
-            _share: self.share,
+            _share: share,
         })
     }
 }

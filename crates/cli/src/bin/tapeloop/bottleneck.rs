@@ -1,5 +1,6 @@
 //! What bounds a run, and what would help.
 
+use super::waits::SingleThread;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tapeloop::pipeline::{Stage, Statistics};
@@ -11,7 +12,7 @@ const BUSY_SHARE_MIN: f64 = 0.85;
 const WAITING_FACTOR_MIN: f64 = 2.0;
 
 /// The processor time of a run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cores {
     /// Threads of the pool.
     pub(super) threads: usize,
@@ -27,6 +28,8 @@ pub(super) struct Cores {
     pub(super) all: Duration,
     /// Wall time of compiling kernels, before the first batch.
     pub(super) compiling: Duration,
+    /// Of these threads there is one each.
+    pub(super) single: Vec<SingleThread>,
 }
 
 impl Cores {
@@ -65,17 +68,43 @@ impl Cores {
         if statistics.bound.is_some() && busy_share >= BUSY_SHARE_MIN {
             return self.processors_bound(on_cpu);
         }
+        if let (Some(thread), Some(_)) = (self.busiest_single(), statistics.bound) {
+            return self.thread_bound(thread);
+        }
         let sentence = statistics.sentence();
+        let busy_workers = statistics.slots_filling + statistics.slots_unpacking;
+        let has_idle_workers = busy_workers < BUSY_SHARE_MIN * statistics.workers as f64;
         let help = match statistics.bound {
             None => return sentence,
             Some(Stage::Input) if self.waits_for_files() => "faster storage for the input",
             Some(Stage::Input) => "more cores, or a larger setting `threads`",
+            Some(Stage::Fill | Stage::Unpack) if has_idle_workers => "a larger setting `slots`",
             Some(Stage::Fill | Stage::Unpack) => "faster cores and memory",
             Some(Stage::Device) if on_cpu => "a GPU, more cores, or fewer features",
             Some(Stage::Device) => "a faster GPU, or fewer features",
             Some(Stage::Output) => "a faster disk, or fewer features",
         };
         format!("{sentence}. What would help: {help}")
+    }
+
+    /// The busiest single thread, if others can only wait for it.
+    fn busiest_single(&self) -> Option<&SingleThread> {
+        let by_share =
+            |a: &&SingleThread, b: &&SingleThread| a.busy_share().total_cmp(&b.busy_share());
+        let busiest = self.single.iter().max_by(by_share)?;
+        (busiest.busy_share() >= BUSY_SHARE_MIN).then_some(busiest)
+    }
+
+    fn thread_bound(&self, thread: &SingleThread) -> String {
+        let busy = self.cores(self.all.as_secs_f64());
+        format!(
+            "thread-bound: the only thread that {} was busy {:.0}% of the time, and the others waited \
+             for it, with {busy:.1} of {} cores busy. What would help: several runs side by side, each \
+             with a part of the inputs (`--shard`)",
+            thread.does,
+            100.0 * thread.busy_share().min(1.0),
+            self.threads
+        )
     }
 
     fn compiling_bound(&self) -> String {
@@ -122,7 +151,10 @@ impl Cores {
 
 #[cfg(test)]
 mod tests {
+    use super::super::waits::single_threads;
     use super::*;
+    use tapeloop::pipeline::Counters;
+    use tapeloop_cli::thread_times::{SingleThreads, ThreadTime};
 
     fn cores(read: u64, tables: u64, all: u64) -> Cores {
         Cores {
@@ -133,6 +165,7 @@ mod tests {
             tables: Duration::from_secs(tables),
             all: Duration::from_secs(all),
             compiling: Duration::ZERO,
+            single: Vec::new(),
         }
     }
 
@@ -175,13 +208,13 @@ mod tests {
         let idle = cores(2, 1, 4);
         let waiting = Cores {
             read_wall: Duration::from_secs(9),
-            ..idle
+            ..idle.clone()
         };
         for (cores, stage, help) in [
-            (idle, Stage::Input, "threads"),
-            (waiting, Stage::Input, "storage"),
-            (idle, Stage::Device, "a faster GPU"),
-            (idle, Stage::Output, "disk"),
+            (&idle, Stage::Input, "threads"),
+            (&waiting, Stage::Input, "storage"),
+            (&idle, Stage::Device, "a faster GPU"),
+            (&idle, Stage::Output, "disk"),
         ] {
             let said = cores.bound(&bound(stage));
             assert!(said.contains(&format!("{}-bound", stage.name())), "{said}");
@@ -208,6 +241,46 @@ mod tests {
         );
         assert!(said.contains("doctor --warm"), "{said}");
         assert!(with(4).bound(&statistics).starts_with("output-bound"));
+    }
+
+    #[test]
+    fn a_busy_single_thread_bounds_while_cores_are_idle() {
+        let times = SingleThreads {
+            list: ThreadTime {
+                wall: Duration::from_secs(10),
+                busy: Duration::from_secs(9),
+            },
+            ..SingleThreads::default()
+        };
+        let of = |threads, all| Cores {
+            threads,
+            single: single_threads(&times, &Counters::default()),
+            ..cores(2, 1, all)
+        };
+        let statistics = bound(Stage::Fill);
+        let said = of(16, 60).bound(&statistics);
+        for part in [
+            "thread-bound",
+            "lists inputs",
+            "90%",
+            "6.0 of 16 cores",
+            "--shard",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        let said = of(1, 10).bound(&statistics);
+        assert!(said.starts_with("processor-bound"), "{said}");
+    }
+
+    #[test]
+    fn more_slots_help_while_workers_are_idle() {
+        let mut statistics = bound(Stage::Fill);
+        (statistics.workers, statistics.slots_filling) = (16, 5.0);
+        let said = cores(0, 0, 0).bound(&statistics);
+        assert!(said.ends_with("a larger setting `slots`"), "{said}");
+        statistics.slots_unpacking = 9.0;
+        let said = cores(0, 0, 0).bound(&statistics);
+        assert!(said.ends_with("faster cores and memory"), "{said}");
     }
 
     #[test]

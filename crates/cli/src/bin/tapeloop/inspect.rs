@@ -67,7 +67,7 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
     let mut totals = Totals::default();
     for path in files {
         let path = path.as_ref();
-        let mut file = PackedFile::open(path).within(|| shown(path))?;
+        let file = PackedFile::open(path).within(|| shown(path))?;
         totals.files += 1;
         totals.bytes += file.bytes();
         totals.unchecked += u64::from(!file.has_checksums());
@@ -76,7 +76,7 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
         }
         for at in 0..file.batches() {
             let names = file.names(at, &limits).within(|| shown(path))?;
-            let batch = file.batch(at, &names, &limits, &budget)?.decode()?;
+            let batch = file.batch(at, &names, &limits, &budget).read()?;
             let mut row = 0;
             while let Some((_, rows)) = names.input(row) {
                 totals.inputs += 1;
@@ -174,7 +174,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
     let mut found = Vec::new();
     for path in files {
         let path = path.as_ref();
-        let mut file = PackedFile::open(path).within(|| shown(path))?;
+        let file = PackedFile::open(path).within(|| shown(path))?;
         for at in 0..file.batches() {
             let names = file.names(at, &limits).within(|| shown(path))?;
             let (mut matches, mut row) = (Vec::new(), 0);
@@ -191,7 +191,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
             if matches.is_empty() {
                 continue;
             }
-            let batch = file.batch(at, &names, &limits, &budget)?.decode()?;
+            let batch = file.batch(at, &names, &limits, &budget).read()?;
             for (source, rows) in matches {
                 found.push(input_json(&source, path, &batch, rows)?);
             }

@@ -2,8 +2,8 @@
 //!
 //! `args` are the command line, and `misuse` explains mistakes in it. `run` computes the features of all
 //! inputs with the library of the program ([`tapeloop_cli`]): `progress` shows how far it is, `summary`
-//! says at the end how it went, `bottleneck` and `run_notes` say what that means, and `run_end` writes
-//! it into `run.json`. The other commands have a file each.
+//! says at the end how it went, `bottleneck`, `waits` and `run_notes` say what that means, and `run_end`
+//! writes it into `run.json`. The other commands have a file each.
 
 mod args;
 mod bench;
@@ -29,6 +29,7 @@ mod signals;
 mod summary;
 mod timeline;
 mod validate;
+mod waits;
 
 use args::{Cli, Command, FeaturesArgs, GraphArgs, KernelCommand};
 use std::io::Write;

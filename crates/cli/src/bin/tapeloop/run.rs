@@ -9,6 +9,7 @@ use super::run_notes::notes;
 use super::signals;
 use super::summary::{Outcome, listed};
 use super::timeline::TimelineFolder;
+use super::waits::single_threads;
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
 use std::io::IsTerminal;
@@ -36,6 +37,7 @@ use tapeloop_cli::tables::{
     ColumnStatistics, RESIDUES, Tables, TerminalTable, printed_table, written_folders,
 };
 use tapeloop_cli::terminal::{complain, say};
+use tapeloop_cli::thread_times::ThreadTimer;
 use tapeloop_files::FileId;
 use tapeloop_files::shown;
 use tapeloop_inputs::{InputDigests, Source, Trajectories};
@@ -281,7 +283,8 @@ pub(super) fn compute(
             &counters,
             plan.annotations.as_ref(),
         );
-        engine.run(inputs, &mut |completion| {
+        let timer = ThreadTimer::start();
+        let streamed = engine.run(inputs, &mut |completion| {
             let (completion, is_alone) = oversized::complete(plan, completion);
             watch(&completion)?;
             results.accept(completion)?;
@@ -290,7 +293,9 @@ pub(super) fn compute(
                 counters.add_alone();
             }
             Ok(())
-        })
+        });
+        counters.set_results_thread(timer.stop());
+        streamed
     };
     let finished = results.finish(streamed);
     let (columns, error) = match finished.columns {
@@ -318,6 +323,7 @@ pub(super) fn compute(
             tables: table_cores.total(),
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
             compiling: Duration::from_nanos(compilation.ns),
+            single: single_threads(&counters.threads(), &engine.counters()),
         },
         counts,
         notes: notes(plan, &counters, &tables, &matches),

@@ -1,6 +1,7 @@
 //! What `run.json` says of a run that has ended.
 
 use super::summary::Outcome;
+use super::waits::threads_json;
 use serde_json::{Map, Value as Json, json};
 use tapeloop::error::Error;
 use tapeloop::pipeline::{DeviceStatistics, Latencies, Shrunk, Statistics};
@@ -79,6 +80,7 @@ pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &Outcome) -> Json {
         "annotations": annotations,
         "stage_seconds": object(stages),
         "core_seconds": object(cores),
+        "threads": threads_json(&outcome.cores.single),
         "bound": outcome.bound(),
         "statistics": statistics_json(&outcome.statistics),
         "columns": columns_json(&outcome.columns),
@@ -158,6 +160,10 @@ fn statistics_json(statistics: &Statistics) -> Json {
         "sentence": statistics.sentence(),
         "stages": object(times),
         "slots_in_flight": statistics.slots_in_flight,
+        "slots_filling": statistics.slots_filling,
+        "slots_unpacking": statistics.slots_unpacking,
+        "slots_awaiting_worker": statistics.slots_awaiting_worker,
+        "workers": statistics.workers,
         "overlap": statistics.overlap,
         "device_overlap": statistics.device_overlap,
         "latency_seconds": {

@@ -1,6 +1,7 @@
 //! How a run went: its exit code, and the summary that it prints.
 
 use super::bottleneck::Cores;
+use super::waits::{slots_line, threads_line};
 use serde_json::Value as Json;
 use std::fmt::Write;
 use std::fs;
@@ -206,12 +207,13 @@ impl Outcome {
         let mut text = format!("seconds by stage: {}\n", stages.join(", "));
         if !self.cores.all.is_zero() {
             let _ = writeln!(text, "{}", self.cores.sentence());
+            let _ = writeln!(text, "{}", threads_line(&self.cores.single));
         }
         let _ = writeln!(
             text,
-            "engine: mode {}, {} slots, {}",
+            "{}\nengine: mode {}, {}",
+            slots_line(&self.statistics),
             plan.config.policy.mode.name(),
-            self.memory.slots,
             memory_text(&self.memory)
         );
         text

@@ -3,6 +3,7 @@
 use super::Dispatcher;
 use crate::error::Result;
 use crate::pipeline::config::{SubmitOptions, TrySubmitError};
+use crate::pipeline::counters::add_since;
 use crate::pipeline::queue::{Queue, WaitingId};
 use crate::pipeline::sync::{Guard, spin_unlocked};
 use crate::pipeline::ticket::{Reply, Ticket};
@@ -202,6 +203,8 @@ impl<W: Workload> Dispatcher<W> {
         mut queue: Guard<'a, Queue<W>>,
         end: Option<Instant>,
     ) -> Guard<'a, Queue<W>> {
+        let start = Instant::now();
+        let room_ns = &self.shared.counters.submitted.room_ns;
         let changes = self.changes.load(SeqCst);
         let has_changed = || self.changes.load(SeqCst) != changes || self.shared.ended.has_ended();
         queue.spinning += 1;
@@ -212,6 +215,7 @@ impl<W: Workload> Dispatcher<W> {
         let next = self.next(&mut queue);
         if next.start.is_some() || next.admitted.is_some() {
             drop(queue);
+            add_since(room_ns, start);
             self.start_all(next);
             return self.queue.lock();
         }
@@ -223,6 +227,7 @@ impl<W: Workload> Dispatcher<W> {
             }
             queue.sleeping -= 1;
         }
+        add_since(room_ns, start);
         queue
     }
 }

@@ -2,6 +2,8 @@ use super::super::meter::{BusyTime, Meter, Start};
 use super::*;
 use std::time::Instant;
 
+const OWN: Threads = Threads::Own { workers: 0 };
+
 /// Statistics of a second with these shares, in percent: filling, stalled, device, unpacking,
 /// output.
 fn of(shares: [u64; 5], threads: Threads) -> Statistics {
@@ -13,6 +15,7 @@ fn of(shares: [u64; 5], threads: Threads) -> Statistics {
     let submitted = Submitted {
         first: Some(start),
         closed: busy(fill_ns + stall_ns),
+        stalled: busy(stall_ns),
         starting: busy(fill_ns),
         ..Submitted::default()
     };
@@ -40,6 +43,7 @@ fn busy(start: Instant, time: Duration, batches: usize) -> BusyTime {
 fn give(meter: &Meter, slot: usize, closed_at: Instant, started_at: Instant, filled_at: Instant) {
     let start = Start {
         closed_at,
+        slot_at: started_at,
         started_at,
         filled_at,
     };
@@ -55,7 +59,7 @@ fn each_device_has_its_own_time_and_the_only_one_has_the_sum() {
             give(&meter, slot, at(0), at(0), at(20));
             meter.seen(slot, at(20), at(until));
         }
-        meter.statistics(&Counters::default(), Threads::Own)
+        meter.statistics(&Counters::default(), OWN)
     };
     let one = at_once(1);
     let [own] = one.devices[..] else {
@@ -75,17 +79,65 @@ fn each_device_has_its_own_time_and_the_only_one_has_the_sum() {
 }
 
 #[test]
-fn a_batch_waits_for_a_slot_only_while_no_other_is_written() {
+fn a_batch_waits_for_a_slot_also_while_others_are_written() {
     let (meter, start) = (Meter::new(2, 1), Instant::now());
     let at = |ms: u64| start + Duration::from_millis(ms);
-    // The second closes at 5 ms, and is written by another thread from 30 ms on.
+    // The second closes at 5 ms, and has a slot from 30 ms on.
     give(&meter, 0, at(0), at(0), at(20));
     give(&meter, 1, at(5), at(30), at(50));
     meter.seen(0, at(20), at(60));
     meter.seen(1, at(50), at(100));
-    let statistics = meter.statistics(&Counters::default(), Threads::Own);
+    let statistics = meter.statistics(&Counters::default(), OWN);
     let ms = |time: StageTime| time.busy_ns / 1_000_000;
-    assert_eq!((ms(statistics.fill), ms(statistics.stall)), (40, 10));
+    assert_eq!((ms(statistics.fill), ms(statistics.stall)), (40, 25));
+}
+
+/// Statistics of a second in which workers write and read batches: the time without a batch that waits
+/// for a slot, and the average numbers of slots that wait for a worker to be written, are written, in
+/// flight, wait to be read, and are read.
+fn by_workers(stall_ms: u64, slots: [u64; 5]) -> Statistics {
+    let start = Instant::now();
+    let busy = |slots| busy(start, Duration::from_millis(900), slots as usize);
+    let [to_write, written, in_flight, to_read, read] = slots;
+    let mut stalled = BusyTime::default();
+    stalled.add(start, start + Duration::from_millis(stall_ms));
+    let submitted = Submitted {
+        first: Some(start),
+        closed: busy(1),
+        stalled,
+        starting: busy(written),
+        worker: Duration::from_millis(1 + 900 * to_write),
+        ..Submitted::default()
+    };
+    let finished = Finished {
+        flight: busy(in_flight),
+        unpacking: busy(read),
+        worker: Duration::from_millis(900 * to_read),
+        last: Some(start + Duration::from_secs(1)),
+        ..Finished::default()
+    };
+    let threads = Threads::Own { workers: 4 };
+    statistics(submitted, finished, &Counters::default(), 8, 1, threads)
+}
+
+#[test]
+fn what_holds_the_slots_bounds_while_batches_wait_for_one() {
+    for (stall_ms, slots, bound) in [
+        (950, [0, 1, 6, 0, 1], Stage::Device),
+        (950, [3, 3, 1, 0, 1], Stage::Fill),
+        (950, [0, 5, 2, 0, 1], Stage::Fill),
+        (950, [0, 2, 2, 3, 1], Stage::Unpack),
+        // Several are written nearly all the time, and the next could be too.
+        (50, [0, 4, 2, 0, 1], Stage::Input),
+    ] {
+        let found = by_workers(stall_ms, slots);
+        assert_eq!(found.bound, Some(bound), "{slots:?}");
+    }
+    let found = by_workers(950, [1, 3, 2, 1, 1]);
+    let near = |value: f64, expected: f64| (value - expected).abs() < 0.01;
+    assert!(near(found.slots_filling, 2.7) && near(found.slots_unpacking, 0.9));
+    assert!(near(found.slots_awaiting_worker, 1.8), "{found:?}");
+    assert_eq!(found.workers, 4);
 }
 
 #[test]
@@ -99,14 +151,15 @@ fn what_stage_one_mostly_does_says_what_bounds() {
         ([20, 70, 60, 50, 45], Stage::Unpack),
         ([5, 2, 60, 3, 0], Stage::Input),
     ] {
-        assert_eq!(of(shares, Threads::Own).bound, Some(bound), "{shares:?}");
+        assert_eq!(of(shares, OWN).bound, Some(bound), "{shares:?}");
     }
     // What is left to do at the end of a short run is not what held it up.
-    let short = of([67, 0, 1, 31, 0], Threads::Own);
-    assert_eq!(short.find_bound(Threads::Own, 310_000_000), Stage::Fill);
+    let short = of([67, 0, 1, 31, 0], OWN);
+    let bound = short.find_bound(OWN, 310_000_000, Held::default());
+    assert_eq!(bound, Stage::Fill);
     // One thread that unpacks most of the time waits for no items meanwhile.
     let shares = [10, 5, 40, 80, 0];
-    assert_eq!(of(shares, Threads::Own).bound, Some(Stage::Input));
+    assert_eq!(of(shares, OWN).bound, Some(Stage::Input));
     assert_eq!(of(shares, Threads::Caller).bound, Some(Stage::Unpack));
 }
 
@@ -117,12 +170,12 @@ fn input_does_not_bound_while_its_threads_compute_batches() {
         ([15, 2, 95, 3, 0], Stage::Device),
         ([40, 2, 50, 3, 0], Stage::Input),
     ] {
-        let mut statistics = of(shares, Threads::Own);
+        let mut statistics = of(shares, OWN);
         assert_eq!(statistics.bound, Some(Stage::Input), "{shares:?}");
         statistics.set_on_cpu();
         assert_eq!(statistics.bound, Some(bound), "{shares:?}");
     }
-    let mut filling = of([95, 2, 97, 10, 0], Threads::Own);
+    let mut filling = of([95, 2, 97, 10, 0], OWN);
     filling.set_on_cpu();
     assert_eq!(filling.bound, Some(Stage::Fill));
 }
@@ -135,6 +188,7 @@ fn the_time_of_verification_counts_for_no_stage() {
     let submitted = Submitted {
         first: Some(start),
         closed: busy(4_980),
+        stalled: busy(750),
         starting: busy(4_230),
         ..Submitted::default()
     };
@@ -147,7 +201,7 @@ fn the_time_of_verification_counts_for_no_stage() {
         verify_ns: 4_000_000_000,
         ..Counters::default()
     };
-    let found = statistics(submitted, finished, &counters, 3, 1, Threads::Own);
+    let found = statistics(submitted, finished, &counters, 3, 1, OWN);
     assert_eq!(found.wall_ns, 1_000_000_000);
     assert_eq!((found.fill.share, found.device.share), (0.23, 0.97));
     assert_eq!(found.bound, Some(Stage::Device));
@@ -160,7 +214,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
             assert!(sentence.contains(part), "{sentence} lacks {part}");
         }
     };
-    let sentence = |shares| of(shares, Threads::Own).sentence();
+    let sentence = |shares| of(shares, OWN).sentence();
     has(
         sentence([23, 75, 97, 10, 0]),
         &["device-bound", "97%", "filling 23%", "unpacking 10%"],
@@ -178,7 +232,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
     let sentence = |shares| {
         let statistics = Statistics {
             on_cpu: true,
-            ..of(shares, Threads::Own)
+            ..of(shares, OWN)
         };
         statistics.sentence()
     };
@@ -196,7 +250,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
             "unpacking 3%",
         ],
     );
-    let none = Meter::new(3, 1).statistics(&Counters::default(), Threads::Own);
+    let none = Meter::new(3, 1).statistics(&Counters::default(), OWN);
     assert_eq!(none.bound, None);
     has(none.sentence(), &["no batch"]);
 }
@@ -207,14 +261,14 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
     let at = |ms: u64| start + Duration::from_millis(ms);
     give(&meter, 0, at(0), at(0), at(1));
     meter.seen(0, at(1), at(100));
-    let statistics = meter.statistics(&Counters::default(), Threads::Own);
+    let statistics = meter.statistics(&Counters::default(), OWN);
     assert_eq!(statistics.bound, Some(Stage::Device));
     assert_eq!(statistics.input.busy_ns, 0);
 }
 
 #[test]
 fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
-    let statistics = of([20, 70, 50, 30, 0], Threads::Own);
+    let statistics = of([20, 70, 50, 30, 0], OWN);
     assert!((statistics.slots_in_flight - 1.0).abs() < 1e-9);
     assert!((statistics.overlap - 1.0).abs() < 1e-9);
 }
@@ -229,7 +283,7 @@ fn batches_in_flight_are_summed_by_slot_and_as_busy_time_once() {
     meter.seen(1, at(30), at(50));
     give(&meter, 0, at(60), at(60), at(60));
     meter.seen(0, at(60), at(100));
-    let statistics = meter.statistics(&Counters::default(), Threads::Own);
+    let statistics = meter.statistics(&Counters::default(), OWN);
     let ms = |ns: u64| ns / 1_000_000;
     assert_eq!(
         (ms(statistics.wall_ns), ms(statistics.device.busy_ns)),
@@ -259,9 +313,9 @@ fn a_batch_in_flight_counts_up_to_now() {
     let meter = Meter::new(2, 1);
     let start = Instant::now();
     give(&meter, 1, start, start, start);
-    let so_far = meter.statistics(&Counters::default(), Threads::Own);
+    let so_far = meter.statistics(&Counters::default(), OWN);
     assert!(so_far.device.busy_ns > 0);
     assert_eq!(so_far.device.batches, 0);
-    let later = meter.statistics(&Counters::default(), Threads::Own);
+    let later = meter.statistics(&Counters::default(), OWN);
     assert!(later.device.busy_ns > so_far.device.busy_ns);
 }

@@ -10,8 +10,9 @@ const HOST: usize = 1;
 const DEVICE: usize = 2;
 
 impl Timeline {
-    /// Writes the trace: a track for filling, one for unpacking, and for each slot one for batches
-    /// in flight and three for the activities of its device. Each device is a process.
+    /// Writes the trace: a track for batches that wait for a slot, one for the consumer of results,
+    /// and for each slot one for what it is used for and three for the activities of its device. Each
+    /// device is a process.
     pub fn to_chrome_json(&self) -> String {
         let start_ns = self.spans.iter().map(|span| span.start_ns).min();
         let start_ns = start_ns.unwrap_or(0);
@@ -72,13 +73,13 @@ fn track(span: &Span, device: usize) -> (usize, usize, String) {
         (device.saturating_add(DEVICE), thread, name)
     };
     match span.kind {
-        SpanKind::Stall | SpanKind::Fill | SpanKind::Submit => (HOST, 1, "fill".to_owned()),
-        SpanKind::Unpack => (HOST, 2, "unpack".to_owned()),
-        SpanKind::Flight => (
-            HOST,
-            slot.saturating_add(3),
-            format!("slot {slot} in flight"),
-        ),
+        SpanKind::Stall => (HOST, 1, "batches without a slot".to_owned()),
+        SpanKind::Take => (HOST, 2, "consumer".to_owned()),
+        SpanKind::Worker
+        | SpanKind::Fill
+        | SpanKind::Submit
+        | SpanKind::Flight
+        | SpanKind::Unpack => (HOST, slot.saturating_add(3), format!("slot {slot}")),
         SpanKind::Upload => on_device(0),
         SpanKind::Kernels => on_device(1),
         SpanKind::Download => on_device(2),
@@ -106,7 +107,7 @@ mod tests {
             ..Timeline::default()
         };
         let json = timeline.to_chrome_json();
-        let fill = r#""name":"fill","cat":"batch","ph":"X","ts":0.000,"dur":2.500,"pid":1,"tid":1"#;
+        let fill = r#""name":"fill","cat":"batch","ph":"X","ts":0.000,"dur":2.500,"pid":1,"tid":5"#;
         let kernels =
             r#""name":"kernels","cat":"batch","ph":"X","ts":4.000,"dur":5.001,"pid":2,"tid":8"#;
         for part in [fill, kernels, r#""args":{"name":"slot 2 kernels"}"#] {

@@ -47,6 +47,23 @@ const UNPACKING: Row = Row {
     stage: Stage::Unpack,
 };
 
+const TAKING: Row = Row {
+    name: "taking",
+    device: None,
+    kinds: &[SpanKind::Take],
+    busy: &[SpanKind::Take],
+    stage: Stage::Output,
+};
+
+/// What a slot's row shows behind the activities of its device: all that a slot is used for.
+const IN_SLOT: &[SpanKind] = &[
+    SpanKind::Worker,
+    SpanKind::Fill,
+    SpanKind::Submit,
+    SpanKind::Flight,
+    SpanKind::Unpack,
+];
+
 const ON_DEVICE: [Row; 3] = [
     Row {
         name: "uploads",
@@ -129,6 +146,7 @@ impl Timeline {
             draw.share(*share, mark);
         }
         draw.y = slots;
+        let share_of = "share of the time in use";
         let mut section = None;
         for slot in 0..self.slots {
             let device = self.device_of(slot);
@@ -138,24 +156,29 @@ impl Timeline {
             if section.replace(device) != Some(device) {
                 let of_device = self.device_title(device);
                 let of_device = of_device.map(|name| format!("Slots of {name}"));
-                draw.section(of_device.as_deref().unwrap_or("Slots"), "");
+                draw.section(of_device.as_deref().unwrap_or("Slots"), share_of);
             }
             draw.label(&format!("slot {slot}"), false);
             let of_slot = self.spans.iter().filter(|span| span.slot == slot);
-            let (flights, others): (Vec<&Span>, Vec<&Span>) = of_slot
-                .filter(|span| span.kind == SpanKind::Flight || span.kind.is_of_device())
-                .partition(|span| span.kind == SpanKind::Flight);
-            for span in &flights {
-                draw.bar(span, 0.0, others.is_empty());
-            }
+            let (of_device, others): (Vec<&Span>, Vec<&Span>) = of_slot
+                .filter(|span| IN_SLOT.contains(&span.kind) || span.kind.is_of_device())
+                .partition(|span| span.kind.is_of_device());
+            let numbered = match of_device.is_empty() {
+                true => SpanKind::Flight,
+                false => SpanKind::Kernels,
+            };
             for span in &others {
-                draw.bar(span, 4.0, span.kind == SpanKind::Kernels);
+                draw.bar(span, 0.0, span.kind == numbered);
             }
-            let share = self.covered(&[SpanKind::Flight], |span| span.slot == slot, &draw.shown);
+            for span in &of_device {
+                draw.bar(span, 4.0, span.kind == numbered);
+            }
+            let share = self.covered(IN_SLOT, |span| span.slot == slot, &draw.shown);
             draw.share(share, None);
         }
-        let note = "A gap in filling is time without input. Kernels reach from a batch's last \
-                    upload to its last kernel. Numbers are those of batches.";
+        let note = "A gap in filling is time without input, and a gap in a slot is time in which it \
+                    is free. Kernels reach from a batch's last upload to its last kernel. Numbers are \
+                    those of batches.";
         draw.svg.text(Ink::Quiet, (LEFT, end + 18.0), note);
         if !is_timed {
             return file(draw.svg, end + 34.0, &sentence);
@@ -182,6 +205,9 @@ impl Timeline {
             })),
         }
         rows.push(UNPACKING);
+        if self.spans.iter().any(|span| span.kind == SpanKind::Take) {
+            rows.push(TAKING);
+        }
         rows
     }
 
@@ -290,7 +316,9 @@ fn bounding(rows: &[Row], busy: &[f64], statistics: &Statistics) -> Option<usize
     let stage = match statistics.bound? {
         Stage::Input | Stage::Fill => Stage::Fill,
         Stage::Device => Stage::Device,
-        Stage::Unpack | Stage::Output => Stage::Unpack,
+        Stage::Unpack => Stage::Unpack,
+        Stage::Output if rows.iter().any(|row| row.stage == Stage::Output) => Stage::Output,
+        Stage::Output => Stage::Unpack,
     };
     let of_stage = rows
         .iter()
@@ -358,6 +386,7 @@ fn length(ns: u64) -> String {
 fn class(kind: SpanKind) -> String {
     let ink = match kind {
         SpanKind::Stall => return "stall".to_owned(),
+        SpanKind::Worker => return "wait".to_owned(),
         SpanKind::Fill => Ink::Blue,
         SpanKind::Submit => Ink::Navy,
         SpanKind::Flight => Ink::Grey,
@@ -365,6 +394,7 @@ fn class(kind: SpanKind) -> String {
         SpanKind::Upload => Ink::Sky,
         SpanKind::Kernels => Ink::Orange,
         SpanKind::Download => Ink::Green,
+        SpanKind::Take => Ink::Navy,
     };
     ink.to_string()
 }
@@ -436,15 +466,16 @@ impl Drawing {
 }
 
 fn legend(svg: &mut Svg, is_timed: bool) {
-    const ENTRIES: [(SpanKind, &str); 8] = [
+    const ENTRIES: [(SpanKind, &str); 9] = [
         (SpanKind::Fill, "filling"),
-        (SpanKind::Submit, "submitting"),
+        (SpanKind::Submit, "submitting, taking"),
         (SpanKind::Stall, "no free slot"),
+        (SpanKind::Worker, "no free worker"),
         (SpanKind::Upload, "upload"),
         (SpanKind::Kernels, "kernels"),
         (SpanKind::Download, "download"),
         (SpanKind::Unpack, "unpacking"),
-        (SpanKind::Flight, "on the device, not yet seen to be done"),
+        (SpanKind::Flight, "in flight"),
     ];
     let entries = ENTRIES.into_iter();
     let (mut x, y) = (LEFT, 112.0);
@@ -495,14 +526,18 @@ fn file(svg: Svg, height: f64, title: &str) -> String {
         .section { font-size: 14px; font-weight: 700 }\n\
         .small { font-size: 11px }\n\
         .stall { fill: url(#hatch) }\n\
+        .wait { fill: url(#dots) }\n\
         .mark { color: #c0392b }\n";
-    // What a stall is filled with.
-    const HATCH: &str = "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
+    // What a wait for a slot and one for a worker are filled with.
+    const PATTERNS: &str = "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" \
         patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
         <rect class=\"track\" width=\"6\" height=\"6\"/>\
-        <rect class=\"quiet\" width=\"2.5\" height=\"6\" opacity=\"0.5\"/></pattern></defs>\n";
+        <rect class=\"quiet\" width=\"2.5\" height=\"6\" opacity=\"0.5\"/></pattern>\
+        <pattern id=\"dots\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\">\
+        <rect class=\"track\" width=\"5\" height=\"5\"/>\
+        <rect class=\"quiet\" width=\"2.5\" height=\"2.5\"/></pattern></defs>\n";
     let rules = RULES.to_owned() + &on_dark(".mark { color: #ff8a75 }\n");
-    svg.file((WIDTH, height), title, &rules, HATCH)
+    svg.file((WIDTH, height), title, &rules, PATTERNS)
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use super::*;
 fn whatever_finishes_first_is_answered_first() {
     let mut second_first = 0;
     for seed in 0..20 {
-        // The seed says whose kernel runs first. Each poll is a call.
+        // The seed says whose kernel runs first. Each poll is a call, and takes a time slice where
+        // other programs are busy.
         let fault = Fault::Slow {
             launch: 0,
-            calls: 100_000,
+            calls: 300,
         };
         let sim = SimBackend::new(SimOptions {
             faults: vec![fault],
