@@ -8,7 +8,7 @@ use super::oversized;
 use super::plan::Plan;
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
-use super::result_writer::{ResultWriter, Rows};
+use super::result_writer::{Made, ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
@@ -27,7 +27,6 @@ use std::time::{Duration, SystemTime};
 use tapeloop::error::{Error, Result};
 use tapeloop::features::Features;
 use tapeloop::pipeline::Engine;
-use tapeloop::workload::Sink;
 use tapeloop_inputs::{Content, InputDigests, Source};
 use tapeloop_structure::internal::BudgetShare;
 
@@ -398,10 +397,18 @@ fn compute(
     let annotations = plan.annotations.as_ref();
     let (reading, pool) = (plan.config.reading, &plan.pool);
     let inputs = reading::inputs(sources, reading, &budget, pool, counters, annotations);
-    let streamed = engine.run(inputs, &mut |completion| {
-        let (completion, _) = oversized::complete(plan, completion);
-        results.accept(completion)
-    });
+    let maker = results.row_maker();
+    let streamed = engine.run_mapped(
+        inputs,
+        move |done| maker.make(done),
+        |made| match made {
+            Made::Completion(done) => {
+                let (done, _) = oversized::complete(plan, *done);
+                results.accept(Made::Completion(Box::new(done)))
+            }
+            made => results.accept(made),
+        },
+    );
     results.finish(streamed).columns.map(drop)
 }
 

@@ -5,7 +5,7 @@ use super::config::OptionalColumns;
 use super::core_time::CoreTime;
 use super::output::{Committed, OutputFolder};
 use super::rejected_batches::RejectedBatches;
-use super::run_counters::{RunCounters, WrittenParts};
+use super::run_counters::{RunCounters, StructureCounts, WrittenParts};
 use super::run_json::RunHeader;
 use super::tables::{
     ColumnStatistics, Coordinates, RowFilter, StructureRows, Tables, TerminalTable,
@@ -15,13 +15,59 @@ use std::sync::Arc;
 use std::time::Instant;
 use tapeloop::error::Result;
 use tapeloop::features::{Features, Input};
-use tapeloop::workload::{Completion, Sink};
+use tapeloop::workload::Completion;
 use tapeloop_annotations::Annotations;
 use tapeloop_error::internal::printable;
-use tapeloop_inputs::{InputDigests, structure_name};
+use tapeloop_inputs::InputDigests;
 
 /// Rejected inputs that the summary lists.
 const REJECTED_LISTED_MAX: usize = 10;
+
+/// A result on its way to the tables.
+pub enum Made {
+    /// That of a good input, whose atoms are gone.
+    Rows(Box<MadeRows>),
+    /// That of a rejected input, or one that is left as it is.
+    Completion(Box<Completion<Features>>),
+}
+
+/// The rows of a structure.
+pub struct MadeRows {
+    ordinal: u64,
+    counts: StructureCounts,
+    rows: StructureRows,
+}
+
+/// Takes structures apart: what their rows need is kept. It can be used on many threads at once.
+#[derive(Clone, Copy)]
+pub struct RowMaker(OptionalColumns);
+
+impl RowMaker {
+    /// Makes the rows of a good input.
+    pub fn make(self, done: Completion<Features>) -> Made {
+        let Completion { item, result } = done;
+        match (item.structure, result) {
+            (Ok(structure), Ok(features)) => {
+                let counts = StructureCounts::of(&structure);
+                let coordinates = Coordinates::of(&structure, self.0.coordinates);
+                let rows = StructureRows::new(item.source, structure.into_inner(), features)
+                    .with_coordinates(coordinates);
+                Made::Rows(Box::new(MadeRows {
+                    ordinal: item.ordinal,
+                    counts,
+                    rows: match self.0.unobserved {
+                        true => rows.with_unobserved(),
+                        false => rows,
+                    },
+                }))
+            }
+            (structure, result) => {
+                let item = Input { structure, ..item };
+                Made::Completion(Box::new(Completion { item, result }))
+            }
+        }
+    }
+}
 
 /// Where the rows of structures go.
 pub enum Rows {
@@ -138,6 +184,28 @@ impl ResultWriter {
         }
     }
 
+    /// What makes the rows that [`ResultWriter::accept`] takes.
+    pub fn row_maker(&self) -> RowMaker {
+        RowMaker(self.optional)
+    }
+
+    /// Writes the next result.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn accept(&mut self, made: Made) -> Result<()> {
+        let start = Instant::now();
+        let taken = match made {
+            Made::Rows(made) => self.append(*made),
+            Made::Completion(done) => match self.row_maker().make(*done) {
+                Made::Rows(made) => self.append(*made),
+                Made::Completion(rejected) => self.reject(*rejected),
+            },
+        };
+        self.counters.add_write(start.elapsed());
+        taken
+    }
+
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
     pub fn finish(self, streamed: Result<()>) -> FinishedWriter {
         let rejected = self.rejected_batches.map(RejectedBatches::finish);
@@ -200,74 +268,62 @@ impl ResultWriter {
         Ok(())
     }
 
-    fn take(&mut self, completion: Completion<Features>) -> Result<()> {
-        let Input {
-            source,
+    fn append(&mut self, made: MadeRows) -> Result<()> {
+        let MadeRows {
             ordinal,
-            model,
-            structure,
-        } = completion.item;
+            counts,
+            rows,
+        } = made;
         self.advance(ordinal)?;
-        match (structure, completion.result) {
-            (Ok(structure), Ok(features)) => {
-                self.counters.add_structure(&source, &structure);
-                let join = |it: &Arc<Annotations>| it.join(structure_name(&source), &structure);
-                let joined = self.annotations.as_ref().map(join).transpose()?;
-                let joined = joined.unwrap_or_default();
-                let coordinates = Coordinates::of(&structure, self.optional.coordinates);
-                let rows = StructureRows::new(source, structure.into_inner(), features)
-                    .with_coordinates(coordinates)
-                    .with_annotations(joined);
-                let rows = match self.optional.unobserved {
-                    true => rows.with_unobserved(),
-                    false => rows,
-                };
-                let rows = match &self.filter {
-                    Some(filter) => self.rows.cores().of(|| filter.select(rows)),
-                    None => rows,
-                };
-                self.counters.add_left_out(rows.left_out());
-                match &mut self.rows {
-                    Rows::Tables(tables) => {
-                        let record = tables.append(rows)?;
-                        let annotations = self.annotations.as_ref();
-                        if let Some(annotations) = annotations.filter(|_| tables.have_variants()) {
-                            annotations.variants(
-                                record.name(),
-                                record.structure(),
-                                |variants| tables.append_variants(&record, variants),
-                            )?;
-                        }
-                    }
-                    Rows::Terminal(table) => table.print(rows)?,
+        let counters = &self.counters;
+        counters.add_structure(rows.source(), rows.structure(), counts);
+        let join = |it: &Arc<Annotations>| it.join(rows.name(), rows.structure());
+        let joined = self.annotations.as_ref().map(join).transpose()?;
+        let rows = rows.with_annotations(joined.unwrap_or_default());
+        let rows = match &self.filter {
+            Some(filter) => self.rows.cores().of(|| filter.select(rows)),
+            None => rows,
+        };
+        counters.add_left_out(rows.left_out());
+        match &mut self.rows {
+            Rows::Tables(tables) => {
+                let record = tables.append(rows)?;
+                let annotations = self.annotations.as_ref();
+                if let Some(annotations) = annotations.filter(|_| tables.have_variants()) {
+                    annotations.variants(record.name(), record.structure(), |variants| {
+                        tables.append_variants(&record, variants)
+                    })?;
                 }
             }
-            (_, Err(error)) => {
-                let line = format!("{source}: {error}");
-                let line = printable(&line);
-                tracing::debug!("rejected {line}");
-                match (&mut self.folder, &mut self.rejected_batches) {
-                    (Some(folder), _) => folder.reject(&source, ordinal, model, &error)?,
-                    (None, Some(batches)) => batches.reject(&source, ordinal, model, &error)?,
-                    (None, None) => complain(&format!("rejected: {line}")),
-                }
-                if self.rejected.len() < REJECTED_LISTED_MAX {
-                    self.rejected.push(line.into_owned());
-                }
-                self.counters.add_rejected();
-            }
-            (Err(_), Ok(_)) => unreachable!("the workload has no result without a structure"),
+            Rows::Terminal(table) => table.print(rows)?,
         }
         self.counters.set_inputs(ordinal + 1);
         Ok(())
     }
-}
 
-impl Sink<Features> for ResultWriter {
-    fn accept(&mut self, completion: Completion<Features>) -> Result<()> {
-        let start = Instant::now();
-        let taken = self.take(completion);
-        self.counters.add_write(start.elapsed());
-        taken
+    fn reject(&mut self, rejected: Completion<Features>) -> Result<()> {
+        let Input {
+            source,
+            ordinal,
+            model,
+            ..
+        } = rejected.item;
+        let error = rejected.result.err();
+        let error = error.expect("the workload has no result without a structure");
+        self.advance(ordinal)?;
+        let line = format!("{source}: {error}");
+        let line = printable(&line);
+        tracing::debug!("rejected {line}");
+        match (&mut self.folder, &mut self.rejected_batches) {
+            (Some(folder), _) => folder.reject(&source, ordinal, model, &error)?,
+            (None, Some(batches)) => batches.reject(&source, ordinal, model, &error)?,
+            (None, None) => complain(&format!("rejected: {line}")),
+        }
+        if self.rejected.len() < REJECTED_LISTED_MAX {
+            self.rejected.push(line.into_owned());
+        }
+        self.counters.add_rejected();
+        self.counters.set_inputs(ordinal + 1);
+        Ok(())
     }
 }

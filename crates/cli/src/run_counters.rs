@@ -76,6 +76,24 @@ pub struct FindingCount {
     pub first: String,
 }
 
+/// What a run counts of a structure and its rows do not keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StructureCounts {
+    atoms: u64,
+    may_have_plddt: bool,
+    unnumbered_broken_chains: u64,
+}
+
+impl StructureCounts {
+    pub fn of(structure: &Structure) -> Self {
+        StructureCounts {
+            atoms: structure.xyz.len() as u64,
+            may_have_plddt: structure.may_have_plddt(),
+            unnumbered_broken_chains: structure.unnumbered_broken_chains(),
+        }
+    }
+}
+
 /// The values of [`RunCounters`] at one moment.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct RunCounts {
@@ -198,7 +216,8 @@ impl RunCounters {
         locked(&self.matches).done.clone()
     }
 
-    pub fn add_structure(&self, source: &str, structure: &Structure) {
+    /// Adds a structure, of which the atoms are not needed any more.
+    pub fn add_structure(&self, source: &str, structure: &Structure, counts: StructureCounts) {
         if let Some(truncation) = structure.truncation {
             self.truncated.fetch_add(1, Relaxed);
             if truncation.is_likely() {
@@ -215,14 +234,14 @@ impl RunCounters {
         self.structures.fetch_add(1, Relaxed);
         self.residues
             .fetch_add(structure.residues.len() as u64, Relaxed);
-        self.atoms.fetch_add(structure.xyz.len() as u64, Relaxed);
+        self.atoms.fetch_add(counts.atoms, Relaxed);
         let rounded = u64::from(structure.rounded_atoms);
         self.rounded_atoms.fetch_add(rounded, Relaxed);
         let scaled = u64::from(structure.plddt_scaled);
         self.scaled_plddt.fetch_add(scaled, Relaxed);
-        let unnamed = u64::from(structure.may_have_plddt());
+        let unnamed = u64::from(counts.may_have_plddt);
         self.unnamed_plddt.fetch_add(unnamed, Relaxed);
-        let unnumbered = structure.unnumbered_broken_chains();
+        let unnumbered = counts.unnumbered_broken_chains;
         self.unnumbered_chains.fetch_add(unnumbered, Relaxed);
         let assembly = u64::from(structure.assembly != Assembly::Deposited);
         self.assemblies.fetch_add(assembly, Relaxed);

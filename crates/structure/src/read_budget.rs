@@ -74,6 +74,12 @@ impl BudgetShare {
         self.bytes += more;
     }
 
+    /// Takes `more` bytes, and reserves room for them.
+    pub fn reserve(&mut self, bytes: &mut Vec<u8>, more: u64) -> Result<()> {
+        self.grow(more.max(1));
+        reserve(bytes, more as usize)
+    }
+
     /// Makes `bytes` `len` long. What they hold is unspecified.
     pub fn make_room(&mut self, bytes: &mut Vec<u8>, len: u64) -> Result<()> {
         self.grow(len.max(1));

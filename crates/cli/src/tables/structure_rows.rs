@@ -138,6 +138,11 @@ impl StructureRows {
         }
     }
 
+    /// The file that the structure was read from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The structure's name.
     pub fn name(&self) -> &str {
         &self.name

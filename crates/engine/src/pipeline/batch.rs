@@ -1,13 +1,11 @@
-//! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in;
-//! [`RunBatch`] holds the completions of one.
+//! Batches. [`Batcher`] forms them from the extents of items, and its caller passes the time in.
 
 use super::config::SubmitOptions;
-use super::run_results::RunResults;
+use super::run_results::RunSink;
 use super::ticket::Reply;
 use super::uniforms::{Change, apply};
-use super::unwinding::unwinding;
 use crate::error::{Error, ErrorKind, Result};
-use crate::workload::{Completion, Extent, Workload};
+use crate::workload::{Extent, Workload};
 use arrayvec::ArrayVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -87,7 +85,7 @@ pub(crate) struct Batch<W: Workload> {
 /// A batch's position in a run.
 pub(crate) struct Ordered<W: Workload> {
     pub(crate) number: u64,
-    pub(crate) results: Arc<RunResults<W>>,
+    pub(crate) results: Arc<dyn RunSink<W>>,
 }
 
 impl<W: Workload> Batch<W> {
@@ -245,31 +243,6 @@ impl<W: Workload> Default for Batch<W> {
             uniforms: Vec::new(),
             is_written: false,
             settled: Vec::new(),
-        }
-    }
-}
-
-/// The completions of a batch of a run, last item first. Items are dropped one by one, since
-/// dropping one runs the embedder's code and may panic.
-pub(super) struct RunBatch<W: Workload> {
-    /// The last first.
-    pub(super) completions: Vec<Completion<W>>,
-    /// As [`Batch::sampled`].
-    pub(super) sampled: Option<(u64, usize)>,
-}
-
-impl<W: Workload> RunBatch<W> {
-    /// The next completion, in the order of the items.
-    pub(super) fn pop(&mut self) -> Option<Completion<W>> {
-        self.completions.pop()
-    }
-}
-
-impl<W: Workload> Drop for RunBatch<W> {
-    fn drop(&mut self) {
-        while let Some(Completion { item, result }) = self.pop() {
-            unwinding(|| drop(item));
-            unwinding(|| drop(result));
         }
     }
 }

@@ -125,7 +125,6 @@ pub(super) fn build<W: Workload>(
                         Sampler::new(&timeline, slots.len(), device_names(backends))
                     }),
                     batches: Pool::default(),
-                    completions: Pool::default(),
                     outputs: Pool::default(),
                     lease_limits: LeaseLimits::new(&slots, backends.len()),
                     devices: backends.iter().map(|_| OnceLock::new()).collect(),

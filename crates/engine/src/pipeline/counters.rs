@@ -100,6 +100,8 @@ counters! {
     compute_ns,
     /// Time that results were read out.
     unpack_ns,
+    /// Time that [`Engine::run_mapped`](super::Engine::run_mapped) mapped results.
+    map_ns,
     /// Time that the results of a run waited for its sink.
     output_ns,
 }

@@ -6,16 +6,16 @@ mod submission;
 
 pub(super) use submission::Incoming;
 
-use super::batch::{Batch, Ordered, RunBatch};
+use super::batch::{Batch, Ordered};
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
-use super::counters::add;
+use super::counters::{add, add_since};
 use super::driver::Timer;
 use super::ending::ENGINE;
 use super::queue::{Admitted, Cancelled, Next, Queue, Start};
 use super::reentrancy::InsideEngine;
 use super::ring::Finished;
-use super::run_results::RunResults;
+use super::run_results::RunSink;
 use super::slot::{Failed, Flight, Progress, Slot};
 use super::stages::{Given, Shared};
 use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_now};
@@ -112,7 +112,7 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// Closes the open batch. The next items belong to a run with these results, or to none.
-    pub(super) fn set_run(self: &Arc<Self>, results: Option<Arc<RunResults<W>>>) {
+    pub(super) fn set_run(self: &Arc<Self>, results: Option<Arc<dyn RunSink<W>>>) {
         let mut queue = self.queue.lock();
         queue.set_run(&self.shared, results);
         self.go_on(queue);
@@ -249,7 +249,6 @@ impl<W: Workload> Dispatcher<W> {
     }
 
     /// The number of the engine's workers.
-    #[cfg(not(loom))]
     pub(super) fn workers(&self) -> usize {
         let workers = self.workers.as_ref();
         workers.map_or(0, ThreadPool::current_num_threads)
@@ -393,13 +392,14 @@ impl<W: Workload> Dispatcher<W> {
         match (reply, ordered) {
             (Some(reply), _) => reply.complete(completions),
             (None, Some(Ordered { number, results })) => {
-                let mut of_run = self.shared.completions.take().unwrap_or_default();
-                of_run.extend(completions.rev().flatten());
-                let of_run = RunBatch {
-                    completions: of_run,
-                    sampled: batch.sampled,
+                let start = Instant::now();
+                let mut completions = completions.rev().flatten();
+                let completions: Result<&mut dyn Iterator<Item = _>> = match failure {
+                    None => Ok(&mut completions),
+                    Some(failure) => Err(failure),
                 };
-                results.send(number, failure.map_or(Ok(of_run), Err));
+                results.send(number, batch.sampled, completions);
+                add_since(&self.shared.counters.finished.map_ns, start);
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),
         }

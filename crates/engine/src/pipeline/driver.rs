@@ -205,19 +205,20 @@ impl<W: Workload> Drop for StopOnDrop<'_, W> {
     }
 }
 
-/// Feeds `source` to the engine from a new thread, and passes results to `accept` on this thread,
-/// until the source ends, `accept` fails or the device fails.
-pub(super) fn run_ordered<W: Workload, S>(
+/// Feeds `source` to the engine from a new thread, and passes what `map` makes of the results to
+/// `accept` on this thread, until the source ends, `accept` fails or the device fails.
+pub(super) fn run_ordered<W: Workload, S, T: Send + 'static>(
     dispatcher: &Arc<Dispatcher<W>>,
     source: S,
-    mut accept: impl FnMut(Completion<W>) -> Result<()>,
+    map: impl Fn(Completion<W>) -> T + Send + Sync + 'static,
+    mut accept: impl FnMut(T) -> Result<()>,
 ) -> Result<()>
 where
     S: Iterator<Item = W::Item> + Send,
 {
     let shared = &dispatcher.shared;
     let unconsumed_max = UNCONSUMED_PER_SLOT * shared.meter.slots();
-    let (results, unconsumed, completions) = RunResults::new(unconsumed_max);
+    let (results, unconsumed, completions) = RunResults::new(unconsumed_max, map);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let produce = || -> Result<u64> {
@@ -257,14 +258,13 @@ where
             consumed = batch.and_then(|mut batch| {
                 let sampled = shared.sampler.as_ref().zip(batch.sampled);
                 let sampled = sampled.map(|(sampler, of)| (sampler, of, Instant::now()));
-                while let Some(completion) = batch.pop() {
+                while let Some(result) = batch.pop() {
                     accepted += 1;
-                    accept(completion)?;
+                    accept(result)?;
                 }
                 if let Some((sampler, of, start)) = sampled {
                     sampler.add(of, SpanKind::Take, start, Instant::now());
                 }
-                (shared.completions).give_back(std::mem::take(&mut batch.completions));
                 Ok(())
             });
         }

@@ -20,7 +20,7 @@ use super::unwinding::unwinding;
 use crate::backend::{Backend, Choice, runs_twin, select};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::DeviceInfo;
-use crate::workload::{Sink, Workload};
+use crate::workload::{Completion, Sink, Workload};
 use arrayvec::ArrayVec;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::Arc;
@@ -288,10 +288,45 @@ impl<W: Workload> Engine<W> {
     where
         S: Iterator<Item = W::Item> + Send,
     {
+        self.run_mapped(source, |done| done, |done| sink.accept(done))
+    }
+
+    /// Like [`Engine::run`], but `accept` gets what `map` makes of each item and its result. `map` runs on
+    /// the threads that read results, on several at once and in any order, so that what `accept` does
+    /// on one thread can be little. It must not wait for the engine. A panic of `map` ends the run.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run`], and [`ErrorKind::Usage`] if `map` panicked.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+    /// # use tapeloop_engine::*;
+    /// # fn main() -> Result<()> {
+    /// let mut engine = Engine::auto(Double::new()?, &EngineConfig::new([1 << 20]))?;
+    /// let items = (0..1000).map(|number| vec![number as f32; 10]);
+    /// let sum = |done: Completion<Double>| Ok(done.result?.iter().sum::<f32>());
+    /// let mut lines = Vec::new();
+    /// engine.run_mapped(items, sum, |sum: Result<f32>| {
+    ///     lines.push(format!("{}", sum?));
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(lines[999], "19980");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run_mapped<S, T>(
+        &mut self,
+        source: S,
+        map: impl Fn(Completion<W>) -> T + Send + Sync + 'static,
+        accept: impl FnMut(T) -> Result<()>,
+    ) -> Result<()>
+    where
+        S: Iterator<Item = W::Item> + Send,
+        T: Send + 'static,
+    {
         self.check_outside("running a source", "run it on another thread")?;
         self.shared().ended.check()?;
-        let accept = |completion| sink.accept(completion);
-        driver::run_ordered(self.dispatcher(), source, accept)
+        driver::run_ordered(self.dispatcher(), source, map, accept)
     }
 
     /// Sets uniforms ([`Recorder::uniform`](crate::Recorder::uniform)), all of them at once or, if `set`

@@ -3,15 +3,14 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p tapeloop-engine --lib --release loom_`
 
-use super::batch::RunBatch;
-use super::run_results::RunResults;
+use super::run_results::{RunBatch, RunResults};
 use super::sync::{Builder, Condvar, Mutex};
 use super::{Engine, EngineConfig, SubmitOptions, Ticket};
 use crate::backend::{Backend, cpu::CpuBackend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::{Buffer, DeviceInfo, Kernel, Recorder, TwinLaunch};
 use crate::replay::Verify;
-use crate::workload::{Extent, Leased, ReadViews, Workload, WriteViews};
+use crate::workload::{Completion, Extent, Leased, ReadViews, Workload, WriteViews};
 use rayon::ThreadPool;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -175,7 +174,7 @@ fn value(ticket: Ticket<Double>) -> Result<u32> {
 }
 
 /// Adds the items of a run's batch with their results.
-fn take(seen: &mut Vec<(u32, u32)>, batch: Result<RunBatch<Double>>) {
+fn take(seen: &mut Vec<(u32, u32)>, batch: Result<RunBatch<Completion<Double>>>) {
     let mut batch = batch.unwrap();
     while let Some(done) = batch.pop() {
         seen.push((done.item, done.result.unwrap()));
@@ -459,7 +458,7 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
         check(2, 3, move |engine| {
             let dispatcher = engine.dispatcher();
             // Fewer batches than items, so that some wait for the consumer.
-            let (results, unconsumed, batches) = RunResults::new(2);
+            let (results, unconsumed, batches) = RunResults::new(2, |done| done);
             dispatcher.set_run(Some(Arc::new(results)));
             let items = [1, 2, 3].map(|item| (item, Ok(Extent::from([1]))));
             dispatcher.submit_many(items, |_, _| ()).unwrap();

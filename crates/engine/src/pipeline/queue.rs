@@ -7,7 +7,7 @@ mod waiting;
 use super::batch::{Batch, Batcher, Ordered};
 use super::config::{Close, EngineConfig, SubmitOptions};
 use super::counters::{add, add_since};
-use super::run_results::RunResults;
+use super::run_results::RunSink;
 use super::slot::{Free, Slot};
 use super::stages::Shared;
 use super::ticket::{Answers, AnswersPool, EngineRef, Reply};
@@ -90,7 +90,7 @@ pub(super) struct Queue<W: Workload> {
 
 /// The run whose items are added.
 struct Run<W: Workload> {
-    results: Arc<RunResults<W>>,
+    results: Arc<dyn RunSink<W>>,
     batches: u64,
 }
 
@@ -280,7 +280,7 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Closes what is open. The next items belong to a run with these results, or to none.
-    pub(super) fn set_run(&mut self, shared: &Shared<W>, results: Option<Arc<RunResults<W>>>) {
+    pub(super) fn set_run(&mut self, shared: &Shared<W>, results: Option<Arc<dyn RunSink<W>>>) {
         self.flush(shared);
         self.run = results.map(|results| Run {
             results,

@@ -1,20 +1,67 @@
 //! The results of a run on their way to its consumer, in the order of the run's items,
 //! and a limit on how many wait for it.
 
-use super::batch::RunBatch;
+use super::pool::Pool;
 use super::ring::Reorder;
 use super::sync::{AtomicU64, Mutex, Receiver, Sender, bounded};
-use crate::error::Result;
-use crate::workload::Workload;
+use super::unwinding::unwinding;
+use crate::error::{Error, ErrorKind, Result};
+use crate::workload::{Completion, Workload};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use tapeloop_error::internal::catch;
 
-/// Puts the batches of a run in order.
-pub(crate) struct RunResults<W: Workload> {
+/// Where the batches of a run go.
+pub(crate) trait RunSink<W: Workload>: Send + Sync {
+    /// Counts a batch that is given a slot. Returns `false`, and counts nothing, if that would
+    /// exceed the limit.
+    fn begin(&self) -> bool;
+
+    /// Sends the batch `number` and those that waited for it. `completions` are those of the batch,
+    /// the last first, or the error that ended the engine; `sampled` is the batch's.
+    fn send(
+        &self,
+        number: u64,
+        sampled: Option<(u64, usize)>,
+        completions: Result<&mut dyn Iterator<Item = Completion<W>>>,
+    );
+}
+
+/// What a run made of a batch's completions. Dropped one by one, since dropping one runs the embedder's
+/// code and may panic.
+pub(super) struct RunBatch<T> {
+    /// The last first.
+    results: Vec<T>,
+    /// The batch's number and its slot, if the timeline samples it.
+    pub(super) sampled: Option<(u64, usize)>,
+    spare: Arc<Pool<Vec<T>>>,
+}
+
+impl<T> RunBatch<T> {
+    /// The next result, in the order of the items.
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.results.pop()
+    }
+}
+
+impl<T> Drop for RunBatch<T> {
+    fn drop(&mut self) {
+        while let Some(result) = self.pop() {
+            unwinding(|| drop(result));
+        }
+        self.spare.give_back(std::mem::take(&mut self.results));
+    }
+}
+
+/// Makes of the completions of a run what its consumer takes, and puts the batches in order.
+pub(crate) struct RunResults<T, M> {
+    map: M,
     /// Holds batches whose predecessors are not done.
-    reorder: Mutex<Reorder<Result<RunBatch<W>>>>,
-    consumer: Sender<Result<RunBatch<W>>>,
+    reorder: Mutex<Reorder<Result<RunBatch<T>>>>,
+    consumer: Sender<Result<RunBatch<T>>>,
     unconsumed: Arc<Unconsumed>,
+    /// Vectors of batches that were taken.
+    spare: Arc<Pool<Vec<T>>>,
 }
 
 /// The number of a run's batches that are in a slot or wait for the consumer, and its limit.
@@ -35,11 +82,12 @@ impl Unconsumed {
     }
 }
 
-impl<W: Workload> RunResults<W> {
+impl<T, M> RunResults<T, M> {
     /// The results of a run, and the consumer's end. It is closed once the results are dropped.
     pub(super) fn new(
         unconsumed_max: usize,
-    ) -> (Self, Arc<Unconsumed>, Receiver<Result<RunBatch<W>>>) {
+        map: M,
+    ) -> (Self, Arc<Unconsumed>, Receiver<Result<RunBatch<T>>>) {
         // Sending never waits, as there are never more.
         let (consumer, batches) = bounded(unconsumed_max);
         let unconsumed = Arc::new(Unconsumed {
@@ -47,16 +95,21 @@ impl<W: Workload> RunResults<W> {
             max: AtomicU64::new(unconsumed_max as u64),
         });
         let results = RunResults {
+            map,
             reorder: Mutex::new(Reorder::new()),
             consumer,
             unconsumed: Arc::clone(&unconsumed),
+            spare: Arc::default(),
         };
         (results, unconsumed, batches)
     }
+}
 
-    /// Counts a batch that is given a slot. Returns `false`, and counts nothing, if that would
-    /// exceed the limit.
-    pub(super) fn begin(&self) -> bool {
+impl<W: Workload, T: Send, M> RunSink<W> for RunResults<T, M>
+where
+    M: Fn(Completion<W>) -> T + Send + Sync,
+{
+    fn begin(&self) -> bool {
         let Unconsumed { batches, max } = &*self.unconsumed;
         if batches.load(SeqCst) >= max.load(SeqCst) {
             return false;
@@ -65,9 +118,26 @@ impl<W: Workload> RunResults<W> {
         true
     }
 
-    /// Sends the batch `number` and those that waited for it. Batches without a consumer are
-    /// dropped.
-    pub(super) fn send(&self, number: u64, batch: Result<RunBatch<W>>) {
+    fn send(
+        &self,
+        number: u64,
+        sampled: Option<(u64, usize)>,
+        completions: Result<&mut dyn Iterator<Item = Completion<W>>>,
+    ) {
+        let batch = completions.and_then(|completions| {
+            let mut batch = RunBatch {
+                results: self.spare.take().unwrap_or_default(),
+                sampled,
+                spare: Arc::clone(&self.spare),
+            };
+            let mapped = catch(|| batch.results.extend(completions.map(&self.map)));
+            mapped.map_err(|panic| {
+                let message = format!("what a run makes of its results panicked: {panic}");
+                Error::new(ErrorKind::Usage, message)
+            })?;
+            Ok(batch)
+        });
+        // Batches without a consumer are dropped.
         let mut reorder = self.reorder.lock();
         reorder.insert(number, batch);
         while let Some(next) = reorder.pop() {

@@ -19,7 +19,7 @@ use super::sync::Mutex;
 use super::timeline::{Sampler, SpanKind, Timeline};
 use super::upload::fill;
 use crate::error::{Error, ErrorScope, Result};
-use crate::workload::{Completion, Extent, Workload};
+use crate::workload::{Extent, Workload};
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -42,8 +42,6 @@ pub(super) struct Shared<W: Workload> {
     pub(super) sampler: Option<Sampler>,
     /// Batches whose items were answered, to be filled again.
     pub(super) batches: Pool<Box<Batch<W>>>,
-    /// Vectors of a run's batches whose results were taken.
-    pub(super) completions: Pool<Vec<Completion<W>>>,
     /// Vectors of results that were read.
     pub(super) outputs: Pool<Vec<Result<W::Output>>>,
     pub(super) lease_limits: LeaseLimits,

@@ -171,6 +171,9 @@ pub struct Statistics {
     pub slots_unpacking: f64,
     /// The average number of slots that wait for a worker, to be written or read.
     pub slots_awaiting_worker: f64,
+    /// The average number of threads that map results
+    /// ([`Engine::run_mapped`](super::Engine::run_mapped)).
+    pub threads_mapping: f64,
     /// The engine's threads that write and read large batches; 0 if the callers' and the devices'
     /// threads do all of it.
     pub workers: usize,
@@ -404,6 +407,7 @@ pub(super) fn statistics(
         slots_in_flight,
         slots_filling: share(ns(filling)),
         slots_unpacking: share(ns(finished.unpacking.summed)),
+        threads_mapping: share(counters.map_ns),
         slots_awaiting_worker: share(ns(submitted.worker + finished.worker)),
         workers,
         devices: by_device.into_iter().map(of_device).collect(),

@@ -18,10 +18,11 @@ use arrow_ipc::{
 };
 use arrow_schema::{ArrowError, Field, SchemaRef};
 use flatbuffers::VerifierOptions;
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, pread};
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop_error::internal::excerpt;
@@ -245,8 +246,8 @@ impl PackedFile {
         let body = block.bodyLength() as u64;
         limits.check_text(body)?;
         let metadata = block.metaDataLength() as u64;
-        let mut bytes = vec![0; metadata as usize];
-        read_at(&self.file, &mut bytes, block.offset() as u64)?;
+        let mut bytes = Vec::with_capacity(metadata as usize);
+        append(&mut bytes, &self.file, block.offset() as u64, metadata)?;
         let index = |name: &str| self.layout.schema.index_of(name).map_err(from_arrow);
         let projection = vec![index("source")?, index("input")?];
         let are_first = projection == [0, 1];
@@ -254,9 +255,9 @@ impl PackedFile {
             true => check_message(&bytes, body, NAME_BUFFERS),
             false => check_message(&bytes, body, usize::MAX).map(|_| body),
         })?;
-        bytes.resize((metadata + needed) as usize, 0);
-        let body = &mut bytes[metadata as usize..];
-        read_at(&self.file, body, block.offset() as u64 + metadata)?;
+        let offset = block.offset() as u64 + metadata;
+        bytes.reserve_exact(needed as usize);
+        append(&mut bytes, &self.file, offset, needed)?;
         let names = decoding(|| self.layout.decode(&block, bytes, &projection))?;
         let names = Names {
             source: names.column(0).as_string().clone(),
@@ -289,13 +290,20 @@ impl PackedFile {
     }
 }
 
-/// Fills `bytes` from `offset` on.
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> Result<()> {
-    let read = file.read_exact_at(bytes, offset);
-    read.map_err(|error| match error.kind() {
-        ErrorKind::UnexpectedEof => damaged("it is cut short"),
-        _ => Error::io(error),
-    })
+/// Appends `count` bytes at `offset` of the file, for which `bytes` has room.
+fn append(bytes: &mut Vec<u8>, file: &File, offset: u64, count: u64) -> Result<()> {
+    let start = bytes.len();
+    let end = start + count as usize;
+    while bytes.len() < end {
+        let at = offset + (bytes.len() - start) as u64;
+        match pread(file, spare_capacity(bytes), at) {
+            Ok(0) => return Err(damaged("it is cut short")),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::io(error.into())),
+        }
+    }
+    bytes.truncate(end);
+    Ok(())
 }
 
 impl UnreadBatch {
@@ -310,8 +318,9 @@ impl UnreadBatch {
             let body = block.bodyLength() as u64;
             self.limits.check_text(body)?;
             let mut bytes = Vec::new();
-            share.make_room(&mut bytes, block.metaDataLength() as u64 + body)?;
-            read_at(&self.file, &mut bytes, block.offset() as u64)?;
+            let size = block.metaDataLength() as u64 + body;
+            share.reserve(&mut bytes, size)?;
+            append(&mut bytes, &self.file, block.offset() as u64, size)?;
             let expected = self.checksum;
             if expected.is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
                 return Err(damaged("the checksum of a record batch differs"));

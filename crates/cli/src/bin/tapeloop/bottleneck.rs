@@ -72,7 +72,8 @@ impl Cores {
             return self.thread_bound(thread);
         }
         let sentence = statistics.sentence();
-        let busy_workers = statistics.slots_filling + statistics.slots_unpacking;
+        let busy_workers =
+            statistics.slots_filling + statistics.slots_unpacking + statistics.threads_mapping;
         let has_idle_workers = busy_workers < BUSY_SHARE_MIN * statistics.workers as f64;
         let help = match statistics.bound {
             None => return sentence,

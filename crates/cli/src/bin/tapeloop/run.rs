@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 use tapeloop::error::{Error, Result};
 use tapeloop::features::{Features, TableName};
-use tapeloop::workload::{Completion, Sink};
+use tapeloop::workload::Completion;
 use tapeloop_annotations::{Level, check_matched};
 use tapeloop_bench::internal::{Threads, core_time};
 use tapeloop_cli::config::Config;
@@ -28,7 +28,7 @@ use tapeloop_cli::output::{
 };
 use tapeloop_cli::oversized;
 use tapeloop_cli::plan::Plan;
-use tapeloop_cli::result_writer::{ResultWriter, Rows};
+use tapeloop_cli::result_writer::{Made, ResultWriter, Rows};
 use tapeloop_cli::run_counters::RunCounters;
 use tapeloop_cli::run_json::RunHeader;
 use tapeloop_cli::source_thread::SourceThread;
@@ -105,7 +105,7 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
             false => (!shown.quiet && (shown.verbose || is_terminal)).then_some(Audience::Reader),
         },
     };
-    let outcome = compute(&plan, to, |_| Ok(()))?;
+    let outcome = compute(&plan, to, None)?;
     if shown.json {
         say(&format!("{:#}\n", outcome.record));
     }
@@ -204,14 +204,17 @@ pub(super) struct Destination<'a> {
     pub(super) compiling: Option<Audience>,
 }
 
-/// Runs a plan. `watch` gets every result before the tables do.
+/// Gets each result before the tables do.
+pub(super) type Watch<'a> = &'a mut dyn FnMut(&Completion<Features>) -> Result<()>;
+
+/// Runs a plan.
 ///
 /// # Errors
 /// The run cannot start. An error that ends it later is in the outcome.
 pub(super) fn compute(
     plan: &Plan,
     to: Destination<'_>,
-    mut watch: impl FnMut(&Completion<Features>) -> Result<()>,
+    mut watch: Option<Watch<'_>>,
 ) -> Result<Outcome> {
     let started = SystemTime::now();
     let clock = Instant::now();
@@ -284,10 +287,21 @@ pub(super) fn compute(
             plan.annotations.as_ref(),
         );
         let timer = ThreadTimer::start();
-        let streamed = engine.run(inputs, &mut |completion| {
-            let (completion, is_alone) = oversized::complete(plan, completion);
-            watch(&completion)?;
-            results.accept(completion)?;
+        let (maker, is_watched) = (results.row_maker(), watch.is_some());
+        let make = move |done| match is_watched {
+            true => Made::Completion(Box::new(done)),
+            false => maker.make(done),
+        };
+        let streamed = engine.run_mapped(inputs, make, |made| {
+            let done = match made {
+                Made::Completion(done) => *done,
+                made => return results.accept(made),
+            };
+            let (done, is_alone) = oversized::complete(plan, done);
+            if let Some(watch) = &mut watch {
+                watch(&done)?;
+            }
+            results.accept(Made::Completion(Box::new(done)))?;
             // `accept` may have ended the part before this input.
             if is_alone {
                 counters.add_alone();

@@ -163,6 +163,7 @@ fn statistics_json(statistics: &Statistics) -> Json {
         "slots_filling": statistics.slots_filling,
         "slots_unpacking": statistics.slots_unpacking,
         "slots_awaiting_worker": statistics.slots_awaiting_worker,
+        "threads_mapping": statistics.threads_mapping,
         "workers": statistics.workers,
         "overlap": statistics.overlap,
         "device_overlap": statistics.device_overlap,

@@ -97,9 +97,10 @@ pub(super) fn slots_line(statistics: &Statistics) -> String {
         slots_in_flight,
         slots_unpacking,
         slots_awaiting_worker,
+        threads_mapping,
         ..
     } = *statistics;
-    let busy = slots_filling + slots_unpacking;
+    let busy = slots_filling + slots_unpacking + threads_mapping;
     let workers = match workers {
         0 => String::new(),
         workers => format!(
@@ -184,10 +185,11 @@ mod tests {
         (statistics.slots, statistics.workers) = (6, 16);
         (statistics.slots_filling, statistics.slots_unpacking) = (2.04, 0.9);
         (statistics.slots_in_flight, statistics.slots_awaiting_worker) = (1.5, 0.1);
+        statistics.threads_mapping = 0.3;
         assert_eq!(
             slots_line(&statistics),
             "slots: 6, on average 2.0 being filled, 1.5 in flight, 0.9 being unpacked, 0.1 waiting for \
-             a worker; busy workers: 2.9 of 16"
+             a worker; busy workers: 3.2 of 16"
         );
         statistics.workers = 0;
         assert!(!slots_line(&statistics).contains("workers"));

@@ -11,6 +11,8 @@ use scripts::Python;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use tapeloop::error::{Error, Result};
+use tapeloop::features::Features;
+use tapeloop::workload::Completion;
 use tapeloop_bench::internal::format;
 use tapeloop_cli::config::{Config, TableFormat};
 use tapeloop_cli::exit_codes::{FAILED, GOOD, REJECTED};
@@ -43,7 +45,7 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
     };
     // Created with the first result: the run may refuse its folder before.
     let mut dump = None;
-    let outcome = compute(&plan, to, |completion| {
+    let mut append = |completion: &Completion<Features>| {
         let dump = match &mut dump {
             Some(dump) => dump,
             none => none.insert(Dump::create(&dumped)?),
@@ -52,7 +54,8 @@ pub(super) fn validate(args: ValidateArgs) -> Result<u8> {
             (Ok(structure), Ok(_)) => dump.append(&completion.item.source, structure),
             _ => Ok(()),
         }
-    })?;
+    };
+    let outcome = compute(&plan, to, Some(&mut append))?;
     dump.map_or(Ok(()), Dump::finish)?;
     let code = outcome.exit_code()?;
     let counts = &outcome.counts;
