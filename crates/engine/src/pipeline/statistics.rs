@@ -249,11 +249,11 @@ impl Statistics {
     }
 
     /// Notes that the device is the CPU backend. Its threads also read and fill, so the next input
-    /// is not ready because batches are computed: these bound the run if they take more of the time.
+    /// is not ready because batches are computed: these bound the run if they take most of the time.
     pub(super) fn set_on_cpu(&mut self) {
         self.on_cpu = true;
         let is_input = self.bound == Some(Stage::Input);
-        if is_input && self.device.busy_ns > self.input.busy_ns {
+        if is_input && self.device.busy_ns > self.wall_ns / 2 {
             self.bound = Some(Stage::Device);
         }
     }

@@ -255,7 +255,7 @@ mod tests {
         };
         let of = |threads, all| Cores {
             threads,
-            single: single_threads(&times, &Counters::default()),
+            single: single_threads(&times, &Counters::default(), Duration::from_secs(10)),
             ..cores(2, 1, all)
         };
         let statistics = bound(Stage::Fill);

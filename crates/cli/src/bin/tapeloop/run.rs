@@ -337,7 +337,7 @@ pub(super) fn compute(
             tables: table_cores.total(),
             all: cores.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before)),
             compiling: Duration::from_nanos(compilation.ns),
-            single: single_threads(&counters.threads(), &engine.counters()),
+            single: single_threads(&counters.threads(), &engine.counters(), elapsed),
         },
         counts,
         notes: notes(plan, &counters, &tables, &matches),

@@ -80,7 +80,7 @@ pub(super) fn ended(header: RunHeader, plan: &Plan, outcome: &Outcome) -> Json {
         "annotations": annotations,
         "stage_seconds": object(stages),
         "core_seconds": object(cores),
-        "threads": threads_json(&outcome.cores.single),
+        "single_threads": threads_json(&outcome.cores.single),
         "bound": outcome.bound(),
         "statistics": statistics_json(&outcome.statistics),
         "columns": columns_json(&outcome.columns),

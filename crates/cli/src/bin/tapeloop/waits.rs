@@ -13,21 +13,28 @@ pub(super) struct SingleThread {
     name: &'static str,
     time: ThreadTime,
     waits: Vec<(&'static str, Duration)>,
+    /// The time of the run.
+    run: Duration,
 }
 
 impl SingleThread {
-    /// The share of its time in which it was busy.
+    /// The share of the run in which it was busy.
     pub(super) fn busy_share(&self) -> f64 {
         self.share(self.time.busy)
     }
 
     fn share(&self, time: Duration) -> f64 {
-        time.as_secs_f64() / self.time.wall.as_secs_f64().max(1e-9)
+        time.as_secs_f64() / self.run.as_secs_f64().max(1e-9)
     }
 }
 
-/// The single threads of a run that have ended, in the order in which an input passes them.
-pub(super) fn single_threads(times: &SingleThreads, counters: &Counters) -> Vec<SingleThread> {
+/// The single threads of a run of this length that have ended, in the order in which an input passes
+/// them.
+pub(super) fn single_threads(
+    times: &SingleThreads,
+    counters: &Counters,
+    run: Duration,
+) -> Vec<SingleThread> {
     let thread = |name, does, time: ThreadTime, waits: &[(&'static str, Duration)]| {
         // A measured wait includes the thread's own steps around it, which the clock of the
         // processor counts as busy.
@@ -42,6 +49,7 @@ pub(super) fn single_threads(times: &SingleThreads, counters: &Counters) -> Vec<
             name,
             time,
             waits: waits.iter().map(&mut part).collect(),
+            run,
         }
     };
     let room = Duration::from_nanos(counters.room_ns);
@@ -74,7 +82,7 @@ pub(super) fn single_threads(times: &SingleThreads, counters: &Counters) -> Vec<
         .collect()
 }
 
-/// What each thread did for how much of its time.
+/// What each thread did for how much of the run.
 pub(super) fn threads_line(threads: &[SingleThread]) -> String {
     let percent = |share: f64| format!("{:.0}%", 100.0 * share.min(1.0));
     let thread = |thread: &SingleThread| {
@@ -155,7 +163,7 @@ mod tests {
     #[test]
     fn a_thread_is_busy_or_waits_and_both_are_no_more_than_its_time() {
         let (times, counters) = run(5, 2, 1);
-        let threads = single_threads(&times, &counters);
+        let threads = single_threads(&times, &counters, Duration::from_secs(10));
         assert_eq!(
             threads_line(&threads),
             "single threads: list busy 50%, waits for room 30%; submit busy 20%, waits for a slot 10%, \
@@ -172,7 +180,7 @@ mod tests {
     fn a_thread_that_a_signal_left_behind_is_left_out() {
         let (mut times, counters) = run(5, 2, 1);
         times.list = ThreadTime::default();
-        let names = single_threads(&times, &counters);
+        let names = single_threads(&times, &counters, Duration::from_secs(10));
         assert_eq!(
             names.iter().map(|it| it.name).collect::<Vec<_>>(),
             ["submit", "results"]

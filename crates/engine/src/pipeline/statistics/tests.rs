@@ -166,8 +166,8 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 #[test]
 fn input_does_not_bound_while_its_threads_compute_batches() {
     for (shares, bound) in [
-        ([1, 2, 95, 3, 0], Stage::Input),
-        ([15, 2, 95, 3, 0], Stage::Device),
+        ([1, 2, 95, 3, 0], Stage::Device),
+        ([15, 2, 51, 3, 0], Stage::Device),
         ([40, 2, 50, 3, 0], Stage::Input),
     ] {
         let mut statistics = of(shares, OWN);

@@ -176,16 +176,22 @@ impl Timeline {
             let share = self.covered(IN_SLOT, |span| span.slot == slot, &draw.shown);
             draw.share(share, None);
         }
-        let note = "A gap in filling is time without input, and a gap in a slot is time in which it \
-                    is free. Kernels reach from a batch's last upload to its last kernel. Numbers are \
-                    those of batches.";
-        draw.svg.text(Ink::Quiet, (LEFT, end + 18.0), note);
-        if !is_timed {
-            return file(draw.svg, end + 34.0, &sentence);
+        let mut notes = vec![
+            "A gap in filling is time without input, and a gap in a slot is time in which it is free. \
+             Numbers are those of batches.",
+        ];
+        if is_timed {
+            notes.push(
+                "Kernels reach from a batch's last upload to its last kernel. Timestamps slow the \
+                 sampled batches by microseconds each.",
+            );
         }
-        let note = "Timestamps slow the sampled batches by microseconds each; the other batches have none.";
-        draw.svg.text(Ink::Quiet, (LEFT, end + 36.0), note);
-        file(draw.svg, end + 52.0, &sentence)
+        let mut y = end;
+        for note in notes {
+            y += 18.0;
+            draw.svg.text(Ink::Quiet, (LEFT, y), note);
+        }
+        file(draw.svg, y + 16.0, &sentence)
     }
 
     fn rows(&self) -> Vec<Row> {
