@@ -55,8 +55,27 @@ impl ResultColumn {
     }
 
     fn pick<T: Copy, U>(&self, values: &[T], of: impl Fn(T) -> U) -> Vec<U> {
-        let rows = values.chunks_exact(self.stride);
-        rows.map(|row| of(row[self.at])).collect()
+        match self.stride {
+            1 => values.iter().map(|&value| of(value)).collect(),
+            2 => self.pick_of::<2, T, U>(values, of),
+            3 => self.pick_of::<3, T, U>(values, of),
+            4 => self.pick_of::<4, T, U>(values, of),
+            stride => {
+                let rows = values.chunks_exact(stride);
+                rows.map(|row| of(row[self.at])).collect()
+            }
+        }
+    }
+
+    /// [`ResultColumn::pick`] with a stride that the compiler knows, for which it makes vector code.
+    fn pick_of<const STRIDE: usize, T: Copy, U>(
+        &self,
+        values: &[T],
+        of: impl Fn(T) -> U,
+    ) -> Vec<U> {
+        let (rows, at) = (values.as_chunks::<STRIDE>().0, self.at);
+        assert!(at < STRIDE, "the column is within a row");
+        rows.iter().map(|row| of(row[at])).collect()
     }
 }
 
