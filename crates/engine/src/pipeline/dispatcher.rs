@@ -1,15 +1,16 @@
 //! [`Dispatcher`]: what the callers and the threads of an engine share. It starts no threads: the
 //! thread that closes a batch, or frees a slot, starts what can start.
 
+mod answering;
 mod expiry;
 mod submission;
 
 pub(super) use submission::Incoming;
 
-use super::batch::{Batch, Ordered};
+use super::batch::Batch;
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
-use super::counters::{add, add_since};
+use super::counters::add;
 use super::driver::Timer;
 use super::ending::ENGINE;
 use super::queue::{Admitted, Cancelled, Next, Queue, Start};
@@ -25,7 +26,7 @@ use super::unwinding::unwinding;
 use super::upload::shares_work;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
-use crate::workload::{Completion, Workload};
+use crate::workload::Workload;
 use crossbeam_channel::bounded;
 use crossbeam_utils::CachePadded;
 use rayon::ThreadPool;
@@ -376,42 +377,6 @@ impl<W: Workload> Dispatcher<W> {
         self.next(&mut queue)
     }
 
-    /// Gives the items of a batch their results. Cancelled items have none.
-    fn answer(
-        &self,
-        mut batch: Box<Batch<W>>,
-        failure: Option<Error>,
-        outputs: &mut Vec<Result<W::Output>>,
-    ) {
-        let (reply, ordered) = (batch.reply.take(), batch.ordered.take());
-        let through = batch.entries.drain(..).zip(outputs.drain(..));
-        let completions = through.map(|(entry, result)| {
-            let item = entry.item?;
-            Some(Completion { item, result })
-        });
-        match (reply, ordered) {
-            (Some(reply), _) => reply.complete(completions),
-            (None, Some(Ordered { number, results })) => {
-                let start = Instant::now();
-                let mut completions = completions.rev().flatten();
-                let completions: Result<&mut dyn Iterator<Item = _>> = match failure {
-                    None => Ok(&mut completions),
-                    Some(failure) => Err(failure),
-                };
-                results.send(number, batch.sampled, completions);
-                add_since(&self.shared.counters.finished.map_ns, start);
-            }
-            (None, None) => unreachable!("a batch is of tickets or of a run"),
-        }
-        self.shared.batches.give_back(batch);
-        self.answered.fetch_add(1, SeqCst);
-        // A change that changes nothing: either this sees that the engine closes, or `close` and
-        // those whom it wakes see the batch as answered.
-        if self.is_closing.fetch_or(false, SeqCst) {
-            self.devices.wake_all();
-        }
-    }
-
     /// Runs `work` while no batch is given to `device`, and all earlier ones are with its completion
     /// thread.
     pub(super) fn without_submissions<T>(
@@ -429,32 +394,6 @@ impl<W: Workload> Dispatcher<W> {
         queue.resume(device);
         self.go_on(queue);
         result
-    }
-
-    #[cfg(not(loom))]
-    /// The number of batches whose items have no results yet.
-    pub(super) fn unanswered(&self) -> u64 {
-        if self.check_process().is_err() {
-            return 0;
-        }
-        let closed = self.queue.lock().closed();
-        closed.saturating_sub(self.answered.load(SeqCst))
-    }
-
-    #[cfg(not(loom))]
-    /// Ends the engine, and answers the batches that have no slot with the reason.
-    pub(super) fn give_up_waiting(&self, reason: Error) {
-        self.shared.ended.end(reason.clone());
-        let waiting: Vec<_> = self.queue.lock().clear().collect();
-        for batch in waiting {
-            let error = |entry: &super::batch::Entry<W>| {
-                Err(entry.location.as_ref().err().unwrap_or(&reason).clone())
-            };
-            let mut outputs = batch.entries.iter().map(error).collect();
-            let rejected = batch.entries.len() - batch.taken_out as usize;
-            add(&self.shared.counters.finished.items_rejected, rejected);
-            self.answer(batch, Some(reason.clone()), &mut outputs);
-        }
     }
 
     /// Ends the engine after a panic: what was submitted may never be answered.

@@ -20,6 +20,7 @@ mod executor;
 mod flow;
 mod gate;
 mod leases;
+mod mapped;
 mod outgrown;
 mod pipeline;
 mod side_by_side;

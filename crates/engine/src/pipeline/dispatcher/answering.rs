@@ -1,0 +1,72 @@
+//! How batches are answered.
+
+use super::Dispatcher;
+use crate::error::{Error, Result};
+use crate::pipeline::batch::{Batch, Entry, Ordered};
+use crate::pipeline::counters::{add, add_since};
+use crate::workload::{Completion, Workload};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Instant;
+
+impl<W: Workload> Dispatcher<W> {
+    /// Gives the items of a batch their results. Cancelled items have none.
+    pub(super) fn answer(
+        &self,
+        mut batch: Box<Batch<W>>,
+        failure: Option<Error>,
+        outputs: &mut Vec<Result<W::Output>>,
+    ) {
+        let (reply, ordered) = (batch.reply.take(), batch.ordered.take());
+        let through = batch.entries.drain(..).zip(outputs.drain(..));
+        let completions = through.map(|(entry, result)| {
+            let item = entry.item?;
+            Some(Completion { item, result })
+        });
+        match (reply, ordered) {
+            (Some(reply), _) => reply.complete(completions),
+            (None, Some(Ordered { number, results })) => {
+                let start = Instant::now();
+                let mut completions = completions.rev().flatten();
+                let completions: Result<&mut dyn Iterator<Item = _>> = match failure {
+                    None => Ok(&mut completions),
+                    Some(failure) => Err(failure),
+                };
+                results.send(number, batch.sampled, completions);
+                add_since(&self.shared.counters.finished.map_ns, start);
+            }
+            (None, None) => unreachable!("a batch is of tickets or of a run"),
+        }
+        self.shared.batches.give_back(batch);
+        self.answered.fetch_add(1, SeqCst);
+        // A change that changes nothing: either this sees that the engine closes, or `close` and
+        // those whom it wakes see the batch as answered.
+        if self.is_closing.fetch_or(false, SeqCst) {
+            self.devices.wake_all();
+        }
+    }
+
+    #[cfg(not(loom))]
+    /// The number of batches whose items have no results yet.
+    pub(in crate::pipeline) fn unanswered(&self) -> u64 {
+        if self.check_process().is_err() {
+            return 0;
+        }
+        let closed = self.queue.lock().closed();
+        closed.saturating_sub(self.answered.load(SeqCst))
+    }
+
+    #[cfg(not(loom))]
+    /// Ends the engine, and answers the batches that have no slot with the reason.
+    pub(in crate::pipeline) fn give_up_waiting(&self, reason: Error) {
+        self.shared.ended.end(reason.clone());
+        let waiting: Vec<_> = self.queue.lock().clear().collect();
+        for batch in waiting {
+            let error =
+                |entry: &Entry<W>| Err(entry.location.as_ref().err().unwrap_or(&reason).clone());
+            let mut outputs = batch.entries.iter().map(error).collect();
+            let rejected = batch.entries.len() - batch.taken_out as usize;
+            add(&self.shared.counters.finished.items_rejected, rejected);
+            self.answer(batch, Some(reason.clone()), &mut outputs);
+        }
+    }
+}
