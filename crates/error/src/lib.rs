@@ -95,6 +95,9 @@ struct Inner {
     message: String,
     fix: Option<String>,
     code: Option<i32>,
+    // A worker process sends errors of devices, and none of files.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    io_kind: Option<std::io::ErrorKind>,
     // Innermost first; printed in reverse.
     context: Vec<String>,
 }
@@ -119,6 +122,7 @@ impl Error {
             message: message.into(),
             fix: None,
             code: None,
+            io_kind: None,
             context: Vec::new(),
         }))
     }
@@ -140,7 +144,9 @@ impl Error {
 
     /// [`ErrorKind::Io`], with the operating system's message.
     pub fn io(error: std::io::Error) -> Self {
-        Self::new(ErrorKind::Io, error.to_string())
+        let mut own = Self::new(ErrorKind::Io, error.to_string());
+        own.0.io_kind = Some(error.kind());
+        own
     }
 
     /// Adds what the reader can do.
@@ -194,6 +200,19 @@ impl Error {
     /// The driver's code (a `CUresult`), if the error came from the driver.
     pub fn code(&self) -> Option<i32> {
         self.0.code
+    }
+
+    /// The kind of the operating system's error, if the error came from a call on a file.
+    ///
+    /// ```
+    /// use std::io;
+    /// use tapeloop_error::Error;
+    ///
+    /// let error = Error::from(std::fs::read("missing.cif").unwrap_err());
+    /// assert_eq!(error.io_kind(), Some(io::ErrorKind::NotFound));
+    /// ```
+    pub fn io_kind(&self) -> Option<std::io::ErrorKind> {
+        self.0.io_kind
     }
 
     /// The places, outermost first.

@@ -35,7 +35,10 @@ pub(super) struct ParquetFile {
 fn from_parquet(error: ParquetError) -> Error {
     match error {
         // Without Parquet's prefix: `No space left on device`.
-        ParquetError::External(source) => Error::new(ErrorKind::Io, source.to_string()),
+        ParquetError::External(source) => match source.downcast() {
+            Ok(source) => Error::io(*source),
+            Err(source) => Error::new(ErrorKind::Io, source.to_string()),
+        },
         other => Error::new(ErrorKind::Io, other.to_string()),
     }
 }

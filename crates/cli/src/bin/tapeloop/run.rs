@@ -12,7 +12,7 @@ use super::timeline::TimelineFolder;
 use super::waits::single_threads;
 use serde_json::{Value as Json, json};
 use std::collections::HashSet;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -400,16 +400,9 @@ pub(super) fn compute(
 
 /// Whether the reader of standard output closed it, as `| head` does. The run ends, and nothing is
 /// wrong.
-#[cfg(unix)]
 fn closes_stdout(outcome: &Outcome) -> bool {
-    let closed = std::io::Error::from_raw_os_error(libc::EPIPE).to_string();
-    let error = outcome.error.as_ref();
-    outcome.folder.is_none() && error.is_some_and(|error| error.message() == closed)
-}
-
-#[cfg(not(unix))]
-fn closes_stdout(_: &Outcome) -> bool {
-    false
+    let kind = outcome.error.as_ref().and_then(Error::io_kind);
+    outcome.folder.is_none() && kind == Some(ErrorKind::BrokenPipe)
 }
 
 /// Gives each source that is one of the `earlier` results an error, since the run would replace

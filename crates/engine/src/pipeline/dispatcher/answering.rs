@@ -2,8 +2,8 @@
 
 use super::Dispatcher;
 use crate::error::{Error, Result};
-use crate::pipeline::batch::{Batch, Entry, Ordered};
-use crate::pipeline::counters::{add, add_since};
+use crate::pipeline::batch::{Batch, Ordered};
+use crate::pipeline::counters::add_since;
 use crate::workload::{Completion, Workload};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
@@ -58,6 +58,7 @@ impl<W: Workload> Dispatcher<W> {
     #[cfg(not(loom))]
     /// Ends the engine, and answers the batches that have no slot with the reason.
     pub(in crate::pipeline) fn give_up_waiting(&self, reason: Error) {
+        use crate::pipeline::{batch::Entry, counters::add};
         self.shared.ended.end(reason.clone());
         let waiting: Vec<_> = self.queue.lock().clear().collect();
         for batch in waiting {
