@@ -26,9 +26,6 @@ use tapeloop_files::shown;
 use tapeloop_inputs::packed::reader_settings;
 use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, Trajectories};
 
-/// The most threads of the engine's pool for each GPU.
-const BATCH_THREADS_MAX: usize = 4;
-
 /// The memory of members that were read from archives and wait for a thread that parses them: some
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
@@ -105,10 +102,9 @@ impl Plan {
         let reason = selected[0].reason.clone();
         let backends: Vec<_> = selected.into_iter().map(|it| it.backend).collect();
         let device = backends[0].device();
-        let batch_threads = BATCH_THREADS_MAX * backends.len();
         let batch_pool = match device.backend {
             "cpu" => Arc::clone(&pool),
-            _ => thread_pool(pool.current_num_threads().min(batch_threads))?,
+            _ => thread_pool(pool.current_num_threads())?,
         };
         if device.backend == "cpu" && config.policy.deadline.is_some() && !config.supervise {
             tracing::warn!(

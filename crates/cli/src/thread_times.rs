@@ -1,4 +1,4 @@
-//! How those threads of a run spend their time of which there is one each.
+//! How a run's single threads spend their time: each of them does a work that no other thread does.
 
 use std::time::{Duration, Instant};
 use tapeloop_bench::internal::{Threads, core_time};

@@ -74,10 +74,21 @@ impl BudgetShare {
         self.bytes += more;
     }
 
-    /// Takes `more` bytes, and reserves room for them.
-    pub fn reserve(&mut self, bytes: &mut Vec<u8>, more: u64) -> Result<()> {
-        self.grow(more.max(1));
-        reserve(bytes, more as usize)
+    /// A share of `bytes` bytes, at least one. Waits for them.
+    pub fn of(budget: Arc<ReadBudget>, bytes: u64) -> Self {
+        let mut share = BudgetShare::new(Some(budget));
+        share.grow(bytes.max(1));
+        share
+    }
+
+    /// An empty vector with room for the bytes of this share.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn buffer(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, self.bytes as usize)?;
+        Ok(bytes)
     }
 
     /// Makes `bytes` `len` long. What they hold is unspecified.

@@ -7,7 +7,7 @@ mod submission;
 
 pub(super) use submission::Incoming;
 
-use super::batch::Batch;
+use super::batch::{Batch, Ordered};
 use super::breaks_on_panic::BreaksOnPanic;
 use super::compute::{ToDevice, ToDevices, WakeDevice};
 use super::counters::add;
@@ -115,8 +115,10 @@ impl<W: Workload> Dispatcher<W> {
     /// Closes the open batch. The next items belong to a run with these results, or to none.
     pub(super) fn set_run(self: &Arc<Self>, results: Option<Arc<dyn RunSink<W>>>) {
         let mut queue = self.queue.lock();
-        queue.set_run(&self.shared, results);
+        let before = queue.set_run(&self.shared, results);
         self.go_on(queue);
+        // What the run maps with is the embedder's code.
+        unwinding(|| drop(before));
     }
 
     /// Starts what can start, after the consumer of a run has taken a batch or has ended.
@@ -326,7 +328,12 @@ impl<W: Workload> Dispatcher<W> {
             Ok(slot) => slot.batch_mut(),
             Err(failed) => &mut failed.batch,
         };
-        match self.workers_for(self.shared.program.downloads.bytes(batch.total)) {
+        let maps = |run: &Ordered<W>| run.results.maps();
+        let workers = match batch.ordered.as_ref().is_some_and(maps) {
+            true => self.workers.as_ref(),
+            false => self.workers_for(self.shared.program.downloads.bytes(batch.total)),
+        };
+        match workers {
             Some(workers) => {
                 batch.handed_over_at = Some(Instant::now());
                 self.hand_over(workers, |dispatcher| dispatcher.deliver(finished));

@@ -205,12 +205,12 @@ impl<W: Workload> Drop for StopOnDrop<'_, W> {
     }
 }
 
-/// Feeds `source` to the engine from a new thread, and passes what `map` makes of the results to
-/// `accept` on this thread, until the source ends, `accept` fails or the device fails.
+/// Feeds `source` to the engine from a new thread, and passes what `map` makes of the results, on
+/// workers if that `maps` anything, to `accept` on this thread, until the source ends, `accept` fails or the device fails.
 pub(super) fn run_ordered<W: Workload, S, T: Send + 'static>(
     dispatcher: &Arc<Dispatcher<W>>,
     source: S,
-    map: impl Fn(Completion<W>) -> T + Send + Sync + 'static,
+    (maps, map): (bool, impl Fn(Completion<W>) -> T + Send + Sync + 'static),
     mut accept: impl FnMut(T) -> Result<()>,
 ) -> Result<()>
 where
@@ -218,7 +218,7 @@ where
 {
     let shared = &dispatcher.shared;
     let unconsumed_max = UNCONSUMED_PER_SLOT * shared.meter.slots();
-    let (results, unconsumed, completions) = RunResults::new(unconsumed_max, map);
+    let (results, unconsumed, completions) = RunResults::new(unconsumed_max, maps, map);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let produce = || -> Result<u64> {

@@ -9,6 +9,7 @@ use super::ending::Ended;
 use super::plan::MemoryPlan;
 use super::recorded::record_config;
 use super::reentrancy::{check_outside, is_inside_any};
+use super::run_results::Undelivered;
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
 use super::submitting::Submitting;
@@ -288,12 +289,14 @@ impl<W: Workload> Engine<W> {
     where
         S: Iterator<Item = W::Item> + Send,
     {
-        self.run_mapped(source, |done| done, |done| sink.accept(done))
+        let accept = |done: Undelivered<W>| sink.accept(done.take());
+        self.run_with(source, false, Undelivered::new, accept)
     }
 
     /// Like [`Engine::run`], but `accept` gets what `map` makes of each item and its result. `map` runs on
     /// the threads that read results, on several at once and in any order, so that what `accept` does
-    /// on one thread can be little. It must not wait for the engine. A panic of `map` ends the run.
+    /// on one thread can be little. It must not wait for the engine. A panic of `map` ends the run. After an
+    /// error it may still run for batches that were submitted before.
     ///
     /// # Errors
     /// Those of [`Engine::run`], and [`ErrorKind::Usage`] if `map` panicked.
@@ -324,9 +327,23 @@ impl<W: Workload> Engine<W> {
         S: Iterator<Item = W::Item> + Send,
         T: Send + 'static,
     {
+        self.run_with(source, true, map, accept)
+    }
+
+    fn run_with<S, T>(
+        &mut self,
+        source: S,
+        maps: bool,
+        map: impl Fn(Completion<W>) -> T + Send + Sync + 'static,
+        accept: impl FnMut(T) -> Result<()>,
+    ) -> Result<()>
+    where
+        S: Iterator<Item = W::Item> + Send,
+        T: Send + 'static,
+    {
         self.check_outside("running a source", "run it on another thread")?;
         self.shared().ended.check()?;
-        driver::run_ordered(self.dispatcher(), source, map, accept)
+        driver::run_ordered(self.dispatcher(), source, (maps, map), accept)
     }
 
     /// Sets uniforms ([`Recorder::uniform`](crate::Recorder::uniform)), all of them at once or, if `set`

@@ -458,7 +458,7 @@ fn loom_a_run_comes_out_in_order_and_may_end_early() {
         check(2, 3, move |engine| {
             let dispatcher = engine.dispatcher();
             // Fewer batches than items, so that some wait for the consumer.
-            let (results, unconsumed, batches) = RunResults::new(2, |done| done);
+            let (results, unconsumed, batches) = RunResults::new(2, false, |done| done);
             dispatcher.set_run(Some(Arc::new(results)));
             let items = [1, 2, 3].map(|item| (item, Ok(Extent::from([1]))));
             dispatcher.submit_many(items, |_, _| ()).unwrap();

@@ -89,8 +89,9 @@ pub(super) struct Submitted {
     pub(super) stalled: BusyTime,
     /// Those among them that are being written or submitted.
     pub(super) starting: BusyTime,
-    /// The time that batches with a slot waited for a worker, summed.
+    /// The time that batches with a slot waited for a worker, summed, and the number of these batches.
     pub(super) worker: Duration,
+    pub(super) handed_over: u64,
 }
 
 /// The times of the other stages.
@@ -182,8 +183,13 @@ impl Meter {
         submitted.first = Some(first.min(start.closed_at));
         submitted.last = submitted.last.max(Some(start.filled_at));
         submitted.closed.add(start.closed_at, end);
-        submitted.stalled.add(start.closed_at, start.slot_at);
-        submitted.worker += start.started_at.saturating_duration_since(start.slot_at);
+        // Batches that wait for none must not push the latest intervals out.
+        if start.slot_at > start.closed_at {
+            submitted.stalled.add(start.closed_at, start.slot_at);
+        }
+        let waited = start.started_at.saturating_duration_since(start.slot_at);
+        submitted.worker += waited;
+        submitted.handed_over += u64::from(!waited.is_zero());
         submitted.starting.add(start.started_at, end);
     }
 

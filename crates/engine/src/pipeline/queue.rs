@@ -280,12 +280,18 @@ impl<W: Workload> Queue<W> {
     }
 
     /// Closes what is open. The next items belong to a run with these results, or to none.
-    pub(super) fn set_run(&mut self, shared: &Shared<W>, results: Option<Arc<dyn RunSink<W>>>) {
+    /// Returns the results of the run before, to be dropped when the queue is not locked.
+    pub(super) fn set_run(
+        &mut self,
+        shared: &Shared<W>,
+        results: Option<Arc<dyn RunSink<W>>>,
+    ) -> Option<Arc<dyn RunSink<W>>> {
         self.flush(shared);
-        self.run = results.map(|results| Run {
+        let run = results.map(|results| Run {
             results,
             batches: 0,
         });
+        std::mem::replace(&mut self.run, run).map(|run| run.results)
     }
 
     /// When the open batch is due, if it closes by time.
@@ -447,7 +453,7 @@ impl<W: Workload> Queue<W> {
 
     /// Takes a batch back whose device was lost.
     pub(super) fn put_back(&mut self, mut batch: Box<Batch<W>>) {
-        batch.closed_at = Some(Instant::now());
+        (batch.closed_at, batch.handed_over_at) = (Some(Instant::now()), None);
         self.lost.push_back(batch);
     }
 

@@ -17,6 +17,9 @@ pub(crate) trait RunSink<W: Workload>: Send + Sync {
     /// exceed the limit.
     fn begin(&self) -> bool;
 
+    /// Whether sending a batch is work that takes a while.
+    fn maps(&self) -> bool;
+
     /// Sends the batch `number` and those that waited for it. `completions` are those of the batch,
     /// the last first, or the error that ended the engine; `sampled` is the batch's.
     fn send(
@@ -53,9 +56,33 @@ impl<T> Drop for RunBatch<T> {
     }
 }
 
+/// A completion that is dropped with care: dropping the item and dropping the result run the
+/// embedder's code, and either may panic.
+pub(super) struct Undelivered<W: Workload>(Option<Completion<W>>);
+
+impl<W: Workload> Undelivered<W> {
+    pub(super) fn new(done: Completion<W>) -> Self {
+        Undelivered(Some(done))
+    }
+
+    pub(super) fn take(mut self) -> Completion<W> {
+        self.0.take().expect("it is taken once")
+    }
+}
+
+impl<W: Workload> Drop for Undelivered<W> {
+    fn drop(&mut self) {
+        if let Some(Completion { item, result }) = self.0.take() {
+            unwinding(|| drop(item));
+            unwinding(|| drop(result));
+        }
+    }
+}
+
 /// Makes of the completions of a run what its consumer takes, and puts the batches in order.
 pub(crate) struct RunResults<T, M> {
     map: M,
+    maps: bool,
     /// Holds batches whose predecessors are not done.
     reorder: Mutex<Reorder<Result<RunBatch<T>>>>,
     consumer: Sender<Result<RunBatch<T>>>,
@@ -83,9 +110,10 @@ impl Unconsumed {
 }
 
 impl<T, M> RunResults<T, M> {
-    /// The results of a run, and the consumer's end. It is closed once the results are dropped.
+    /// The results of a run, and the consumer's end; `maps` if `map` takes a while. It is closed once the results are dropped.
     pub(super) fn new(
         unconsumed_max: usize,
+        maps: bool,
         map: M,
     ) -> (Self, Arc<Unconsumed>, Receiver<Result<RunBatch<T>>>) {
         // Sending never waits, as there are never more.
@@ -96,6 +124,7 @@ impl<T, M> RunResults<T, M> {
         });
         let results = RunResults {
             map,
+            maps,
             reorder: Mutex::new(Reorder::new()),
             consumer,
             unconsumed: Arc::clone(&unconsumed),
@@ -118,6 +147,10 @@ where
         true
     }
 
+    fn maps(&self) -> bool {
+        self.maps
+    }
+
     fn send(
         &self,
         number: u64,
@@ -132,7 +165,7 @@ where
             };
             let mapped = catch(|| batch.results.extend(completions.map(&self.map)));
             mapped.map_err(|panic| {
-                let message = format!("what a run makes of its results panicked: {panic}");
+                let message = format!("the `map` function of `run_mapped` panicked: {panic}");
                 Error::new(ErrorKind::Usage, message)
             })?;
             Ok(batch)

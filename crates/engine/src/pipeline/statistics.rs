@@ -159,6 +159,8 @@ pub struct Statistics {
     pub input: StageTime,
     /// Time that a batch of a run waited for the consumer of results while a slot was free.
     pub output: StageTime,
+    /// Time without a closed batch.
+    pub(super) idle_ns: u64,
     /// Whether batches are computed on the CPU backend, so that "the device" is the processor.
     pub on_cpu: bool,
     /// Slots of all devices.
@@ -237,23 +239,27 @@ impl Statistics {
             unpack,
             ..
         } = held;
-        // A slot that waits for the consumer is in no other stage.
-        let output = Duration::from_nanos(self.output.busy_ns);
-        if unpack + output > device.max(fill) {
-            return longest(&[Stage::Unpack, Stage::Output]);
+        // A slot in stage three is not in flight.
+        let later = self.unpack.busy_ns + self.output.busy_ns;
+        if self.output.busy_ns > self.unpack.busy_ns && later > self.device.busy_ns {
+            return Stage::Output;
+        }
+        if unpack > device.max(fill) {
+            return Stage::Unpack;
         }
         match fill > device {
             true => Stage::Fill,
+            false if later > self.device.busy_ns => Stage::Unpack,
             false => Stage::Device,
         }
     }
 
     /// Notes that the device is the CPU backend. Its threads also read and fill, so the next input
-    /// is not ready because batches are computed: these bound the run if they take most of the time.
+    /// is not ready because batches are computed: these bound the run if they take more of the time.
     pub(super) fn set_on_cpu(&mut self) {
         self.on_cpu = true;
         let is_input = self.bound == Some(Stage::Input);
-        if is_input && self.device.busy_ns > self.wall_ns / 2 {
+        if is_input && self.device.busy_ns > self.idle_ns {
             self.bound = Some(Stage::Device);
         }
     }
@@ -305,7 +311,7 @@ fn percent(share: f64) -> String {
 /// How long the stages held slots, summed over these, with the waits for a worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// Whether workers fill slots, so that the thread which submits items gathers the next batch
+    /// Whether workers fill most of the slots, so that the thread which submits items gathers the next batch
     /// meanwhile.
     by_workers: bool,
     fill: Duration,
@@ -358,7 +364,7 @@ pub(super) fn statistics(
     let unpack = time(ns(finished.unpacking.busy()), finished.batches);
     let filling = submitted.starting.summed.saturating_sub(aside);
     let held = Held {
-        by_workers: !submitted.worker.is_zero(),
+        by_workers: 2 * submitted.handed_over > counters.batches,
         fill: filling + submitted.worker,
         device: finished.flight.summed.saturating_sub(aside),
         unpack: finished.unpacking.summed + finished.worker,
@@ -390,18 +396,19 @@ pub(super) fn statistics(
         Threads::Own { workers } => (0, workers),
         Threads::Caller => (unpack.busy_ns, 0),
     };
-    let busy = drained_ns
-        + match held.by_workers {
-            true => stall.busy_ns,
-            false => closed_ns + own,
-        };
+    let idle_ns = wall_ns.saturating_sub(closed_ns + own + drained_ns);
+    let input_ns = match held.by_workers {
+        true => wall_ns.saturating_sub(stall.busy_ns + drained_ns),
+        false => idle_ns,
+    };
     let mut statistics = Statistics {
         wall_ns,
         fill,
         device,
         unpack,
         stall,
-        input: time(wall_ns.saturating_sub(busy), counters.batches),
+        input: time(input_ns, counters.batches),
+        idle_ns,
         output: time(counters.output_ns, finished.batches),
         slots,
         slots_in_flight,

@@ -19,9 +19,9 @@ pub(crate) struct Packed {
     names: Option<Names>,
     batch: usize,
     row: usize,
-    /// The record batch `batch`, if one of its members is to be read: with `--members` or `--shard`
-    /// that may be none.
-    shared: Option<Arc<SharedBatch>>,
+    /// The record batch `batch`, or why it cannot be read, if one of its members is to be read: with
+    /// `--members` or `--shard` that may be none.
+    shared: Option<Result<Arc<SharedBatch>>>,
 }
 
 /// A member that can be read.
@@ -31,10 +31,8 @@ pub struct PackedMember {
 }
 
 /// A record batch that is read by the first of the threads that read its members: the thread that
-/// lists the members of a set would be the slowest stage of a run.
-///
-/// That thread waits for memory until others have read the members of earlier record batches. They
-/// do, as inputs are read in the order in which they are listed.
+/// lists the members of a set would be the slowest stage of a run. The thread that lists waits for the
+/// memory, though, as the others may only wait for work that is under way.
 struct SharedBatch {
     unread: Mutex<Option<UnreadBatch>>,
     read: OnceLock<Result<Batch>>,
@@ -111,16 +109,16 @@ impl Packed {
     /// The member in `rows` of the current record batch.
     ///
     /// # Errors
-    /// No record batch is open.
+    /// The record batch is over a limit.
     pub(super) fn content(&mut self, rows: Range<usize>) -> Result<PackedMember> {
         let ArchiveOptions { limits, budget, .. } = &self.options;
         let names = self.names.as_ref();
         let names = names.ok_or_else(|| Error::input("no record batch is open"))?;
-        let batch = self.shared.get_or_insert_with(|| {
+        let open = || {
             let unread = self.file.batch(self.batch, names, limits, budget);
-            Arc::new(SharedBatch::new(unread))
-        });
-        let batch = Arc::clone(batch);
+            unread.map(|unread| Arc::new(SharedBatch::new(unread)))
+        };
+        let batch = self.shared.get_or_insert_with(open).clone()?;
         Ok(PackedMember { batch, rows })
     }
 }

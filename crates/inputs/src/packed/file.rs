@@ -18,10 +18,8 @@ use arrow_ipc::{
 };
 use arrow_schema::{ArrowError, Field, SchemaRef};
 use flatbuffers::VerifierOptions;
-use rustix::buffer::spare_capacity;
-use rustix::io::{Errno, pread};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,7 +92,8 @@ pub struct UnreadBatch {
     rows: usize,
     place: String,
     limits: ReadLimits,
-    budget: Arc<ReadBudget>,
+    /// The memory for its bytes.
+    share: BudgetShare,
 }
 
 /// A record batch in memory.
@@ -269,57 +268,83 @@ impl PackedFile {
         }
     }
 
-    /// The record batch with these `names`, to be read with memory from `budget`.
+    /// The record batch with these `names`, to be read. Waits for memory from `budget`, which whoever
+    /// reads it must not do: others may hold memory until it is read.
+    ///
+    /// # Errors
+    /// It is over a limit.
     pub fn batch(
         &self,
         batch: usize,
         names: &Names,
         limits: &ReadLimits,
         budget: &Arc<ReadBudget>,
-    ) -> UnreadBatch {
-        UnreadBatch {
+    ) -> Result<UnreadBatch> {
+        let block = self.blocks[batch];
+        let place = format!("{}: record batch {batch}", shown(&self.path));
+        let body = block.bodyLength() as u64;
+        limits.check_text(body).within(|| place.clone())?;
+        let bytes = block.metaDataLength() as u64 + body;
+        Ok(UnreadBatch {
             file: Arc::clone(&self.file),
-            block: self.blocks[batch],
+            block,
             layout: Arc::clone(&self.layout),
             checksum: self.checksums.as_ref().map(|all| all[batch]),
             rows: names.input.len(),
-            place: format!("{}: record batch {batch}", shown(&self.path)),
+            place,
             limits: *limits,
-            budget: Arc::clone(budget),
-        }
+            share: BudgetShare::of(Arc::clone(budget), bytes),
+        })
     }
 }
 
 /// Appends `count` bytes at `offset` of the file, for which `bytes` has room.
-fn append(bytes: &mut Vec<u8>, file: &File, offset: u64, count: u64) -> Result<()> {
-    let start = bytes.len();
-    let end = start + count as usize;
+fn append(bytes: &mut Vec<u8>, file: &File, mut offset: u64, count: u64) -> Result<()> {
+    let end = bytes.len() + count as usize;
     while bytes.len() < end {
-        let at = offset + (bytes.len() - start) as u64;
-        match pread(file, spare_capacity(bytes), at) {
+        match read_some(file, offset, bytes) {
             Ok(0) => return Err(damaged("it is cut short")),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(Error::io(error.into())),
+            Ok(read) => offset += read as u64,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io(error)),
         }
     }
     bytes.truncate(end);
     Ok(())
 }
 
+/// Appends bytes from `offset` on, up to the capacity of `bytes`, and returns their number.
+#[cfg(unix)]
+fn read_some(file: &File, offset: u64, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
+    // Into memory that was not set to zero before, which would cost a tenth of the reading.
+    Ok(rustix::io::pread(
+        file,
+        rustix::buffer::spare_capacity(bytes),
+        offset,
+    )?)
+}
+
+#[cfg(windows)]
+fn read_some(file: &File, offset: u64, bytes: &mut Vec<u8>) -> std::io::Result<usize> {
+    use std::os::windows::fs::FileExt;
+    let start = bytes.len();
+    bytes.resize(bytes.capacity(), 0);
+    let read = file.seek_read(&mut bytes[start..], offset);
+    bytes.truncate(start + read.as_ref().map_or(0, |read| *read));
+    read
+}
+
 impl UnreadBatch {
-    /// Reads the record batch, compares the checksum and decodes the columns. Waits for memory.
+    /// Reads the record batch, compares the checksum and decodes the columns.
     ///
     /// # Errors
-    /// The file cannot be read, the record batch is damaged or over a limit, or the checksum differs.
+    /// The file cannot be read, the record batch is damaged, or the checksum differs.
     pub fn read(self) -> Result<Batch> {
         let (layout, block) = (&self.layout, &self.block);
-        let mut share = BudgetShare::new(Some(self.budget));
-        let mut decode = || {
+        let decode = || {
             let body = block.bodyLength() as u64;
-            self.limits.check_text(body)?;
-            let mut bytes = Vec::new();
             let size = block.metaDataLength() as u64 + body;
-            share.reserve(&mut bytes, size)?;
+            let mut bytes = self.share.buffer()?;
             append(&mut bytes, &self.file, block.offset() as u64, size)?;
             let expected = self.checksum;
             if expected.is_some_and(|expected| crc32fast::hash(&bytes) != expected) {
@@ -339,7 +364,7 @@ impl UnreadBatch {
             columns,
             place: self.place,
             limits: self.limits,
-            _share: share,
+            _share: self.share,
         })
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Cores {
     pub(super) all: Duration,
     /// Wall time of compiling kernels, before the first batch.
     pub(super) compiling: Duration,
-    /// Of these threads there is one each.
+    /// The threads that do a work which no other thread does.
     pub(super) single: Vec<SingleThread>,
 }
 
@@ -74,7 +74,8 @@ impl Cores {
         let sentence = statistics.sentence();
         let busy_workers =
             statistics.slots_filling + statistics.slots_unpacking + statistics.threads_mapping;
-        let has_idle_workers = busy_workers < BUSY_SHARE_MIN * statistics.workers as f64;
+        let has_idle_workers = statistics.slots_awaiting_worker > 0.0
+            && busy_workers < BUSY_SHARE_MIN * statistics.workers as f64;
         let help = match statistics.bound {
             None => return sentence,
             Some(Stage::Input) if self.waits_for_files() => "faster storage for the input",
@@ -277,6 +278,12 @@ mod tests {
     fn more_slots_help_while_workers_are_idle() {
         let mut statistics = bound(Stage::Fill);
         (statistics.workers, statistics.slots_filling) = (16, 5.0);
+        let said = cores(0, 0, 0).bound(&statistics);
+        assert!(
+            said.ends_with("faster cores and memory"),
+            "no worker fills: {said}"
+        );
+        statistics.slots_awaiting_worker = 0.1;
         let said = cores(0, 0, 0).bound(&statistics);
         assert!(said.ends_with("a larger setting `slots`"), "{said}");
         statistics.slots_unpacking = 9.0;

@@ -76,7 +76,7 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
         }
         for at in 0..file.batches() {
             let names = file.names(at, &limits).within(|| shown(path))?;
-            let batch = file.batch(at, &names, &limits, &budget).read()?;
+            let batch = file.batch(at, &names, &limits, &budget)?.read()?;
             let mut row = 0;
             while let Some((_, rows)) = names.input(row) {
                 totals.inputs += 1;
@@ -191,7 +191,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
             if matches.is_empty() {
                 continue;
             }
-            let batch = file.batch(at, &names, &limits, &budget).read()?;
+            let batch = file.batch(at, &names, &limits, &budget)?.read()?;
             for (source, rows) in matches {
                 found.push(input_json(&source, path, &batch, rows)?);
             }

@@ -4,6 +4,8 @@ use super::Dispatcher;
 use crate::error::{Error, Result};
 use crate::pipeline::batch::{Batch, Ordered};
 use crate::pipeline::counters::add_since;
+use crate::pipeline::run_results::Undelivered;
+use crate::pipeline::unwinding::unwinding;
 use crate::workload::{Completion, Workload};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
@@ -27,11 +29,16 @@ impl<W: Workload> Dispatcher<W> {
             (None, Some(Ordered { number, results })) => {
                 let start = Instant::now();
                 let mut completions = completions.rev().flatten();
-                let completions: Result<&mut dyn Iterator<Item = _>> = match failure {
+                let sent: Result<&mut dyn Iterator<Item = _>> = match failure {
                     None => Ok(&mut completions),
                     Some(failure) => Err(failure),
                 };
-                results.send(number, batch.sampled, completions);
+                results.send(number, batch.sampled, sent);
+                // What was not sent.
+                for done in completions {
+                    drop(Undelivered::new(done));
+                }
+                unwinding(|| drop(results));
                 add_since(&self.shared.counters.finished.map_ns, start);
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),

@@ -107,6 +107,7 @@ fn by_workers(stall_ms: u64, slots: [u64; 5]) -> Statistics {
         stalled,
         starting: busy(written),
         worker: Duration::from_millis(1 + 900 * to_write),
+        handed_over: 1,
         ..Submitted::default()
     };
     let finished = Finished {
@@ -166,8 +167,8 @@ fn what_stage_one_mostly_does_says_what_bounds() {
 #[test]
 fn input_does_not_bound_while_its_threads_compute_batches() {
     for (shares, bound) in [
-        ([1, 2, 95, 3, 0], Stage::Device),
-        ([15, 2, 51, 3, 0], Stage::Device),
+        ([1, 2, 95, 3, 0], Stage::Input),
+        ([15, 2, 95, 3, 0], Stage::Device),
         ([40, 2, 50, 3, 0], Stage::Input),
     ] {
         let mut statistics = of(shares, OWN);
