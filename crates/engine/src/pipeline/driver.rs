@@ -205,8 +205,9 @@ impl<W: Workload> Drop for StopOnDrop<'_, W> {
     }
 }
 
-/// Feeds `source` to the engine from a new thread, and passes what `map` makes of the results, on
-/// workers if that `maps` anything, to `accept` on this thread, until the source ends, `accept` fails or the device fails.
+/// Feeds `source` to the engine from a new thread, and passes what `map` makes of the results to
+/// `accept` on this thread, until the source ends, `accept` fails or the device fails. `maps` says
+/// whether `map` takes a while, so that it belongs on a worker.
 pub(super) fn run_ordered<W: Workload, S, T: Send + 'static>(
     dispatcher: &Arc<Dispatcher<W>>,
     source: S,

@@ -110,7 +110,8 @@ impl Unconsumed {
 }
 
 impl<T, M> RunResults<T, M> {
-    /// The results of a run, and the consumer's end; `maps` if `map` takes a while. It is closed once the results are dropped.
+    /// The results of a run, and the consumer's end, which is closed once the results are dropped.
+    /// `maps` says whether `map` takes a while.
     pub(super) fn new(
         unconsumed_max: usize,
         maps: bool,

@@ -311,8 +311,8 @@ fn percent(share: f64) -> String {
 /// How long the stages held slots, summed over these, with the waits for a worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// Whether workers fill most of the slots, so that the thread which submits items gathers the next batch
-    /// meanwhile.
+    /// Whether workers fill most of the slots, so that the thread which submits items gathers the
+    /// next batch meanwhile.
     by_workers: bool,
     fill: Duration,
     device: Duration,
