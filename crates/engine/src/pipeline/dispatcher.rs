@@ -328,9 +328,10 @@ impl<W: Workload> Dispatcher<W> {
             Ok(slot) => slot.batch_mut(),
             Err(failed) => &mut failed.batch,
         };
-        // The thread of a device that others compute for has time to map small batches itself.
-        let is_busy = self.helped.is_empty();
-        let maps = |run: &Ordered<W>| is_busy && run.results.maps();
+        // On the CPU the pool computes, and the device's thread maps small batches itself: workers would
+        // only take the pool's cores.
+        let has_cores = self.helped.is_empty();
+        let maps = |run: &Ordered<W>| has_cores && run.results.maps();
         let workers = match batch.ordered.as_ref().is_some_and(maps) {
             true => self.workers.as_ref(),
             false => self.workers_for(self.shared.program.downloads.bytes(batch.total)),

@@ -289,8 +289,9 @@ impl<W: Workload> Engine<W> {
     where
         S: Iterator<Item = W::Item> + Send,
     {
+        self.check_run()?;
         let accept = |done: Undelivered<W>| sink.accept(done.take());
-        self.run_with(source, false, Undelivered::new, accept)
+        driver::run_ordered(self.dispatcher(), source, (false, Undelivered::new), accept)
     }
 
     /// Like [`Engine::run`], but `accept` gets what `map` makes of each item and its result. `map` runs on
@@ -327,23 +328,13 @@ impl<W: Workload> Engine<W> {
         S: Iterator<Item = W::Item> + Send,
         T: Send + 'static,
     {
-        self.run_with(source, true, map, accept)
+        self.check_run()?;
+        driver::run_ordered(self.dispatcher(), source, (true, map), accept)
     }
 
-    fn run_with<S, T>(
-        &mut self,
-        source: S,
-        maps: bool,
-        map: impl Fn(Completion<W>) -> T + Send + Sync + 'static,
-        accept: impl FnMut(T) -> Result<()>,
-    ) -> Result<()>
-    where
-        S: Iterator<Item = W::Item> + Send,
-        T: Send + 'static,
-    {
+    fn check_run(&self) -> Result<()> {
         self.check_outside("running a source", "run it on another thread")?;
-        self.shared().ended.check()?;
-        driver::run_ordered(self.dispatcher(), source, (maps, map), accept)
+        self.shared().ended.check()
     }
 
     /// Sets uniforms ([`Recorder::uniform`](crate::Recorder::uniform)), all of them at once or, if `set`

@@ -268,8 +268,8 @@ impl PackedFile {
         }
     }
 
-    /// The record batch with these `names`, to be read. Waits for memory from `budget`, which whoever
-    /// reads it must not do: others may hold memory until it is read.
+    /// The record batch with these `names`, to be read. Waits for memory from `budget` now, so that the
+    /// thread which reads it does not: others may hold memory until it is read.
     ///
     /// # Errors
     /// It is over a limit.

@@ -27,7 +27,7 @@ impl<W: Workload> Dispatcher<W> {
         match (reply, ordered) {
             (Some(reply), _) => reply.complete(completions),
             (None, Some(Ordered { number, results })) => {
-                let start = Instant::now();
+                let start = results.maps().then(Instant::now);
                 let mut completions = completions.rev().flatten();
                 let sent: Result<&mut dyn Iterator<Item = _>> = match failure {
                     None => Ok(&mut completions),
@@ -39,7 +39,9 @@ impl<W: Workload> Dispatcher<W> {
                     drop(Undelivered::new(done));
                 }
                 unwinding(|| drop(results));
-                add_since(&self.shared.counters.finished.map_ns, start);
+                if let Some(start) = start {
+                    add_since(&self.shared.counters.finished.map_ns, start);
+                }
             }
             (None, None) => unreachable!("a batch is of tickets or of a run"),
         }
