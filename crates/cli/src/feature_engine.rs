@@ -333,7 +333,7 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
     ))
 }
 
-type BoxedSources = Box<dyn Iterator<Item = Source> + Send>;
+type BoxedSources = Box<dyn Iterator<Item = Vec<Source>> + Send>;
 
 fn sources_of(
     plan: &Plan,
@@ -368,9 +368,8 @@ fn sources_of(
         }),
         chain: None,
     });
-    Ok(Box::new(
-        sources.take_while(move |_| !interrupt.stops_here()),
-    ))
+    let sources = sources.take_while(move |_| !interrupt.stops_here());
+    Ok(Box::new(sources.map(|source| vec![source])))
 }
 
 fn compute(

@@ -19,6 +19,10 @@ use tapeloop_inputs::{Content, Source, explained, structure_name};
 /// have work while one reads a large file.
 const FILES_AHEAD: usize = 8;
 
+/// As how many of them a group of sources counts, which is a record batch of a packed set: each thread
+/// needs another one while it reads one.
+const RECORD_BATCH_FILES: usize = 4;
+
 /// Threads drop larger buffers. Otherwise a series of large files would leave every thread with
 /// buffers for the largest; new buffers cost little compared with reading such a file.
 const KEPT_BUFFER_BYTES_MAX: usize = 16 << 20;
@@ -32,7 +36,7 @@ thread_local! {
     static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
 }
 
-/// Reads `sources` on `pool`. Each model of a file becomes an input, and a file that cannot be read
+/// Reads groups of sources on `pool`, each group on one thread. Each model of a file becomes an input, and a file that cannot be read
 /// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
 /// the channels that `annotations` have for them, and are checked then, each on the thread that read
 /// it.
@@ -45,14 +49,14 @@ pub fn inputs<S>(
     annotations: Option<&Arc<Annotations>>,
 ) -> impl Iterator<Item = Input> + Send + use<S>
 where
-    S: Iterator<Item = Source> + Send,
+    S: Iterator<Item = Vec<Source>> + Send,
 {
     let window = FILES_AHEAD * pool.current_num_threads();
     let of_thread = Arc::clone(counters);
     let counters = Arc::clone(counters);
     let annotations = annotations.map(Arc::clone);
     let budget = Arc::clone(budget);
-    let work = move |source: Source| {
+    let read_source = move |source: Source| {
         let start = Instant::now();
         let read_one = || {
             let mut structures = read(&source, options, &budget)?;
@@ -75,7 +79,12 @@ where
         counters.add_read(start.elapsed());
         inputs
     };
-    let inputs = OrderedMap::new(sources, Arc::clone(pool), window, work).flatten();
+    let work = move |group: Vec<Source>| -> Vec<Input> {
+        group.into_iter().flat_map(&read_source).collect()
+    };
+    let inputs = OrderedMap::new(sources, Arc::clone(pool), window, work)
+        .weighing(|group| group.len().min(RECORD_BATCH_FILES))
+        .flatten();
     TimedIterator::new(inputs, move |time, files| {
         of_thread.set_submit_thread(time, files)
     })

@@ -14,10 +14,14 @@ use tapeloop_inputs::{Source, Sources};
 /// Maximum number of sources that the thread is ahead of the run.
 const SOURCES_AHEAD: usize = 64;
 
-/// The sources that the thread lists. After a signal the run does not join the thread, which may
+/// The sources that the thread lists, in groups: those in one record batch of a packed set are together
+/// as far as they are listed already, as one thread has to read it before any other can go on with its
+/// structures. Any other source is alone. After a signal the run does not join the thread, which may
 /// block in a pipe with an idle writer until the process ends.
 pub struct SourceThread {
     sources: Receiver<Source>,
+    /// The first source of the next group, if it was received.
+    next: Option<Source>,
     interrupt: Interrupt,
     // `None` once the thread has been joined.
     thread: Option<JoinHandle<()>>,
@@ -62,24 +66,14 @@ impl SourceThread {
             .map_err(Error::io)?;
         Ok(SourceThread {
             sources: receiver,
+            next: None,
             interrupt: interrupt.clone(),
             thread: Some(thread),
         })
     }
 
-    /// Ends the list, and resumes a panic of the thread, which must not look like the last input.
-    fn end(&mut self) -> Option<Source> {
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
-            resume_unwind(panic);
-        }
-        None
-    }
-}
-
-impl Iterator for SourceThread {
-    type Item = Source;
-
-    fn next(&mut self) -> Option<Source> {
+    /// Waits for a source.
+    fn receive(&mut self) -> Option<Source> {
         let interrupt = &self.interrupt;
         let received = select! {
             recv(self.sources) -> source => source.map_err(|_| TryRecvError::Disconnected),
@@ -95,6 +89,36 @@ impl Iterator for SourceThread {
             _ if self.interrupt.stops_here() => None,
             received => received.ok(),
         }
+    }
+
+    /// Ends the list, and resumes a panic of the thread, which must not look like the last input.
+    fn end(&mut self) -> Option<Source> {
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            resume_unwind(panic);
+        }
+        None
+    }
+}
+
+impl Iterator for SourceThread {
+    type Item = Vec<Source>;
+
+    fn next(&mut self) -> Option<Vec<Source>> {
+        let first = match self.next.take() {
+            Some(_) if self.interrupt.stops_here() => return None,
+            Some(source) => source,
+            None => self.receive()?,
+        };
+        let mut group = vec![first];
+        // Without a wait for more: the list may go on much later, or only once this group was read.
+        while let Ok(source) = self.sources.try_recv() {
+            if !source.shares_record_batch(&group[0]) {
+                self.next = Some(source);
+                break;
+            }
+            group.push(source);
+        }
+        Some(group)
     }
 }
 
@@ -122,7 +146,7 @@ mod tests {
         let mut waiting = start(&item);
         let mut writer = OpenOptions::new().write(true).open(&list).unwrap();
         writeln!(writer, "/1.pdb").unwrap();
-        assert_eq!(waiting.next().unwrap().path.to_str(), Some("/1.pdb"));
+        assert_eq!(waiting.next().unwrap()[0].path.to_str(), Some("/1.pdb"));
         let mut short = start("/2.pdb");
         assert!(short.next().is_some());
         short.thread.take().unwrap().join().unwrap();

@@ -16,8 +16,14 @@ pub struct OrderedMap<S: Iterator, T> {
     work: Arc<dyn Fn(S::Item) -> T + Send + Sync>,
     pool: Arc<ThreadPool>,
     window: usize,
-    pending: VecDeque<Receiver<std::thread::Result<T>>>,
+    weight: fn(&S::Item) -> usize,
+    /// The sum of the weights of `pending`.
+    ahead: usize,
+    pending: VecDeque<Pending<T>>,
 }
+
+/// An item on its way: its weight, and where its result arrives.
+type Pending<T> = (usize, Receiver<std::thread::Result<T>>);
 
 impl<S, T> OrderedMap<S, T>
 where
@@ -37,12 +43,23 @@ where
             work: Arc::new(work),
             pool,
             window: window.max(1),
+            weight: |_| 1,
+            ahead: 0,
             pending: VecDeque::new(),
         }
     }
 
+    /// Counts an item as `weight` items of the window. One that is heavier than the window is still
+    /// mapped, after the items before it.
+    #[must_use]
+    pub fn weighing(mut self, weight: fn(&S::Item) -> usize) -> Self {
+        self.weight = weight;
+        self
+    }
+
     fn spawn(&mut self, item: S::Item) {
         let (result, pending) = bounded(1);
+        let weight = (self.weight)(&item);
         let work = Arc::clone(&self.work);
         self.pool.spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(item)));
@@ -51,7 +68,8 @@ where
                 unwinding(|| drop(unread));
             }
         });
-        self.pending.push_back(pending);
+        self.ahead += weight;
+        self.pending.push_back((weight, pending));
     }
 }
 
@@ -64,13 +82,14 @@ where
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        while self.pending.len() < self.window {
+        while self.pending.is_empty() || self.ahead < self.window {
             match self.source.next() {
                 Some(item) => self.spawn(item),
                 None => break,
             }
         }
-        let pending = self.pending.pop_front()?;
+        let (weight, pending) = self.pending.pop_front()?;
+        self.ahead -= weight;
         let outcome = receive_helping(&pending, &self.pool).expect("every task sends once");
         Some(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
     }
@@ -96,6 +115,21 @@ mod tests {
         };
         let out: Vec<u64> = OrderedMap::new(0..1000, pool, 8, uneven).collect();
         assert!(out.iter().copied().eq((0..1000).map(|n| n * 2)));
+    }
+
+    #[test]
+    fn heavy_items_fill_the_window_sooner() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let pool = Arc::new(pool.unwrap());
+        let taken = std::cell::Cell::new(0);
+        let source = [1, 3, 9, 0, 0, 2].into_iter().inspect(|_| taken.set(taken.get() + 1));
+        let mut map = OrderedMap::new(source, pool, 4, |n| n).weighing(|n| *n);
+        // The first two fill the window, and without them the third exceeds it alone.
+        for (result, taken_then) in [(1, 2), (3, 3), (9, 3), (0, 6), (0, 6), (2, 6)] {
+            assert_eq!(map.next(), Some(result));
+            assert_eq!(taken.get(), taken_then, "with {result}");
+        }
+        assert_eq!(map.next(), None);
     }
 
     #[test]

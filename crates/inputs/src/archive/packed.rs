@@ -124,6 +124,10 @@ impl Packed {
 }
 
 impl PackedMember {
+    pub(crate) fn shares_record_batch(&self, other: &PackedMember) -> bool {
+        Arc::ptr_eq(&self.batch, &other.batch)
+    }
+
     /// The structures.
     ///
     /// # Errors

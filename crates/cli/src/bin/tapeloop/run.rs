@@ -411,19 +411,22 @@ fn reject_earlier_results<S>(
     sources: S,
     earlier: HashSet<FileId>,
     replaced: &Arc<OnceLock<Error>>,
-) -> impl Iterator<Item = Source> + Send + use<S>
+) -> impl Iterator<Item = Vec<Source>> + Send + use<S>
 where
-    S: Iterator<Item = Source> + Send,
+    S: Iterator<Item = Vec<Source>> + Send,
 {
     let replaced = Arc::clone(replaced);
-    sources.map(move |mut source| {
+    let reject = move |source: &mut Source| {
         // Without earlier results no file's identity is looked up.
         let is_earlier = |id: FileId| earlier.contains(&id);
         if !earlier.is_empty() && FileId::of(&source.path).is_some_and(is_earlier) {
             let error = replaces_input(&source.path);
             source.content = Err(replaced.get_or_init(|| error).clone());
         }
-        source
+    };
+    sources.map(move |mut group| {
+        group.iter_mut().for_each(&reject);
+        group
     })
 }
 

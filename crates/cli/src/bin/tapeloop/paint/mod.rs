@@ -96,7 +96,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let mut engine = start_engine(&plan, painter.says.then_some(Audience::Reader))?;
     let counters = Arc::new(RunCounters::default());
     let inputs = reading::inputs(
-        sources,
+        sources.map(|source| vec![source]),
         plan.config.reading,
         &plan.read_budget(engine.memory()),
         &plan.pool,
