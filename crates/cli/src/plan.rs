@@ -30,6 +30,11 @@ use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, 
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
 
+/// Slots of a device without the setting. On the CPU one is computed while one is filled and one read;
+/// on a GPU, where that takes longer than to compute, several are filled and read at the same time.
+const SLOTS_CPU: usize = 3;
+const SLOTS_GPU: usize = 6;
+
 /// A config with everything that a run needs to start.
 pub struct Plan {
     pub config: Config,
@@ -112,7 +117,7 @@ impl Plan {
                  set supervise = true, which ends a worker process instead"
             );
         }
-        let engine = engine_config(&config);
+        let engine = engine_config(&config, device);
         Ok(Plan {
             config,
             pool,
@@ -496,9 +501,13 @@ pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(Arc::new(pool))
 }
 
-/// The engine's settings.
-pub fn engine_config(config: &Config) -> EngineConfig {
+/// The engine's settings on devices such as `device`.
+pub fn engine_config(config: &Config, device: &DeviceInfo) -> EngineConfig {
     let batch = config.batch;
+    let slots = match device.backend {
+        "cpu" => SLOTS_CPU,
+        _ => SLOTS_GPU,
+    };
     let buckets = match config.policy.mode {
         // A device runs few loops, and each bucket of a slot needs one.
         Mode::Resident => {
@@ -509,7 +518,7 @@ pub fn engine_config(config: &Config) -> EngineConfig {
         Mode::Graph | Mode::Stream => Features::buckets(batch.residues, batch.residues_max),
     };
     EngineConfig {
-        slots: config.slots,
+        slots: config.slots.unwrap_or(slots),
         policy: config.policy,
         buckets,
         memory_bytes_max: config.memory_bytes_max,

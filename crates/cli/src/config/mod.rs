@@ -130,8 +130,8 @@ pub struct Config {
     /// Each has its own slots.
     pub devices: DeviceSet,
     pub policy: Policy,
-    /// Slots of each device.
-    pub slots: usize,
+    /// Slots of each device; without them the device decides.
+    pub slots: Option<usize>,
     /// Number of threads; 0 for one for each core.
     pub threads: usize,
     pub batch: BatchSettings,
@@ -213,7 +213,9 @@ impl Config {
             keys.error("mode", &error);
         }
         let restarts_max = keys.integer("restarts_max", 1000, 0..=i64::MAX) as u64;
-        let slots = keys.integer("slots", 3, 1..=SLOTS_MAX as i64) as usize;
+        let slots = keys
+            .optional_integer("slots", 1..=SLOTS_MAX as i64)
+            .map(|slots| slots as usize);
         let threads = resolve_threads(&mut keys);
         let wait = keys.choice("wait", &WAITS);
         let batch = resolve_batch(&mut keys);
@@ -413,7 +415,7 @@ fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
     // The atoms of 2^20 residues, a hundred each, fit 32 bits.
     let structure_max = keys.integer(STRUCTURE_MAX, 1 << 20, 1..=1 << 20);
     let residues = keys.integer("batch.residues", structure_max.min(16_384), 1..=1 << 20);
-    let largest = residues.max(131_072).min(structure_max);
+    let largest = residues.max(65_536).min(structure_max);
     let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20);
     for (key, value, bound_key, bound) in [
         (

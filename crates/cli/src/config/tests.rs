@@ -38,7 +38,7 @@ fn has_all(message: &str, place: &str, key: &str, words: &[&str]) {
 #[test]
 fn keys_that_are_not_set_have_their_defaults() {
     let config = resolve("").unwrap();
-    assert_eq!((config.slots, config.threads), (3, 0));
+    assert_eq!((config.slots, config.threads), (None, 0));
     assert_eq!(config.features, FeatureConfig::default());
     let config = resolve("features = \"exposure\"\ncontact_number.cb = []").unwrap();
     let preset = FeatureName::PRESETS
@@ -50,7 +50,7 @@ fn keys_that_are_not_set_have_their_defaults() {
         "slots = 0x5\nfeatures = [\"wcn\"]\n[contact_number]\nca = 7\n[batch]\nresidues_max = 200_000",
     )
     .unwrap();
-    assert_eq!(config.slots, 5);
+    assert_eq!(config.slots, Some(5));
     assert_eq!(config.features.features, [FeatureName::Wcn]);
     assert_eq!(
         config.features.contact_number.ca,
@@ -295,7 +295,7 @@ fn options_override_the_file_and_later_options_earlier_ones() {
     written.set("--slots", "slots", Some(4));
     written.set("--threads", "threads", None::<i64>);
     let config = Config::resolve(written).unwrap();
-    assert_eq!(config.slots, 4);
+    assert_eq!(config.slots, Some(4));
     assert_eq!(config.policy.mode, tapeloop::replay::Mode::Stream);
     assert_eq!(config.batch.residues, 8192);
 }

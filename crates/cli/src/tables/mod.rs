@@ -99,11 +99,11 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
 
 /// About the most bytes that rows take while they wait for their row groups to be written: those of
 /// the residues, in the row group that is being filled and in those being encoded. `columns` is the
-/// number of their feature columns.
-pub fn rows_bytes(settings: TableSettings, columns: usize) -> u64 {
+/// number of their feature columns, and `threads` that of the threads which encode.
+pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
     let row = columns * size_of::<f32>() + size_of::<Residue>();
-    (1 + part_file::GROUPS_ENCODING_MAX as u64) * settings.rows_per_group as u64 * row as u64
+    (1 + part_file::groups_encoding_max(threads) as u64) * settings.rows_per_group as u64 * row as u64
 }
 
 /// All tables, or one on standard output. Dropping them before

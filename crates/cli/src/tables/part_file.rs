@@ -20,9 +20,11 @@ use tapeloop_error::internal::catch;
 use tapeloop_files::Temporary;
 use tapeloop_files::shown;
 
-/// The most row groups of a table that are encoded at the same time, while another one is filled.
-/// Each holds its rows until they are encoded; more made no run faster.
-pub(super) const GROUPS_ENCODING_MAX: usize = 2;
+/// The most row groups of a table that `threads` threads encode at the same time, while another one is
+/// filled. Each holds its rows until they are encoded. The last columns of one keep few threads busy.
+pub(super) fn groups_encoding_max(threads: usize) -> usize {
+    2 + threads / 8
+}
 
 /// What the files of a table have in common.
 pub(super) struct FileSpec {
@@ -131,8 +133,8 @@ impl PartFile {
         })
     }
 
-    /// Has the pool gather and encode a row group. Waits while it encodes
-    /// [`GROUPS_ENCODING_MAX`], or while that many wait to be written.
+    /// Has the pool gather and encode a row group. Waits while it encodes [`groups_encoding_max`], or
+    /// while that many wait to be written.
     ///
     /// # Errors
     /// An earlier row group cannot be encoded or written.
@@ -279,13 +281,14 @@ struct EncodingGroup<T> {
 impl<F: Format> OpenPart<F> {
     /// Takes steps until the last one; `None` if there is none.
     fn write(mut self, steps: &Receiver<Step>) -> Result<Option<CompletePart>> {
+        let most = groups_encoding_max(self.pool.current_num_threads());
         loop {
             match steps.recv() {
                 Ok(Step::Group(group)) => self.encode(group)?,
                 Ok(Step::Finish) => return self.finish().map(Some),
                 Err(_) => return Ok(None),
             }
-            while self.encoding.len() >= GROUPS_ENCODING_MAX || self.is_oldest_encoded() {
+            while self.encoding.len() >= most || self.is_oldest_encoded() {
                 self.write_oldest()?;
             }
         }

@@ -70,7 +70,7 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         plan.reason,
         memory_text(&memory),
         memory.slots,
-        format::size(rows_bytes(*tables, of_residues) as f64),
+        format::size(rows_bytes(*tables, of_residues, plan.pool.current_num_threads()) as f64),
         plan.config.to_toml(),
     ))
 }

@@ -129,7 +129,7 @@ impl Outcome {
             plan.first_device().backend,
             plan.device_names(),
             plan.config.policy.mode.name(),
-            plan.config.slots * plan.backends.len(),
+            plan.engine.slots * plan.backends.len(),
             plan.pool.current_num_threads()
         )
     }
