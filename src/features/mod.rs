@@ -84,6 +84,8 @@ pub use table::{Column, FeatureTable, Values};
 /// The workload that computes features of structures.
 pub struct Features {
     config: FeatureConfig,
+    /// The tables that are read.
+    tables: Vec<TableName>,
 }
 
 impl Features {
@@ -94,7 +96,18 @@ impl Features {
     /// if a setting is invalid.
     pub fn new(config: FeatureConfig) -> Result<Self> {
         config.check()?;
-        Ok(Features { config })
+        Ok(Features {
+            config,
+            tables: TableName::ALL.to_vec(),
+        })
+    }
+
+    /// Reads the columns of `tables` alone: the [`FeatureTable`]s have none of the others, and no time
+    /// is spent on them. Rows of pairs are read in any case.
+    #[must_use]
+    pub fn reading(mut self, tables: &[TableName]) -> Self {
+        self.tables = tables.to_vec();
+        self
     }
 
     /// The configuration.
@@ -205,7 +218,11 @@ impl Workload for Features {
             let message = format!("a bucket of more than {CHAINS_MAX} chains");
             return Err(Error::config(message).fix("make the largest bucket smaller"));
         }
-        self.config.record(recorder, device, with_code)
+        let mut buffers = self.config.record(recorder, device, with_code)?;
+        buffers
+            .results
+            .retain(|(table, _)| self.tables.contains(table));
+        Ok(buffers)
     }
 
     fn write(

@@ -25,6 +25,9 @@ use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
 
+/// The fewest columns of a batch that are worth the attention of another thread.
+const COLUMNS_OF_TASK: usize = 8;
+
 /// The workload's buffers.
 #[derive(Debug, Default)]
 pub struct FeatureBuffers {
@@ -60,7 +63,10 @@ impl FeatureBuffers {
     ) -> (SharedColumns, Vec<SizedRows>) {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
-            Some(pool) => pool.install(|| self.results.par_iter().map(read).collect()),
+            Some(pool) => pool.install(|| {
+                let columns = self.results.par_iter().with_min_len(COLUMNS_OF_TASK);
+                columns.map(read).collect()
+            }),
             None => self.results.iter().map(read).collect(),
         };
         let mut shared = SharedColumns::default();

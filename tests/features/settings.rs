@@ -210,6 +210,26 @@ fn every_size_around_the_tile_edges_matches_the_definitions() {
 }
 
 #[test]
+fn tables_that_are_not_read_have_no_columns_and_the_others_their_values() {
+    let structures: Vec<_> = (0..20).map(|n| structure(50, n)).collect();
+    let config = EngineConfig::new(Features::capacity(1024));
+    let all = compute(&structures, &config, 2);
+    let pool = pool(2);
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let workload = Features::new(FeatureConfig::default()).unwrap();
+    let workload = workload.reading(&[TableName::Structures]);
+    let mut engine = Engine::new(workload, &[backend], pool, &config).unwrap();
+    let read = tables::tables(&mut engine, structures.iter());
+    for (table, all) in read.iter().zip(&all) {
+        let of = |table: &FeatureTable, of| table.columns(of).map(tables::bits).collect::<Vec<_>>();
+        assert!(of(all, TableName::Residues).len() > 1);
+        assert!(of(table, TableName::Residues).is_empty());
+        let values = of(table, TableName::Structures);
+        assert!(!values.is_empty() && values == of(all, TableName::Structures));
+    }
+}
+
+#[test]
 fn results_do_not_depend_on_batch_order_slots_threads_or_mode() {
     let structures: Vec<_> = (0..200)
         .map(|n| structure(n * 13 % 301, n as u64))

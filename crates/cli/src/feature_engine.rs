@@ -77,7 +77,7 @@ impl FeatureEngine {
 
     /// Starts the engine of a plan.
     pub(super) fn of_plan(plan: Plan) -> Result<Self> {
-        let engine = plan.start()?;
+        let engine = plan.start(&plan.tables_read())?;
         Ok(FeatureEngine {
             session: Arc::new(Mutex::new(Session { plan, engine })),
             process: Process::current(),

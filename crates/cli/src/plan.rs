@@ -40,9 +40,6 @@ pub struct Plan {
     pub config: Config,
     /// Reads files and encodes tables, and computes on the CPU backend.
     pub pool: Arc<ThreadPool>,
-    /// The engine's pool. For a GPU it has threads of its own, so that no batch waits until files
-    /// are read; on the CPU backend it is `pool`.
-    batch_pool: Arc<ThreadPool>,
     /// A backend for each device, one at least, all of one kind.
     pub backends: Vec<Arc<dyn Backend>>,
     /// Why these backends were chosen.
@@ -107,10 +104,6 @@ impl Plan {
         let reason = selected[0].reason.clone();
         let backends: Vec<_> = selected.into_iter().map(|it| it.backend).collect();
         let device = backends[0].device();
-        let batch_pool = match device.backend {
-            "cpu" => Arc::clone(&pool),
-            _ => thread_pool(pool.current_num_threads())?,
-        };
         if device.backend == "cpu" && config.policy.deadline.is_some() && !config.supervise {
             tracing::warn!(
                 "batch.deadline_ms does not interrupt the CPU in this process; \
@@ -121,7 +114,6 @@ impl Plan {
         Ok(Plan {
             config,
             pool,
-            batch_pool,
             backends,
             reason,
             engine,
@@ -172,14 +164,35 @@ impl Plan {
         Arc::new(ReadBudget::new(self.config.reading_bytes_max.min(left)))
     }
 
-    /// Allocates the memory and starts the engine.
+    /// The tables of features whose columns the tables in a folder need.
+    pub fn tables_read(&self) -> Vec<TableName> {
+        let Config {
+            tables,
+            reductions,
+            condition,
+            ..
+        } = &self.config;
+        let written = TABLES.iter().zip(tables.written);
+        let written = written.filter_map(|(&(kind, _), is_written)| is_written.then_some(kind));
+        let mut read: Vec<_> = written.map(RowKind::features).collect();
+        if !reductions.is_empty() || condition.is_some() {
+            read.push(TableName::Residues);
+        }
+        read
+    }
+
+    /// Allocates the memory and starts the engine, which reads the columns of `tables`.
     ///
     /// # Errors
     /// A kernel cannot be loaded, or there is not enough memory.
-    pub fn start(&self) -> Result<Engine<Features>> {
-        let workload = Features::new(self.config.features.clone())?;
-        let pool = Arc::clone(&self.batch_pool);
-        Engine::new(workload, &self.backends, pool, &self.engine)
+    pub fn start(&self, tables: &[TableName]) -> Result<Engine<Features>> {
+        let workload = Features::new(self.config.features.clone())?.reading(tables);
+        Engine::new(
+            workload,
+            &self.backends,
+            Arc::clone(&self.pool),
+            &self.engine,
+        )
     }
 
     /// What the devices have compiled.

@@ -125,10 +125,50 @@ impl Iterator for SourceThread {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use serde_json::Map;
     use std::fs::OpenOptions;
     use std::io::Write;
     use std::process::Command;
-    use tapeloop_inputs::{Archives, Shard};
+    use tapeloop::features::Input;
+    use tapeloop::structure::{ReadBudget, ReadLimits, ReadOptions, Reader};
+    use tapeloop_inputs::packed::{SetSettings, SetWriter};
+    use tapeloop_inputs::{ArchiveOptions, Archives, Shard};
+
+    #[test]
+    fn structures_of_one_record_batch_come_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = b"ATOM      1  CA  ALA A   1      11.104   6.134  -6.504\n";
+        let mut reader = Reader::new(ReadOptions::default());
+        let settings = SetSettings::default();
+        let sets = ["a", "b"].map(|name| {
+            let path = folder.path().join(name);
+            let mut set = SetWriter::open(&path, settings.clone()).unwrap();
+            for number in 0..3 {
+                let structure = reader.read_auto("x.pdb", line).unwrap().remove(0);
+                let mut models = vec![Input::new(format!("{number}"), number, Ok(structure))];
+                set.add(&mut models).unwrap();
+            }
+            set.finish().unwrap();
+            path.to_str().unwrap().to_owned()
+        });
+        let archives = Archives::Read(ArchiveOptions {
+            members: None,
+            limits: ReadLimits::default(),
+            budget: Arc::new(ReadBudget::new(1 << 30)),
+            has_topology: false,
+            reader: Map::new(),
+        });
+        let [a, b] = sets;
+        let items = vec![a, "x.pdb".to_owned(), "y.pdb".to_owned(), b];
+        let sources = Sources::new(items, archives, Shard::WHOLE);
+        let (interrupt, _ask) = Interrupt::by_call();
+        let mut sources = SourceThread::start(sources, &interrupt, &Arc::default()).unwrap();
+        // Listed to the end, so that nothing depends on how far the thread is.
+        sources.thread.take().unwrap().join().unwrap();
+        let ordinals = |group: Vec<Source>| group.iter().map(|it| it.ordinal).collect::<Vec<_>>();
+        let groups: Vec<_> = sources.map(ordinals).collect();
+        assert_eq!(groups, [vec![0, 1, 2], vec![3], vec![4], vec![5, 6, 7]]);
+    }
 
     #[test]
     fn a_signal_ends_sources_that_wait_for_a_list_and_skips_nothing_after_the_last_input() {

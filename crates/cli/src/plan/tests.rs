@@ -66,7 +66,7 @@ fn the_memory_is_that_of_all_devices_and_the_budget_counts_it() {
     let within = |devices: usize| {
         let mut plan = plan(devices);
         plan.engine.memory_bytes_max = Some(2 * one.device_bytes());
-        plan.start()
+        plan.start(&TableName::ALL)
     };
     assert_eq!(within(2).unwrap().statistics().devices.len(), 2);
     let error = within(3).err().unwrap();
@@ -103,4 +103,21 @@ fn the_numbers_of_files_in_memory_end_at_the_largest() {
         Next::End
     ) {}
     assert_eq!(stream.counts().structures, 1);
+}
+
+#[test]
+fn the_tables_read_are_those_written_and_what_their_columns_are_made_of() {
+    let read = |text: &str| {
+        let text = format!("backend = \"cpu\"\n{text}");
+        let raw = RawConfig::parse(&text, Path::new("run.toml")).unwrap();
+        let plan = Plan::of_any_input(Config::resolve(raw).unwrap()).unwrap();
+        TableName::ALL.map(|table| plan.tables_read().contains(&table))
+    };
+    let only = |tables: &[TableName]| TableName::ALL.map(|table| tables.contains(&table));
+    let (residues, structures) = (TableName::Residues, TableName::Structures);
+    let written = "tables.written = [\"structures\"]";
+    assert_eq!(read(written), only(&[structures]));
+    let reduced = format!("features = [\"sasa\"]\nreduce = [\"sasa.mean\"]\n{written}");
+    assert_eq!(read(&reduced), only(&[structures, residues]));
+    assert!(read("")[..3].iter().all(|is_read| *is_read));
 }

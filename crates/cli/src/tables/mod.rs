@@ -103,7 +103,9 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
 pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
     let row = columns * size_of::<f32>() + size_of::<Residue>();
-    (1 + part_file::groups_encoding_max(threads) as u64) * settings.rows_per_group as u64 * row as u64
+    (1 + part_file::groups_encoding_max(threads) as u64)
+        * settings.rows_per_group as u64
+        * row as u64
 }
 
 /// All tables, or one on standard output. Dropping them before

@@ -363,7 +363,7 @@ impl<W: Workload> Pipeline<W> {
     }
 
     fn take_back(&mut self, finished: Finished<Box<Batch<W>>>) {
-        let taken = self.shared.take_back(finished, &mut self.outputs, None);
+        let taken = (self.shared).take_back(finished, &self.shared.pool, &mut self.outputs, None);
         self.ring.put_free(taken.slot);
         let mut batch = taken.batch;
         let numbers = batch.first..;

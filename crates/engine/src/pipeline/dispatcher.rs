@@ -251,6 +251,11 @@ impl<W: Workload> Dispatcher<W> {
         shares_work(workers, bytes).then_some(workers)
     }
 
+    /// The threads that share the writing and reading of a batch.
+    fn pool(&self) -> &ThreadPool {
+        self.workers.as_ref().unwrap_or(&self.shared.pool)
+    }
+
     /// The number of the engine's workers.
     pub(super) fn workers(&self) -> usize {
         let workers = self.workers.as_ref();
@@ -289,8 +294,7 @@ impl<W: Workload> Dispatcher<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
-        let pool = self.workers.as_ref().unwrap_or(&self.shared.pool);
-        let finished = match self.shared.give(slot, batch, pool) {
+        let finished = match self.shared.give(slot, batch, self.pool()) {
             Given::Submitted(flight) => {
                 self.send(device, flight);
                 None
@@ -354,7 +358,8 @@ impl<W: Workload> Dispatcher<W> {
             finished => finished,
         };
         let mut outputs = self.shared.outputs.take().unwrap_or_default();
-        let taken = (self.shared).take_back(finished, &mut outputs, Some(&self.wakes));
+        let wakes = Some(&self.wakes);
+        let taken = (self.shared).take_back(finished, self.pool(), &mut outputs, wakes);
         let next = {
             let mut queue = self.queue.lock();
             if taken.failure.is_some() {

@@ -92,10 +92,10 @@ impl<W: Workload> Engine<W> {
     /// each device.
     ///
     /// Small batches are written on the thread that closes them and read on the device's thread. If
-    /// `pool` has several threads, workers of the engine's own write and read large batches, and
-    /// [`Workload::read_batch`] may use `pool`. For a GPU there are as many workers as `pool` has threads. A
-    /// CPU engine has a quarter of that number, and at least four unless `pool` has fewer threads. It should be the pool that the CPU
-    /// backend computes on; for a GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
+    /// `pool` has several threads, workers of the engine's own write and read large batches. For a GPU there
+    /// are as many workers as `pool` has threads. A CPU engine has a quarter of that number, and at least
+    /// four unless `pool` has fewer threads. It should be the pool that the CPU backend computes on; for a
+    /// GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
     /// The engine waits for it, so other work on the pool must neither submit items, nor wait for tickets,
     /// nor run a source.
     ///

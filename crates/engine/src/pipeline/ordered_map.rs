@@ -122,7 +122,9 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pool = Arc::new(pool.unwrap());
         let taken = std::cell::Cell::new(0);
-        let source = [1, 3, 9, 0, 0, 2].into_iter().inspect(|_| taken.set(taken.get() + 1));
+        let source = [1, 3, 9, 0, 0, 2]
+            .into_iter()
+            .inspect(|_| taken.set(taken.get() + 1));
         let mut map = OrderedMap::new(source, pool, 4, |n| n).weighing(|n| *n);
         // The first two fill the window, and without them the third exceeds it alone.
         for (result, taken_then) in [(1, 2), (3, 3), (9, 3), (0, 6), (0, 6), (2, 6)] {

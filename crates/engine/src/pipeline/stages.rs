@@ -241,11 +241,12 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Stage three: reads the results, one for each entry, into `outputs`, and frees the slot. If
-    /// `wakes` is given, results may borrow the slot, which is lent then until they are dropped.
+    /// Stage three: reads the results on `pool`, one for each entry, into `outputs`, and frees the slot.
+    /// If `wakes` is given, results may borrow the slot, which is lent then until they are dropped.
     pub(super) fn take_back(
         &self,
         outcome: Finished<Box<Batch<W>>>,
+        pool: &ThreadPool,
         outputs: &mut Vec<Result<W::Output>>,
         wakes: Option<&Arc<dyn WakeDevice>>,
     ) -> Taken<W> {
@@ -257,7 +258,7 @@ impl<W: Workload> Shared<W> {
                 let index = slot.index();
                 let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
                 let outgrown = match slot.batch().settled.is_empty() {
-                    true => self.read(&mut slot, outputs, wakes),
+                    true => self.read(&mut slot, pool, outputs, wakes),
                     false => Vec::new(),
                 };
                 let (mut slot, mut batch) = slot.release();
@@ -312,6 +313,7 @@ impl<W: Workload> Shared<W> {
     fn read(
         &self,
         slot: &mut Slot<Done<Box<Batch<W>>>>,
+        pool: &ThreadPool,
         outputs: &mut Vec<Result<W::Output>>,
         wakes: Option<&Arc<dyn WakeDevice>>,
     ) -> Outgrown {
@@ -320,8 +322,7 @@ impl<W: Workload> Shared<W> {
             Some(wakes) => BatchLeases::of_slot(slot, limits, wakes, counters),
             None => BatchLeases::copies(counters),
         };
-        let (program, pool) = (&self.program, &self.pool);
-        unpack(program, pool, slot, slot.batch(), outputs, &leases)
+        unpack(&self.program, pool, slot, slot.batch(), outputs, &leases)
     }
 
     /// Takes a device out of use. The engine ends with its last device, and with any device that is

@@ -117,8 +117,8 @@ pub trait Workload: Send + Sync + 'static {
     /// [`Workload::read`] for each of them.
     ///
     /// The parts of a batch's items lie side by side in each buffer, so one copy of a buffer can
-    /// serve all items. `views` span all of them. `pool` is the engine's pool, if it has several
-    /// threads and the batch is large enough for them.
+    /// serve all items. `views` span all of them. `pool` has the engine's threads for this work, if there
+    /// are several and the batch is large enough for them.
     ///
     /// # Errors
     /// An error rejects its item alone.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop::backend::{Backend, Compilation};
 use tapeloop::error::Result;
-use tapeloop::features::Features;
+use tapeloop::features::{Features, TableName};
 use tapeloop::pipeline::Engine;
 use tapeloop_bench::internal::format;
 use tapeloop_cli::input_count::{InputCount, Stoppable};
@@ -83,9 +83,13 @@ impl CompilingProgress {
 }
 
 /// Starts the engine of a plan, and shows the audience how far the compilation of kernels is.
-pub(super) fn start_engine(plan: &Plan, audience: Option<Audience>) -> Result<Engine<Features>> {
+pub(super) fn start_engine(
+    plan: &Plan,
+    tables: &[TableName],
+    audience: Option<Audience>,
+) -> Result<Engine<Features>> {
     let _shown = CompilingProgress::start(audience, &plan.backends);
-    plan.start()
+    plan.start(tables)
 }
 
 fn show_compilations(audience: Audience, backends: &[Arc<dyn Backend>], stopped: &Receiver<()>) {

@@ -233,7 +233,11 @@ pub(super) fn compute(
     let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
     sources.skip_computed(&committed.ranges)?;
     let interrupt = signals::listen()?;
-    let mut engine = start_engine(plan, to.compiling)?;
+    let tables = match to.target {
+        Target::Folder(_) => plan.tables_read(),
+        Target::Stdout | Target::Table => TableName::ALL.to_vec(),
+    };
+    let mut engine = start_engine(plan, &tables, to.compiling)?;
     let timeline = plan.config.timeline.as_deref();
     let timeline = timeline.map(TimelineFolder::make).transpose()?;
     let header = RunHeader::new(plan, started);

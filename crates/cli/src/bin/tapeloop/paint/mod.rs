@@ -93,7 +93,11 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         painted: 0,
         rejected: 0,
     };
-    let mut engine = start_engine(&plan, painter.says.then_some(Audience::Reader))?;
+    let mut engine = start_engine(
+        &plan,
+        &TableName::ALL,
+        painter.says.then_some(Audience::Reader),
+    )?;
     let counters = Arc::new(RunCounters::default());
     let inputs = reading::inputs(
         sources.map(|source| vec![source]),
