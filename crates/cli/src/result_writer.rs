@@ -100,6 +100,8 @@ pub struct ResultWriter {
     counters: Arc<RunCounters>,
     header: RunHeader,
     committed: Committed,
+    /// What is committed once the part that has ended is on the disk, besides its files.
+    ending: Option<Committed>,
     digests: InputDigests,
     /// The first rejected inputs, each with its reason.
     rejected: Vec<String>,
@@ -159,6 +161,7 @@ impl ResultWriter {
             header,
             rejected: committed.rejected.clone(),
             committed,
+            ending: None,
             digests,
         })
     }
@@ -207,9 +210,11 @@ impl ResultWriter {
     }
 
     /// Finishes the tables. After an error in `streamed` the open parts are removed instead.
-    pub fn finish(self, streamed: Result<()>) -> FinishedWriter {
+    pub fn finish(mut self, streamed: Result<()>) -> FinishedWriter {
+        // Also after an error, so that a run can go on behind the part.
+        let committed = self.commit(true);
         let rejected = self.rejected_batches.map(RejectedBatches::finish);
-        let finished = streamed.and(rejected.unwrap_or(Ok(())));
+        let finished = streamed.and(committed).and(rejected.unwrap_or(Ok(())));
         let finished = finished.and_then(|()| {
             let start = Instant::now();
             let finished = match self.rows {
@@ -235,22 +240,23 @@ impl ResultWriter {
         }
     }
 
-    /// Goes to the input `ordinal`; if a part ends before it, renews `run.json`.
+    /// Goes to the input `ordinal`. A part that ends before it reaches the disk while the next one is
+    /// filled.
     fn advance(&mut self, ordinal: u64) -> Result<()> {
+        let Rows::Tables(tables) = &self.rows else {
+            return Ok(());
+        };
+        let ends = tables.ends_before(ordinal);
+        self.commit(ends)?;
         let Rows::Tables(tables) = &mut self.rows else {
             return Ok(());
         };
         tables.advance(ordinal)?;
-        let parts = tables.parts();
         // Rows to standard output are one part, which ends with the run.
-        if let Some(folder) = &self.folder
-            && parts > self.committed.parts
-        {
-            let mut ranges = std::mem::take(&mut self.committed.ranges);
+        if let Some(folder) = self.folder.as_ref().filter(|_| ends) {
+            let mut ranges = self.committed.ranges.clone();
             ranges.push(self.digests.take(ordinal - self.committed.inputs));
-            self.committed = Committed {
-                parts,
-                files: tables.files(),
+            self.ending = Some(Committed {
                 inputs: ordinal,
                 rejected_bytes: folder.rejected_bytes(),
                 ranges,
@@ -261,7 +267,25 @@ impl ResultWriter {
                 truncated: self.counters.first_truncated(),
                 endless: self.counters.first_endless(),
                 findings: self.counters.findings(),
+                ..self.committed.clone()
+            });
+        }
+        Ok(())
+    }
+
+    /// Renews `run.json` once the part that has ended is on the disk, and waits for that if `waits`.
+    fn commit(&mut self, waits: bool) -> Result<()> {
+        let Rows::Tables(tables) = &mut self.rows else {
+            return Ok(());
+        };
+        if tables.complete(waits)?
+            && let (Some(folder), Some(ending)) = (&self.folder, self.ending.take())
+        {
+            self.committed = Committed {
+                parts: tables.parts(),
+                files: tables.files(),
                 statistics: tables.statistics(),
+                ..ending
             };
             folder.record(&self.header.running(&self.committed))?;
         }

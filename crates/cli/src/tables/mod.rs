@@ -98,7 +98,7 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
 }
 
 /// About the most bytes that rows take while they wait for their row groups to be written: those of
-/// the residues, in the row group that is being filled and in those being encoded. `columns` is the
+/// the residues, in the row group that is being filled and in those being encoded, of one part. `columns` is the
 /// number of their feature columns, and `threads` that of the threads which encode.
 pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
@@ -120,6 +120,8 @@ pub struct Tables {
     rows_held: usize,
     rows_held_max: usize,
     part: Option<OpenPart>,
+    /// Whether the part before it is on its way to the disk.
+    is_ending: bool,
     parts_done: u64,
     /// The files of the parts that are done.
     files: PartFiles,
@@ -221,29 +223,38 @@ impl Tables {
             rows_held: 0,
             rows_held_max: settings.rows_per_group,
             part: None,
+            is_ending: false,
             parts_done: 0,
             files: PartFiles::default(),
         }
     }
 
-    /// Goes to the input `ordinal`, and starts a part if the open one is full. Call this for each
-    /// ordinal in ascending order, rejected inputs included, and for each structure of an input.
+    /// Whether the open part ends before the input `ordinal`.
+    pub fn ends_before(&self, ordinal: u64) -> bool {
+        self.part.as_ref().is_some_and(|part| {
+            let inputs = ordinal - part.first;
+            let is_full = inputs >= self.inputs_per_part || part.residues >= self.residues_per_part;
+            // The structures of an input stay together.
+            is_full && ordinal != part.last
+        })
+    }
+
+    /// Goes to the input `ordinal`, and starts a part if the open one is full, which reaches the disk
+    /// meanwhile. Call this for each ordinal in ascending order, rejected inputs included, and for each
+    /// structure of an input.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn advance(&mut self, ordinal: u64) -> Result<()> {
-        if let Some(part) = &mut self.part {
-            let inputs = ordinal - part.first;
-            let is_full = inputs >= self.inputs_per_part || part.residues >= self.residues_per_part;
-            // The structures of an input stay together.
-            if !is_full || ordinal == part.last {
-                part.last = ordinal;
-                return Ok(());
-            }
+        let ends = self.ends_before(ordinal);
+        if let Some(part) = self.part.as_mut().filter(|_| !ends) {
+            part.last = ordinal;
+            return Ok(());
         }
-        self.finish_part()?;
+        self.end_part()?;
+        let part = self.parts_done + u64::from(self.is_ending);
         let mut tables = self.tables.iter_mut();
-        tables.try_for_each(|table| table.start_part(self.parts_done))?;
+        tables.try_for_each(|table| table.start_part(part))?;
         self.part = Some(OpenPart {
             first: ordinal,
             last: ordinal,
@@ -355,22 +366,36 @@ impl Tables {
         self.parts_done
     }
 
-    fn finish_part(&mut self) -> Result<()> {
+    /// Ends the open part, if there is one, once the part before it is complete.
+    fn end_part(&mut self) -> Result<()> {
         self.rows_held = 0;
         if self.part.take().is_some() {
-            // Side by side, since each waits for the disk.
-            self.tables.iter_mut().try_for_each(Table::finish_part)?;
-            let tables = self.tables.iter_mut();
-            let parts: Vec<CompletePart> =
-                tables.map(Table::complete_part).collect::<Result<_>>()?;
-            // The parts of all tables are on the disk before the first is renamed.
-            for file in publish(parts)? {
-                let bytes = file.metadata().within(|| shown(&file))?.len();
-                self.files.insert(name_in_folder(&file), bytes);
-            }
-            self.parts_done += 1;
+            self.complete(true)?;
+            self.tables.iter_mut().try_for_each(Table::end_part)?;
+            self.is_ending = true;
         }
         Ok(())
+    }
+
+    /// Gives the files of the part that has ended their names, once all of them are on the disk, and
+    /// waits for that if `waits`. Returns whether a part has become complete.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn complete(&mut self, waits: bool) -> Result<bool> {
+        let is_ready = || waits || self.tables.iter().all(Table::is_part_written);
+        if !self.is_ending || !is_ready() {
+            return Ok(false);
+        }
+        let tables = self.tables.iter_mut();
+        let parts: Vec<CompletePart> = tables.map(Table::complete_part).collect::<Result<_>>()?;
+        for file in publish(parts)? {
+            let bytes = file.metadata().within(|| shown(&file))?.len();
+            self.files.insert(name_in_folder(&file), bytes);
+        }
+        self.is_ending = false;
+        self.parts_done += 1;
+        Ok(true)
     }
 
     /// Finishes the last part, and returns the number of parts and the columns' statistics.
@@ -382,7 +407,8 @@ impl Tables {
         if self.part.is_none() && self.parts_done == 0 {
             self.advance(0)?;
         }
-        self.finish_part()?;
+        self.end_part()?;
+        self.complete(true)?;
         let columns = self.tables.into_iter().flat_map(Table::into_statistics);
         Ok((self.parts_done, columns.collect()))
     }

@@ -150,6 +150,11 @@ impl PartFile {
         self.step(Step::Finish)
     }
 
+    /// Whether the file is complete, or cannot be written.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Waits until the file is complete, which [`PartFile::finish`] has asked for.
     ///
     /// # Errors

@@ -55,6 +55,8 @@ pub(super) struct Table {
     /// Upper bound of the bytes of text in its rows.
     group_text_bytes: usize,
     pub(super) part: Option<PartFile>,
+    /// The part before, until it is complete.
+    ending: Option<PartFile>,
 }
 
 impl Table {
@@ -75,6 +77,7 @@ impl Table {
             group: RowGroup::default(),
             group_text_bytes: 0,
             part: None,
+            ending: None,
         }
     }
 
@@ -151,19 +154,28 @@ impl Table {
     }
 
     /// Has the rest of the part written, and does not wait for it.
-    pub(super) fn finish_part(&mut self) -> Result<()> {
+    pub(super) fn end_part(&mut self) -> Result<()> {
         if self.group.rows() > 0 {
             self.flush()?;
         }
-        let part = self.part.as_mut();
-        part.expect("`start_part` comes before `finish_part`")
-            .finish()
+        let mut part = self.part.take();
+        let ending = part.as_mut();
+        ending
+            .expect("`start_part` comes before `end_part`")
+            .finish()?;
+        self.ending = part;
+        Ok(())
     }
 
-    /// Waits for the part, which [`Table::finish_part`] has ended.
+    /// Whether the part that [`Table::end_part`] has ended is on the disk, or has failed.
+    pub(super) fn is_part_written(&self) -> bool {
+        self.ending.as_ref().is_some_and(PartFile::has_ended)
+    }
+
+    /// Waits for the part that [`Table::end_part`] has ended.
     pub(super) fn complete_part(&mut self) -> Result<CompletePart> {
-        let part = self.part.take();
-        let part = part.expect("`finish_part` comes before `complete_part`");
+        let part = self.ending.take();
+        let part = part.expect("`end_part` comes before `complete_part`");
         let part = part.complete()?;
         let columns = self.statistics.iter_mut().zip(&part.statistics);
         columns.for_each(|(statistics, of_part)| statistics.add(of_part.clone()));

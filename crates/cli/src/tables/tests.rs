@@ -455,7 +455,10 @@ fn no_part_is_renamed_before_the_parts_of_all_tables_are_complete() {
     let (folder, mut tables) = start(SETTINGS, 1);
     tables.advance(0).unwrap();
     assert_eq!(tables.parts(), 0);
+    assert!(!tables.complete(true).unwrap());
     tables.advance(SETTINGS.inputs_per_part).unwrap();
+    assert_eq!(tables.parts(), 0, "it is on its way to the disk");
+    assert!(tables.complete(true).unwrap());
     assert_eq!(tables.parts(), 1);
     // The last table has lost its open part, so the end of the tables fails there.
     let last = tables.tables.last_mut().unwrap();

@@ -83,7 +83,8 @@ fn after_a_task_that_fails_the_parts_that_were_complete_stay() {
         let error = within_a_minute(move || {
             tables.advance(0).unwrap();
             append(&mut tables, 40).unwrap();
-            tables.finish_part().unwrap();
+            tables.end_part().unwrap();
+            tables.complete(true).unwrap();
             put_column(&mut tables, 0, broken());
             tables.advance(SETTINGS.inputs_per_part).unwrap();
             append(&mut tables, 40).and_then(|()| tables.finish().map(drop))
