@@ -4,7 +4,7 @@ use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
 use super::input_count::InputCount;
 use super::interrupt::Interrupt;
 use super::output::Committed;
-use super::oversized;
+use super::oversized::Oversized;
 use super::plan::Plan;
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
@@ -397,12 +397,13 @@ fn compute(
     let (reading, pool) = (plan.config.reading, &plan.pool);
     let inputs = reading::inputs(sources, reading, &budget, pool, counters, annotations);
     let maker = results.row_maker();
+    let mut oversized = Oversized::new(plan);
     let streamed = engine.run_mapped(
         inputs,
         move |done| maker.make(done),
         |made| match made {
             Made::Completion(done) => {
-                let (done, _) = oversized::complete(plan, *done);
+                let (done, _) = oversized.complete(*done);
                 results.accept(Made::Completion(Box::new(done)))
             }
             made => results.accept(made),

@@ -415,7 +415,7 @@ fn resolve_batch(keys: &mut Resolver) -> BatchSettings {
     // The atoms of 2^20 residues, a hundred each, fit 32 bits.
     let structure_max = keys.integer(STRUCTURE_MAX, 1 << 20, 1..=1 << 20);
     let residues = keys.integer("batch.residues", structure_max.min(16_384), 1..=1 << 20);
-    let largest = residues.max(65_536).min(structure_max);
+    let largest = residues.max(32_768).min(structure_max);
     let residues_max = keys.integer("batch.residues_max", largest, 1..=1 << 20);
     for (key, value, bound_key, bound) in [
         (

@@ -47,7 +47,7 @@ fn structures_that_ran_alone_are_counted_between_others() {
     let (output, code) = run(&args);
     let said = text(&output.stderr);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("on the CPU: 2\n"), "{said}");
+    assert!(said.contains("which ran alone: 2\n"), "{said}");
     let counts = &record(&out)["counts"];
     assert_eq!(
         (&counts["structures"], &counts["alone"]),
@@ -122,7 +122,7 @@ fn a_dry_run_states_the_memory_of_a_structure_that_runs_alone() {
         text(&run_well(&[&args[..], more].concat()).stdout)
     };
     let said = plan(&[]);
-    let line = "131,072 residues .. CPU .. up to ";
+    let line = "32,768 residues .. runs alone .. up to ";
     assert!(has_parts(&said, line), "{said}");
     let said = plan(&["--set", "limits.structure_residues_max=1000"]);
     assert!(!said.contains("runs alone"), "{said}");

@@ -42,7 +42,7 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
     let batch = plan.config.batch;
     let alone = match batch.structure_residues_max > batch.residues_max {
         true => format!(
-            "# A structure of more than {} runs alone on the CPU, with up to {}.\n",
+            "# A structure of more than {} runs alone, with up to {}.\n",
             format::counted(batch.residues_max.into(), "residue"),
             memory_text(&oversized::memory_max(plan)?),
         ),

@@ -26,7 +26,7 @@ use tapeloop_cli::exit_codes::{GOOD, REJECTED};
 use tapeloop_cli::output::{
     self, Committed, FINISHED, Found, Interrupted, OutputFolder, RESUME, replaces_input,
 };
-use tapeloop_cli::oversized;
+use tapeloop_cli::oversized::Oversized;
 use tapeloop_cli::plan::Plan;
 use tapeloop_cli::result_writer::{Made, ResultWriter, Rows};
 use tapeloop_cli::run_counters::RunCounters;
@@ -296,12 +296,13 @@ pub(super) fn compute(
             true => Made::Completion(Box::new(done)),
             false => maker.make(done),
         };
+        let mut oversized = Oversized::new(plan);
         let streamed = engine.run_mapped(inputs, make, |made| {
             let done = match made {
                 Made::Completion(done) => *done,
                 made => return results.accept(made),
             };
-            let (done, is_alone) = oversized::complete(plan, done);
+            let (done, is_alone) = oversized.complete(done);
             if let Some(watch) = &mut watch {
                 watch(&done)?;
             }

@@ -89,7 +89,7 @@ pub(super) fn notes(
         ));
     }
     notes.extend(note(
-        "structures of more residues than batch.residues_max, or of many atoms, which ran alone on the CPU",
+        "structures of more residues than batch.residues_max, or of many atoms, which ran alone",
         counts.alone,
         "",
     ));
