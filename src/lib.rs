@@ -16,7 +16,7 @@
 //!
 //! # Cargo features
 //!
-//! `default = ["cuda-12040", "supervise"]`. The features `cuda` to `cuda-13000`, `nvtx` and `supervise` are those
+//! `default = ["cuda-12040", "supervise"]`. The features `cuda`, `cuda-12040`, `nvtx` and `supervise` are those
 //! of [`tapeloop_engine`].
 
 pub mod features;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tapeloop::error::{Error, Result};
-use tapeloop_inputs::{Source, Sources};
+use tapeloop_inputs::{Content, Source, Sources};
 
 /// Maximum number of sources that the thread is ahead of the run.
 const SOURCES_AHEAD: usize = 64;
@@ -112,7 +112,9 @@ impl Iterator for SourceThread {
         let mut group = vec![first];
         // Without a wait for more: the list may go on much later, or only once this group was read.
         while let Ok(source) = self.sources.try_recv() {
-            if !source.shares_record_batch(&group[0]) {
+            let contents = (&source.content, &group[0].content);
+            let is_together = |one: &Content, other| one.shares_record_batch(other);
+            if !matches!(contents, (Ok(one), Ok(other)) if is_together(one, other)) {
                 self.next = Some(source);
                 break;
             }

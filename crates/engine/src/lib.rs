@@ -111,11 +111,11 @@
 //!
 //! # Cargo features
 //!
-//! Without any, the CPU is the one device. `cuda` adds GPUs. `cuda-12040` to `cuda-13000` also choose
-//! the version of the driver API that the bindings are of, which is that of the oldest driver that
-//! works. They exclude each other, so a library selects `cuda` alone, and the program one version, here
-//! or as a feature of `cudarc`; if nothing in the build selects one, the build script of `cudarc` lists
-//! them. The driver is loaded at run time, so that no build needs CUDA. `nvtx` shows the stages in Nsight
+//! Without any, the CPU is the one device. `cuda` adds GPUs. `cuda-12040` also chooses the version of
+//! the driver API that the bindings are of, which is that of the oldest driver that works. Versions
+//! exclude each other, so a library selects `cuda` alone, and the program `cuda-12040` or a later one, as
+//! a feature of `cudarc`; if nothing in the build selects one, the build script of `cudarc` lists them. The
+//! driver is loaded at run time, so that no build needs CUDA. `nvtx` shows the stages in Nsight
 //! Systems. `supervise` adds devices behind a worker process (Linux).
 
 pub mod backend;

@@ -68,19 +68,6 @@ pub struct Source {
     pub chain: Option<String>,
 }
 
-impl Source {
-    /// Whether both are in the same record batch of a packed set, which is read once for all of its
-    /// structures.
-    pub fn shares_record_batch(&self, other: &Source) -> bool {
-        match (&self.content, &other.content) {
-            (Ok(Content::Packed(member)), Ok(Content::Packed(other))) => {
-                member.shares_record_batch(other)
-            }
-            _ => false,
-        }
-    }
-}
-
 /// Iterates over the inputs that the items of a config name.
 pub struct Sources {
     items: std::vec::IntoIter<String>,

@@ -121,3 +121,24 @@ fn the_tables_read_are_those_written_and_what_their_columns_are_made_of() {
     assert_eq!(read(&reduced), only(&[structures, residues]));
     assert!(read("")[..3].iter().all(|is_read| *is_read));
 }
+
+#[test]
+fn readers_share_what_the_engine_leaves_of_the_memory() {
+    let mut plan = plan(1);
+    let engine = plan.memory().unwrap();
+    let bytes = engine.device_bytes() + engine.host_bytes();
+    let mut budget = |memory: Option<u64>, reading: u64| {
+        plan.config.memory_bytes_max = memory;
+        plan.config.reading_bytes_max = reading;
+        format!("{:?}", plan.read_budget(&engine))
+    };
+    for (memory, reading, expected) in [
+        (None, 5000, 5000),
+        (Some(bytes + 1000), 5000, 1000),
+        (Some(bytes + 1000), 500, 500),
+        (Some(bytes / 2), 5000, 0),
+    ] {
+        let said = budget(memory, reading);
+        assert!(said.contains(&format!("bytes_max: {expected},")), "{said}");
+    }
+}

@@ -129,6 +129,40 @@ fn a_flood_of_urgent_items_holds_up_neither_others_nor_runs() {
 }
 
 #[test]
+fn after_eight_urgent_batches_in_a_row_another_batch_starts() {
+    let (begin, began) = crossbeam_channel::unbounded();
+    let (go_on, gone_on) = crossbeam_channel::unbounded::<()>();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&order);
+    let scale = Scale::with(2.0, move |elements| {
+        log.lock().unwrap().push(elements[0]);
+        if elements.contains(&STAYS) {
+            begin.send(()).unwrap();
+            gone_on.recv().unwrap();
+        }
+    });
+    let pool = Arc::new(ThreadPoolBuilder::new().num_threads(2).build().unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+    let config = EngineConfig {
+        waiting_batches_max: 20,
+        ..config()
+    };
+    let engine = Engine::new(scale, &[backend], pool, &config).unwrap();
+    let first = engine.submit(vec![STAYS; 10]).unwrap();
+    began.recv_timeout(Duration::from_secs(60)).unwrap();
+    let other = engine.submit(vec![1.0; 10]).unwrap();
+    let all: Vec<_> = (0..12)
+        .map(|_| engine.submit_with(vec![2.0; 10], urgent()).unwrap())
+        .collect();
+    go_on.send(()).unwrap();
+    for ticket in all.into_iter().chain([first, other]) {
+        result(ticket);
+    }
+    let expected = [&[STAYS][..], &[2.0; 8], &[1.0], &[2.0; 4]].concat();
+    assert_eq!(*order.lock().unwrap(), expected);
+}
+
+#[test]
 fn slots_are_not_kept_where_that_cannot_be() {
     let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));

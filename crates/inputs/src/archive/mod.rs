@@ -153,6 +153,15 @@ pub enum Content {
 }
 
 impl Content {
+    /// Whether both are in the same record batch of a packed set, which is read once for all of its
+    /// structures.
+    pub fn shares_record_batch(&self, other: &Content) -> bool {
+        match (self, other) {
+            (Content::Packed(member), Content::Packed(other)) => member.shares_record_batch(other),
+            _ => false,
+        }
+    }
+
     /// Reads the structures in the input at `path`.
     ///
     /// # Errors

@@ -94,7 +94,7 @@ mod codes_of_the_bindings {
             fn listed(code: CUresult) {
                 match code {
                     $(CUresult::$name => {})*
-                    #[cfg(not(any(feature = "cuda-12040", feature = "cuda-13000")))]
+                    #[cfg(not(feature = "cuda-12040"))]
                     #[allow(unreachable_patterns, reason = "depends on the version")]
                     _ => {}
                 }
@@ -103,21 +103,9 @@ mod codes_of_the_bindings {
         }};
     }
 
-    #[cfg(not(feature = "cuda-13000"))]
-    macro_rules! with_newer {
-        ($($name:ident)*) => { variants!($($name)*) };
-    }
-    #[cfg(feature = "cuda-13000")]
-    macro_rules! with_newer {
-        ($($name:ident)*) => {
-            variants!($($name)* CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER CUDA_ERROR_CONTAINED
-                CUDA_ERROR_TENSOR_MEMORY_LEAK CUDA_ERROR_KEY_ROTATION)
-        };
-    }
-
     #[test]
     fn every_code_of_the_bindings_has_an_entry() {
-        let codes = with_newer!(
+        let codes = variants!(
             CUDA_SUCCESS CUDA_ERROR_INVALID_VALUE CUDA_ERROR_OUT_OF_MEMORY
             CUDA_ERROR_NOT_INITIALIZED CUDA_ERROR_DEINITIALIZED CUDA_ERROR_PROFILER_DISABLED
             CUDA_ERROR_PROFILER_NOT_INITIALIZED CUDA_ERROR_PROFILER_ALREADY_STARTED
