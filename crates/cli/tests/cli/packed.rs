@@ -6,6 +6,8 @@ mod hostile;
 mod other_programs;
 
 use super::*;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// `tapeloop` with `args`, its exit code and what it printed on standard error.
 fn command(args: &[&str]) -> (Output, i32, String) {
@@ -115,6 +117,38 @@ fn a_run_over_a_set_writes_the_bytes_of_a_run_over_its_files() {
     assert_eq!(totals["settings"]["models"], "first");
     let models = inspect(&at("set-1"), &[]);
     assert!(models["structures"].as_u64() > totals["structures"].as_u64());
+}
+
+#[test]
+fn sets_and_archives_share_little_memory_on_one_thread_and_end() {
+    let folder = inputs();
+    let set = folder.path().join("set");
+    pack(&[str_of(&folder.path().join("in")), "-o", str_of(&set)], 3);
+    let tar = folder.path().join("in/more.tar");
+    let out = folder.path().join("out");
+    let mut run = tapeloop([
+        "run",
+        str_of(&set),
+        str_of(&tar),
+        str_of(&set),
+        str_of(&tar),
+    ]);
+    run.args(["--features", "rg", "--threads", "1", "-q"]);
+    run.args(["--set", "limits.reading_bytes_max=1000", "-o", str_of(&out)]);
+    let mut child = run.stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let code = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if Instant::now() > deadline => {
+                child.kill().unwrap();
+                panic!("threads wait for each other's memory");
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert_eq!(code, Some(3), "the inputs that cannot be read are rejected");
+    assert!(record(&out)["counts"]["structures"].as_u64() > Some(20));
 }
 
 #[test]
