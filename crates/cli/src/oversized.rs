@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::error::{Error, ErrorKind, Result};
 use tapeloop::features::{Features, Input};
-use tapeloop::pipeline::{Delivery, Engine, EngineConfig, MemoryPlan, Pipeline};
+use tapeloop::pipeline::{Delivery, Engine, EngineConfig, MemoryPlan, Pipeline, TrySubmitError};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent, Workload};
 
@@ -50,8 +50,14 @@ impl<'a> Oversized<'a> {
                 return (Completion { item, result }, false);
             }
         };
-        let submitted = bucket.pipeline.submit(item);
-        submitted.expect("the slot is free");
+        match bucket.pipeline.submit(item) {
+            Ok(_) => {}
+            Err(TrySubmitError::Full(_)) => unreachable!("the slot is free"),
+            Err(TrySubmitError::Closed(item, error)) => {
+                let result = Err(error);
+                return (Completion { item, result }, false);
+            }
+        }
         let delivery = bucket.pipeline.wait();
         let Delivery { item, result, .. } = delivery.expect("an item is in flight");
         let memory = bucket.pipeline.memory();
@@ -101,7 +107,8 @@ impl<'a> Oversized<'a> {
         match plan.config.features.own_kernels.first() {
             // A kernel of one's own has no CPU twin.
             Some(kernel) => on_device.map_err(|error| {
-                let message = format!("{}, for {}", error.message(), kernel.name());
+                let (message, kernel) = (error.message(), kernel.name());
+                let message = format!("{message}, and {kernel} runs on the GPU alone");
                 Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max")
             }),
             // What does not fit on the device may fit into the memory of the host.

@@ -36,10 +36,10 @@ thread_local! {
     static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
 }
 
-/// Reads groups of sources on `pool`, each group on one thread. Each model of a file becomes an input, and a file that cannot be read
-/// becomes one input with the error. `budget` bounds the files and text in memory. Structures get
-/// the channels that `annotations` have for them, and are checked then, each on the thread that read
-/// it.
+/// Reads groups of sources on `pool`, each group on one thread. Each model of a file becomes an input,
+/// and a file that cannot be read becomes one input with the error. `budget` bounds the files and text
+/// in memory. Structures get the channels that `annotations` have for them, and are checked then, each
+/// on the thread that read it.
 pub fn inputs<S>(
     sources: S,
     options: ReadOptions,

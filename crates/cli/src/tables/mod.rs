@@ -387,13 +387,14 @@ impl Tables {
         if !self.is_ending || !is_ready() {
             return Ok(false);
         }
+        // Once alone, also if it fails: the parts of the other tables are removed then.
+        self.is_ending = false;
         let tables = self.tables.iter_mut();
         let parts: Vec<CompletePart> = tables.map(Table::complete_part).collect::<Result<_>>()?;
         for file in publish(parts)? {
             let bytes = file.metadata().within(|| shown(&file))?.len();
             self.files.insert(name_in_folder(&file), bytes);
         }
-        self.is_ending = false;
         self.parts_done += 1;
         Ok(true)
     }

@@ -98,6 +98,33 @@ fn after_a_task_that_fails_the_parts_that_were_complete_stay() {
 }
 
 #[test]
+fn a_part_that_fails_on_its_way_to_the_disk_says_so_once() {
+    for settings in formats() {
+        // Its rows are encoded when it ends.
+        let settings = TableSettings {
+            rows_per_group: 1000,
+            ..settings
+        };
+        let (folder, mut tables) = start(settings, 2);
+        let tables = within_a_minute(move || {
+            put_column(&mut tables, 0, broken());
+            tables.advance(0).unwrap();
+            append(&mut tables, 40).unwrap();
+            let ended = tables.advance(SETTINGS.inputs_per_part);
+            let error = ended.and_then(|()| tables.complete(true)).unwrap_err();
+            assert!(error.to_string().contains("no value"), "{error}");
+            assert!(!tables.complete(true).unwrap());
+            assert_eq!(tables.parts(), 0);
+            tables
+        });
+        drop(tables);
+        for name in folders() {
+            assert!(names(&folder.path().join(name)).is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
 fn an_error_of_a_format_ends_the_tables_and_leaves_no_part() {
     let [_, settings, ..] = formats();
     let (folder, mut tables) = start(settings, 2);
