@@ -403,7 +403,7 @@ fn compute(
         move |done| maker.make(done),
         |made| match made {
             Made::Completion(done) => {
-                let (done, _) = oversized.complete(*done);
+                let (done, _) = oversized.complete(*done)?;
                 results.accept(Made::Completion(Box::new(done)))
             }
             made => results.accept(made),

@@ -5,7 +5,7 @@
 use super::plan::Plan;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, Choice, select};
-use tapeloop::error::{Error, ErrorKind, Result};
+use tapeloop::error::{Error, ErrorKind, ErrorScope, Result};
 use tapeloop::features::{Features, Input};
 use tapeloop::pipeline::{Delivery, Engine, EngineConfig, MemoryPlan, Pipeline, TrySubmitError};
 use tapeloop::replay::{Mode, Policy};
@@ -37,34 +37,41 @@ impl<'a> Oversized<'a> {
 
     /// Computes `completion` if the engine rejected its structure for its size. Returns whether the
     /// structure ran alone.
-    pub fn complete(&mut self, completion: Completion<Features>) -> (Completion<Features>, bool) {
+    ///
+    /// # Errors
+    /// The device failed, which is no fault of the structure's file: the run has to end.
+    pub fn complete(
+        &mut self,
+        completion: Completion<Features>,
+    ) -> Result<(Completion<Features>, bool)> {
         let Completion { item, result } = completion;
         let is_too_large = matches!(&result, Err(error) if error.kind() == ErrorKind::Capacity);
         if !is_too_large || item.structure.is_err() {
-            return (Completion { item, result }, false);
+            return Ok((Completion { item, result }, false));
         }
         let mut bucket = match self.bucket_for(&item) {
             Ok(bucket) => bucket,
+            Err(error) if error.scope() >= ErrorScope::Device => return Err(error),
             Err(error) => {
                 let result = Err(error);
-                return (Completion { item, result }, false);
+                return Ok((Completion { item, result }, false));
             }
         };
         match bucket.pipeline.submit(item) {
             Ok(_) => {}
             Err(TrySubmitError::Full(_)) => unreachable!("the slot is free"),
-            Err(TrySubmitError::Closed(item, error)) => {
-                let result = Err(error);
-                return (Completion { item, result }, false);
-            }
+            Err(TrySubmitError::Closed(_, error)) => return Err(error),
         }
         let delivery = bucket.pipeline.wait();
         let Delivery { item, result, .. } = delivery.expect("an item is in flight");
+        if let Some(error) = bucket.pipeline.ended() {
+            return Err(error);
+        }
         let memory = bucket.pipeline.memory();
         if memory.device_bytes() + memory.host_bytes() <= KEPT_BYTES_MAX {
             self.kept = Some(bucket);
         }
-        (Completion { item, result }, true)
+        Ok((Completion { item, result }, true))
     }
 
     /// The bucket of the last structure if it holds this one, or a new one.
@@ -103,18 +110,24 @@ impl<'a> Oversized<'a> {
             let pipeline = Pipeline::new(workload, &[backend], Arc::clone(&plan.pool), &config)?;
             Ok(Bucket { pipeline, capacity })
         };
-        let on_device = on(device(plan)?);
-        match plan.config.features.own_kernels.first() {
-            // A kernel of one's own has no CPU twin.
-            Some(kernel) => on_device.map_err(|error| {
-                let (message, kernel) = (error.message(), kernel.name());
-                let message = format!("{message}, and {kernel} runs on the GPU alone");
-                Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max")
-            }),
-            // What does not fit on the device may fit into the memory of the host.
-            None => on_device.or_else(|_| on(cpu(plan)?)),
+        let error = match on(device(plan)?) {
+            Err(error) if is_for_room(&error) => error,
+            bucket => return bucket,
+        };
+        // A kernel of one's own has no CPU twin.
+        if let Some(kernel) = plan.config.features.own_kernels.first() {
+            let (message, kernel) = (error.message(), kernel.name());
+            let message = format!("{message}, and {kernel} runs on the GPU alone");
+            return Err(Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max"));
         }
+        tracing::warn!(%error, "a large structure runs on the CPU");
+        on(cpu(plan)?)
     }
+}
+
+/// Whether there is not enough memory.
+fn is_for_room(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Capacity)
 }
 
 /// The memory for a structure as large as the limit.

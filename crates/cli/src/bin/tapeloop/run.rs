@@ -302,7 +302,7 @@ pub(super) fn compute(
                 Made::Completion(done) => *done,
                 made => return results.accept(made),
             };
-            let (done, is_alone) = oversized.complete(done);
+            let (done, is_alone) = oversized.complete(done)?;
             if let Some(watch) = &mut watch {
                 watch(&done)?;
             }

@@ -110,7 +110,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     let mut oversized = Oversized::new(&plan);
     engine.run(inputs, &mut |completion: Completion<Features>| {
         counters.set_inputs(completion.item.ordinal + 1);
-        let (completion, _) = oversized.complete(completion);
+        let (completion, _) = oversized.complete(completion)?;
         painter.take(completion);
         Ok(())
     })?;
