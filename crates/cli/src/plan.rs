@@ -503,8 +503,7 @@ fn canonical(config: &FeatureConfig) -> String {
     json!(features).to_string()
 }
 
-/// Starts the threads that read files, fill and unpack batches, compute on the CPU, and encode
-/// tables.
+/// Starts the threads that read files, compute on the CPU, and encode tables.
 pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)

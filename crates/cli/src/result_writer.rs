@@ -248,11 +248,8 @@ impl ResultWriter {
         };
         let ends = tables.ends_before(ordinal);
         self.commit(ends)?;
-        let Rows::Tables(tables) = &mut self.rows else {
-            return Ok(());
-        };
-        tables.advance(ordinal)?;
-        // Rows to standard output are one part, which ends with the run.
+        // Set before the next part starts, as that may fail and the ended part is committed all the
+        // same. Rows to standard output are one part, which ends with the run.
         if let Some(folder) = self.folder.as_ref().filter(|_| ends) {
             let mut ranges = self.committed.ranges.clone();
             ranges.push(self.digests.take(ordinal - self.committed.inputs));
@@ -270,7 +267,10 @@ impl ResultWriter {
                 ..self.committed.clone()
             });
         }
-        Ok(())
+        match &mut self.rows {
+            Rows::Tables(tables) => tables.advance(ordinal),
+            Rows::Terminal(_) => Ok(()),
+        }
     }
 
     /// Renews `run.json` once the part that has ended is on the disk, and waits for that if `waits`.

@@ -97,9 +97,9 @@ pub fn part_of_name(name: &str) -> Option<(u64, TableFormat)> {
     is_number.then(|| Some((digits.parse().ok()?, format)))?
 }
 
-/// About the most bytes that rows take while they wait for their row groups to be written: those of
-/// the residues, in the row group that is being filled and in those being encoded, of one part. `columns` is the
-/// number of their feature columns, and `threads` that of the threads which encode.
+/// About the most bytes that rows of a part take while they wait for their row groups to be written:
+/// those of the residues, in the row group that is being filled and in those being encoded. `columns` is
+/// the number of their feature columns, and `threads` that of the threads which encode.
 pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u64 {
     let columns = columns + settings.optional.coordinates.columns().count();
     let row = columns * size_of::<f32>() + size_of::<Residue>();

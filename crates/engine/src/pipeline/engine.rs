@@ -132,8 +132,8 @@ impl<W: Workload> Engine<W> {
     }
 
     /// [`Engine::new`] on the GPU, or on the CPU if there is no GPU. The CPU gets a pool of one thread per
-    /// core. On a GPU the pool only writes and reads items: it has half as many threads, so that those
-    /// that submit batches and wait for them have a core to wake on.
+    /// core. On a GPU as many workers write and read items as the pool has threads: half as many as there
+    /// are cores, so that threads which submit batches and wait for them have a core to wake on.
     ///
     /// # Errors
     /// Those of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
