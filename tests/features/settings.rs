@@ -6,7 +6,7 @@ mod refused;
 
 use crate::definitions::{assert_close, c_alphas, distance2, wcn};
 use crate::every_feature::every_feature;
-use crate::made_up::{moved, structure};
+use crate::made_up::{moved, structure, with_ligands};
 use crate::tables;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::{slice, sync::Arc};

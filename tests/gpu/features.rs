@@ -4,6 +4,7 @@
 mod centrality;
 mod compilation;
 mod contacts;
+mod density;
 mod interfaces;
 mod own_kernel;
 mod residue_depth;
@@ -56,9 +57,13 @@ impl Run<'_> {
         let mut config = EngineConfig::new(Features::capacity(self.residues));
         (config.policy, config.slots, config.wait) = (self.policy, self.slots, self.wait);
         // Made-up structures are denser than proteins, and have more hydrogen bonds.
-        let (largest, mut axes) = (Features::capacity(131_072), workload.axes().iter());
+        let most = structures.iter().map(|it| it.residues.len() as u32).max();
+        let most = most.unwrap_or(0).next_power_of_two().max(16_384);
+        let (largest, mut axes) = (Features::capacity(most), workload.axes().iter());
         let room = axes.position(|axis| *axis == "pair_room").unwrap();
-        config.buckets.push(largest.with(room, 4 * largest[room]));
+        config
+            .buckets
+            .push(largest.with(room, 4 * largest[room]).max(config.batch));
         let backends = [Arc::clone(self.backend)];
         let mut engine = Engine::new(workload, &backends, Arc::clone(self.pool), &config).unwrap();
         tables::tables(&mut engine, structures.iter())

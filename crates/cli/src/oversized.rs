@@ -3,6 +3,7 @@
 //! depend on the size of its buckets.
 
 use super::plan::Plan;
+use super::selection;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::error::{Error, ErrorKind, ErrorScope, Result};
@@ -20,7 +21,11 @@ const KEPT_BYTES_MAX: u64 = 1 << 30;
 /// Computes structures that the engine rejected for their size.
 pub struct Oversized<'a> {
     plan: &'a Plan,
-    kept: Option<Bucket>,
+    /// The run's first device, or a worker process of its own: one that the engine uses may end by a
+    /// batch's fault at any time. Selected when it is needed.
+    device: Option<Arc<dyn Backend>>,
+    /// The latest last.
+    kept: Vec<Bucket>,
 }
 
 /// A pipeline with one slot and one bucket.
@@ -29,10 +34,21 @@ struct Bucket {
     capacity: Extent,
 }
 
+impl Bucket {
+    fn bytes(&self) -> u64 {
+        let memory = self.pipeline.memory();
+        memory.device_bytes() + memory.host_bytes()
+    }
+}
+
 impl<'a> Oversized<'a> {
     /// Takes no memory before the first of these structures.
     pub fn new(plan: &'a Plan) -> Self {
-        Oversized { plan, kept: None }
+        Oversized {
+            plan,
+            device: None,
+            kept: Vec::new(),
+        }
     }
 
     /// Computes `completion` if the engine rejected its structure for its size. Returns whether the
@@ -67,21 +83,27 @@ impl<'a> Oversized<'a> {
         if let Some(error) = bucket.pipeline.ended() {
             return Err(error);
         }
-        let memory = bucket.pipeline.memory();
-        if memory.device_bytes() + memory.host_bytes() <= KEPT_BYTES_MAX {
-            self.kept = Some(bucket);
-        }
+        self.keep(bucket);
         Ok((Completion { item, result }, true))
     }
 
-    /// The bucket of the last structure if it holds this one, or a new one.
+    /// Keeps a bucket for the next structure of about this size, and frees the oldest ones.
+    fn keep(&mut self, bucket: Bucket) {
+        self.kept.push(bucket);
+        let mut bytes: u64 = self.kept.iter().map(Bucket::bytes).sum();
+        while bytes > KEPT_BYTES_MAX {
+            bytes -= self.kept.remove(0).bytes();
+        }
+    }
+
+    /// A kept bucket for structures of this size, or a new one.
     ///
     /// # Errors
     /// [`ErrorKind::Capacity`] if the structure is over the limit, or there is not enough memory.
     fn bucket_for(&mut self, item: &Input) -> Result<Bucket> {
         let plan = self.plan;
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        let workload = Features::new(plan.config.features.clone())?;
+        let workload = features(plan)?;
         let extent = workload.extent(item)?;
         let residues_max = plan.config.batch.structure_residues_max;
         let limit = Features::capacity(residues_max);
@@ -94,25 +116,22 @@ impl<'a> Oversized<'a> {
             return Err(Error::new(ErrorKind::Capacity, message)
                 .fix("raise limits.structure_residues_max if the file is as it should be"));
         }
-        // The structure may be here because its pairs have outgrown the largest bucket.
-        let with_pairs = |extent| Features::with_pair_room(extent, PAIR_ROOM_FACTOR);
-        let kept = self.kept.take();
-        let holds = |bucket: &Bucket| with_pairs(extent).first_excess(bucket.capacity).is_none();
-        if let Some(bucket) = kept.filter(holds) {
-            return Ok(bucket);
+        let capacity = capacity_for(extent, structure.residues.len() as u32, residues_max);
+        // One of another size has room for more pairs or fewer, and whether a structure is rejected for
+        // its pairs must not depend on those before it.
+        let same = |bucket: &Bucket| bucket.capacity == capacity;
+        if let Some(position) = self.kept.iter().position(same) {
+            return Ok(self.kept.remove(position));
         }
-        // So that the next one is likely to fit. A recording has no axis of length 0.
-        let residues = (structure.residues.len() as u32).next_power_of_two();
-        let capacity = with_pairs(extent.max(Features::capacity(residues)));
-        let config = config(capacity);
-        let on = |backend| -> Result<Bucket> {
-            let workload = Features::new(plan.config.features.clone())?;
-            let pipeline = Pipeline::new(workload, &[backend], Arc::clone(&plan.pool), &config)?;
-            Ok(Bucket { pipeline, capacity })
-        };
-        let error = match on(device(plan)?) {
+        let device = self.device()?;
+        let mut made = open(plan, &device, capacity);
+        if made.as_ref().is_err_and(is_for_room) && !self.kept.is_empty() {
+            self.kept.clear();
+            made = open(plan, &device, capacity);
+        }
+        let error = match made {
             Err(error) if is_for_room(&error) => error,
-            bucket => return bucket,
+            made => return made,
         };
         // A kernel of one's own has no CPU twin.
         if let Some(kernel) = plan.config.features.own_kernels.first() {
@@ -121,8 +140,43 @@ impl<'a> Oversized<'a> {
             return Err(Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max"));
         }
         tracing::warn!(%error, "a large structure runs on the CPU");
-        on(cpu(plan)?)
+        open(plan, &select(Choice::Cpu, &plan.pool)?.backend, capacity)
     }
+
+    /// The device of these structures.
+    ///
+    /// # Errors
+    /// The worker process cannot be started.
+    fn device(&mut self) -> Result<Arc<dyn Backend>> {
+        let plan = self.plan;
+        let device = match &self.device {
+            Some(device) => Arc::clone(device),
+            None if plan.config.supervise => selection::worker(&plan.config)?.backend,
+            None => Arc::clone(&plan.backends[0]),
+        };
+        self.device = Some(Arc::clone(&device));
+        Ok(device)
+    }
+}
+
+fn features(plan: &Plan) -> Result<Features> {
+    Features::new(plan.config.features.clone())
+}
+
+/// The bucket of a structure of this extent. The sizes are powers of two, so that the next structure
+/// is likely to fit, and a recording has no axis of length 0.
+fn capacity_for(extent: Extent, residues: u32, residues_max: u32) -> Extent {
+    let residues = residues.next_power_of_two().min(residues_max);
+    let capacity = extent.max(Features::capacity(residues));
+    // The structure may be here because its pairs have outgrown the largest bucket.
+    Features::with_pair_room(capacity, PAIR_ROOM_FACTOR)
+}
+
+fn open(plan: &Plan, device: &Arc<dyn Backend>, capacity: Extent) -> Result<Bucket> {
+    let (workload, devices) = (features(plan)?, [Arc::clone(device)]);
+    let config = config(plan, capacity);
+    let pipeline = Pipeline::new(workload, &devices, Arc::clone(&plan.pool), &config)?;
+    Ok(Bucket { pipeline, capacity })
 }
 
 /// Whether there is not enough memory.
@@ -135,31 +189,22 @@ fn is_for_room(error: &Error) -> bool {
 /// # Errors
 /// The features' settings are wrong.
 pub fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
-    let workload = Features::new(plan.config.features.clone())?;
-    let capacity = Features::capacity(plan.config.batch.structure_residues_max);
-    Engine::memory_plan(&workload, device(plan)?.device(), 1, &config(capacity))
-}
-
-/// The run's first device; the CPU if a worker process holds that one.
-fn device(plan: &Plan) -> Result<Arc<dyn Backend>> {
-    match plan.config.supervise {
-        true => cpu(plan),
-        false => Ok(Arc::clone(&plan.backends[0])),
-    }
-}
-
-fn cpu(plan: &Plan) -> Result<Arc<dyn Backend>> {
-    Ok(select(Choice::Cpu, &plan.pool)?.backend)
+    let residues_max = plan.config.batch.structure_residues_max;
+    let capacity = capacity_for(Extent::default(), residues_max, residues_max);
+    let config = config(plan, capacity);
+    Engine::memory_plan(&features(plan)?, plan.first_device(), 1, &config)
 }
 
 /// A graph would be replayed a few times, so there is none.
-fn config(capacity: Extent) -> EngineConfig {
+fn config(plan: &Plan, capacity: Extent) -> EngineConfig {
     EngineConfig {
         slots: 1,
         policy: Policy {
             mode: Mode::Stream,
+            deadline: plan.config.policy.deadline,
             ..Policy::default()
         },
+        restarts_max: plan.config.restarts_max,
         ..EngineConfig::new(capacity)
     }
 }

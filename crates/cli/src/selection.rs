@@ -35,6 +35,17 @@ pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> 
     }
 }
 
+/// Starts one more worker process that holds the first device.
+///
+/// # Errors
+/// It cannot be started, or cannot open the device.
+pub fn worker(config: &Config) -> Result<Selected> {
+    let mut options = device_options(config.backend, &config.devices, &cuda_options(config))?;
+    options.truncate(1);
+    let mut started = start_workers(config, options)?;
+    Ok(started.pop().expect("a device was named"))
+}
+
 /// Starts a worker process for each device, all at the same time: a driver takes long to start.
 #[cfg(target_os = "linux")]
 fn start_workers(config: &Config, options: Vec<CudaOptions>) -> Result<Vec<Selected>> {
