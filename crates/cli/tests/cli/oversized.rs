@@ -131,3 +131,33 @@ fn a_dry_run_states_the_memory_of_a_structure_that_runs_alone() {
         "{said}"
     );
 }
+
+/// The worker processes of the batches and of the large structures.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_process_computes_large_structures_in_a_supervised_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = format!("{SAMPLES}/1ubi.pdb");
+    let copy = copy_of("1ubi.pdb", folder.path());
+    let run_into = |name: &str, more: &[&str]| {
+        let out = folder.path().join(name);
+        let args = [&sample, str_of(&copy), "-o", str_of(&out)];
+        let (output, code) = run(&[&args[..], more].concat());
+        (out, code, text(&output.stderr))
+    };
+    let supervised = [&SMALL[..], &["--set", "supervise=true"]].concat();
+    let (whole, _, _) = run_into("whole", &[]);
+    let (alone, code, said) = run_into("alone", &supervised);
+    assert_eq!(code, 0, "{said}");
+    assert!(parts(&whole) == parts(&alone));
+    assert_eq!(record(&alone)["counts"]["alone"], 2);
+    // So many points take longer than a millisecond, and the deadline is a supervised device's on the CPU.
+    let late = ["--features", "sasa", "--set", "sasa.points=1024"];
+    let late = [&supervised[..], &late, &["--set", "batch.deadline_ms=1"]].concat();
+    let (late, code, said) = run_into("late", &late);
+    assert_eq!(code, 3, "{said}");
+    let rejected = rejected(&late);
+    assert_eq!(rejected.len(), 2);
+    let reason = rejected[0]["error"].as_str().unwrap();
+    assert!(reason.contains("deadline"), "{reason}");
+}

@@ -118,6 +118,7 @@ pub(super) fn build<W: Workload>(
                     batch_wait: config.batch_wait,
                     program: RecordedWorkload::new(workload, recorded, handles, device, engine),
                     pool,
+                    workers: None,
                     counters: EngineCounters::default(),
                     meter: Meter::new(slots.len(), backends.len()),
                     batches_given: AtomicU64::new(0),

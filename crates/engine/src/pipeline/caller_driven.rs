@@ -339,7 +339,7 @@ impl<W: Workload> Pipeline<W> {
             self.waiting.push_front(batch);
             return;
         };
-        match self.shared.give(slot, batch, &self.shared.pool) {
+        match self.shared.give(slot, batch) {
             Given::Submitted(Ok(slot)) => self.ring.insert(slot),
             Given::Submitted(Err(failed)) => self.collect(Err(failed)),
             Given::Finished(finished) => self.collect(finished),
@@ -363,7 +363,7 @@ impl<W: Workload> Pipeline<W> {
     }
 
     fn take_back(&mut self, finished: Finished<Box<Batch<W>>>) {
-        let taken = (self.shared).take_back(finished, &self.shared.pool, &mut self.outputs, None);
+        let taken = (self.shared).take_back(finished, &mut self.outputs, None);
         self.ring.put_free(taken.slot);
         let mut batch = taken.batch;
         let numbers = batch.first..;

@@ -52,8 +52,6 @@ pub(super) struct Dispatcher<W: Workload> {
     /// By device: what its completion thread receives, for threads that wait for a ticket. Empty if
     /// those cannot help.
     helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
-    /// Writes and reads large batches; `None` if the engine's pool has one thread.
-    workers: Option<ThreadPool>,
     /// Batches whose items have their results.
     answered: CachePadded<AtomicU64>,
     /// Answers items that expire; started with the first of them.
@@ -70,7 +68,6 @@ impl<W: Workload> Dispatcher<W> {
         queue: Queue<W>,
         devices: Arc<ToDevices<Box<Batch<W>>>>,
         helped: Vec<Receiver<ToDevice<Box<Batch<W>>>>>,
-        workers: Option<ThreadPool>,
     ) -> Self {
         let starting = (0..devices.len()).map(|_| CachePadded::default()).collect();
         Dispatcher {
@@ -82,7 +79,6 @@ impl<W: Workload> Dispatcher<W> {
             wakes: Arc::clone(&devices) as Arc<dyn WakeDevice>,
             devices,
             helped,
-            workers,
             answered: CachePadded::new(AtomicU64::new(0)),
             timer: OnceLock::new(),
             is_closing: AtomicBool::new(false),
@@ -247,18 +243,13 @@ impl<W: Workload> Dispatcher<W> {
 
     /// The engine's workers, if they are faster than this thread at copying so many bytes.
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
-        let workers = self.workers.as_ref()?;
+        let workers = self.shared.workers.as_ref()?;
         shares_work(workers, bytes).then_some(workers)
-    }
-
-    /// The threads that share the writing and reading of a batch.
-    fn pool(&self) -> &ThreadPool {
-        self.workers.as_ref().unwrap_or(&self.shared.pool)
     }
 
     /// The number of the engine's workers.
     pub(super) fn workers(&self) -> usize {
-        let workers = self.workers.as_ref();
+        let workers = self.shared.workers.as_ref();
         workers.map_or(0, ThreadPool::current_num_threads)
     }
 
@@ -281,7 +272,9 @@ impl<W: Workload> Dispatcher<W> {
     /// Waits until the workers have ended their tasks, of which each holds the dispatcher. All
     /// batches must be answered, so that none of the tasks waits for another one.
     pub(super) fn wait_for_workers(&self) {
-        let Some(workers) = &self.workers else { return };
+        let Some(workers) = &self.shared.workers else {
+            return;
+        };
         let (ended, tasks) = bounded(workers.current_num_threads());
         workers.spawn_broadcast(move |_| {
             let _ = ended.send(());
@@ -294,7 +287,7 @@ impl<W: Workload> Dispatcher<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
-        let finished = match self.shared.give(slot, batch, self.pool()) {
+        let finished = match self.shared.give(slot, batch) {
             Given::Submitted(flight) => {
                 self.send(device, flight);
                 None
@@ -337,7 +330,7 @@ impl<W: Workload> Dispatcher<W> {
         let has_cores = self.helped.is_empty();
         let maps = |run: &Ordered<W>| has_cores && run.results.maps();
         let workers = match batch.ordered.as_ref().is_some_and(maps) {
-            true => self.workers.as_ref(),
+            true => self.shared.workers.as_ref(),
             false => self.workers_for(self.shared.program.downloads.bytes(batch.total)),
         };
         match workers {
@@ -359,7 +352,7 @@ impl<W: Workload> Dispatcher<W> {
         };
         let mut outputs = self.shared.outputs.take().unwrap_or_default();
         let wakes = Some(&self.wakes);
-        let taken = (self.shared).take_back(finished, self.pool(), &mut outputs, wakes);
+        let taken = (self.shared).take_back(finished, &mut outputs, wakes);
         let next = {
             let mut queue = self.queue.lock();
             if taken.failure.is_some() {

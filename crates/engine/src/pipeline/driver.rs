@@ -36,7 +36,7 @@ type Started<W> = (Arc<Dispatcher<W>>, Vec<JoinHandle<()>>);
 /// Starts the threads over `slots`. Each device has a thread, so that waiting for a device or
 /// restarting it delays no other.
 pub(super) fn start<W: Workload>(
-    shared: Shared<W>,
+    mut shared: Shared<W>,
     slots: Vec<Slot<Free>>,
     config: &EngineConfig,
 ) -> Result<Started<W>> {
@@ -51,7 +51,7 @@ pub(super) fn start<W: Workload>(
         true => cores.min(WORKERS_MIN.max(cores / 4)),
         false => cores,
     };
-    let workers = workers(threads, shared.engine)?;
+    shared.workers = workers(threads, shared.engine)?;
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let helped = match can_be_helped {
@@ -63,7 +63,7 @@ pub(super) fn start<W: Workload>(
             helps: can_be_helped,
         };
         let queue = Queue::new(&shared, slots, config, owner);
-        Dispatcher::new(shared, queue, devices, helped, workers)
+        Dispatcher::new(shared, queue, devices, helped)
     });
     let mut threads = Vec::new();
     for (device, submitted) in submitted.into_iter().enumerate() {

@@ -169,7 +169,7 @@ impl<W: Workload> Shared<W> {
 
     /// Writes a batch into a slot, runs it, and reads its results.
     pub(super) fn run_and_read(&self, slot: Slot<Free>, mut batch: Box<Batch<W>>) -> Ran<W> {
-        let (program, pool) = (&self.program, &self.pool);
+        let (program, pool) = (&self.program, self.batch_pool());
         let mut slot = slot.begin();
         write(program, pool, &mut slot, &mut batch);
         match self.run(slot.cancel(), batch) {

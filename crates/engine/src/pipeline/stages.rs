@@ -31,6 +31,9 @@ pub(super) struct Shared<W: Workload> {
     pub(super) engine: EngineId,
     pub(super) program: RecordedWorkload<W>,
     pub(super) pool: Arc<ThreadPool>,
+    /// An engine's own threads, which write and read large batches; `None` for a pipeline, and if `pool`
+    /// has one thread.
+    pub(super) workers: Option<ThreadPool>,
     pub(super) batch_target: Extent,
     pub(super) batch_max: Extent,
     pub(super) batch_wait: Duration,
@@ -117,13 +120,13 @@ impl<W: Workload> Shared<W> {
         self.program.extent(item)
     }
 
-    /// Stage one: fills a slot with a batch, with the threads of `pool`, and submits it to the device.
-    pub(super) fn give(
-        &self,
-        slot: Slot<Free>,
-        mut batch: Box<Batch<W>>,
-        pool: &ThreadPool,
-    ) -> Given<W> {
+    /// The threads that share the writing and reading of a batch.
+    pub(super) fn batch_pool(&self) -> &ThreadPool {
+        self.workers.as_ref().unwrap_or(&self.pool)
+    }
+
+    /// Stage one: fills a slot with a batch and submits it to the device.
+    pub(super) fn give(&self, slot: Slot<Free>, mut batch: Box<Batch<W>>) -> Given<W> {
         let started_at = Instant::now();
         let handed_over_at = batch.handed_over_at.take();
         let slot_at = handed_over_at.unwrap_or(started_at);
@@ -143,7 +146,7 @@ impl<W: Workload> Shared<W> {
         let (index, items) = (slot.index(), batch.items);
         (batch.number, batch.sampled) = (number, sampler.map(|_| (number, index)));
         let span = trace_span!("fill", batch = number, slot = index, items).entered();
-        let mut filled = fill(&self.program, pool, slot, batch);
+        let mut filled = fill(&self.program, self.batch_pool(), slot, batch);
         drop(span);
         let filled_at = add_since(&counters.fill_ns, started_at);
         filled.batch_mut().submitted_at = Some(filled_at);
@@ -241,12 +244,11 @@ impl<W: Workload> Shared<W> {
         }
     }
 
-    /// Stage three: reads the results on `pool`, one for each entry, into `outputs`, and frees the slot.
+    /// Stage three: reads the results, one for each entry, into `outputs`, and frees the slot.
     /// If `wakes` is given, results may borrow the slot, which is lent then until they are dropped.
     pub(super) fn take_back(
         &self,
         outcome: Finished<Box<Batch<W>>>,
-        pool: &ThreadPool,
         outputs: &mut Vec<Result<W::Output>>,
         wakes: Option<&Arc<dyn WakeDevice>>,
     ) -> Taken<W> {
@@ -258,7 +260,7 @@ impl<W: Workload> Shared<W> {
                 let index = slot.index();
                 let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
                 let outgrown = match slot.batch().settled.is_empty() {
-                    true => self.read(&mut slot, pool, outputs, wakes),
+                    true => self.read(&mut slot, outputs, wakes),
                     false => Vec::new(),
                 };
                 let (mut slot, mut batch) = slot.release();
@@ -313,7 +315,6 @@ impl<W: Workload> Shared<W> {
     fn read(
         &self,
         slot: &mut Slot<Done<Box<Batch<W>>>>,
-        pool: &ThreadPool,
         outputs: &mut Vec<Result<W::Output>>,
         wakes: Option<&Arc<dyn WakeDevice>>,
     ) -> Outgrown {
@@ -322,6 +323,7 @@ impl<W: Workload> Shared<W> {
             Some(wakes) => BatchLeases::of_slot(slot, limits, wakes, counters),
             None => BatchLeases::copies(counters),
         };
+        let pool = self.batch_pool();
         unpack(&self.program, pool, slot, slot.batch(), outputs, &leases)
     }
 
