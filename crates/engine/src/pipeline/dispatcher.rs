@@ -23,7 +23,7 @@ use super::sync::{AtomicBool, AtomicU64, Condvar, Guard, Mutex, Receiver, yield_
 use super::ticket::{Answers, TicketEngine};
 use super::uniforms::Change;
 use super::unwinding::unwinding;
-use super::upload::shares_work;
+use super::upload::is_large;
 use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::Workload;
@@ -243,8 +243,7 @@ impl<W: Workload> Dispatcher<W> {
 
     /// The engine's workers, if they are faster than this thread at copying so many bytes.
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
-        let workers = self.shared.workers.as_ref()?;
-        shares_work(workers, bytes).then_some(workers)
+        (self.shared.workers.as_ref()).filter(|_| is_large(bytes))
     }
 
     /// The number of the engine's workers.

@@ -5,12 +5,11 @@ use super::leases::BatchLeases;
 use super::recorded::{RecordedWorkload, guarded};
 use super::slot::{Done, Slot};
 use super::unwinding::unwinding;
-use super::upload::shares_work;
+use super::upload::BatchThreads;
 use crate::error::{Context, Error, Result};
 use crate::record::BUFFERS_MAX;
 use crate::workload::{BatchItem, Extent, ReadViews, Workload};
 use arrayvec::ArrayVec;
-use rayon::ThreadPool;
 use rayon::prelude::*;
 
 /// Items whose results took more room than their extents: each with its index among the batch's
@@ -22,7 +21,7 @@ pub(crate) type Outgrown = Vec<(usize, Extent)>;
 /// borrows it.
 pub(crate) fn unpack<W: Workload, B>(
     program: &RecordedWorkload<W>,
-    pool: &ThreadPool,
+    threads: BatchThreads<'_>,
     slot: &Slot<Done<B>>,
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
@@ -47,25 +46,26 @@ pub(crate) fn unpack<W: Workload, B>(
         true => leases,
         false => &copies,
     };
-    read_results(program, pool, &buffers, batch, outputs, leases);
+    read_results(program, threads, &buffers, batch, outputs, leases);
     outgrown
 }
 
 fn read_results<W: Workload>(
     program: &RecordedWorkload<W>,
-    pool: &ThreadPool,
+    threads: BatchThreads<'_>,
     buffers: &[&[u8]],
     batch: &Batch<W>,
     outputs: &mut Vec<Result<W::Output>>,
     leases: &BatchLeases<'_>,
 ) {
-    let parallel = shares_work(pool, program.downloads.bytes(batch.total));
+    let parts = threads.parts(program.downloads.bytes(batch.total));
+    let pool = (parts > 1).then_some(threads.pool);
     let views_of = |at, extent| ReadViews::new(&program.downloads, buffers, at, extent, leases);
     let views = views_of(Extent::default(), batch.total);
     let mut located = located(batch);
     let read_batch = || -> Result<Option<Vec<Result<W::Output>>>> {
         let (workload, buffers) = (&program.workload, &program.buffers);
-        let read = workload.read_batch(buffers, &mut located, &views, parallel.then_some(pool));
+        let read = workload.read_batch(buffers, &mut located, &views, pool);
         let Some(results) = read else {
             return Ok(None);
         };
@@ -102,10 +102,11 @@ fn read_results<W: Workload>(
         };
         guarded(read).within(|| "read")
     };
-    if parallel {
+    if let Some(pool) = pool {
         // The pool's threads run the workload's code instead of this one.
         drop(inside);
-        let entries = batch.entries.par_iter();
+        let of_part = batch.entries.len().div_ceil(parts);
+        let entries = batch.entries.par_iter().with_min_len(of_part);
         let outputs_of = entries.map_init(|| program.inside(), |_, entry| read(entry));
         pool.install(|| outputs.par_extend(outputs_of));
     } else {

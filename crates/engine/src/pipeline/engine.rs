@@ -94,8 +94,9 @@ impl<W: Workload> Engine<W> {
     /// Small batches are written on the thread that closes them and read on the device's thread. If
     /// `pool` has several threads, workers of the engine's own write and read large batches. For a GPU there
     /// are as many workers as `pool` has threads. A CPU engine has a quarter of that number, and at least
-    /// four unless `pool` has fewer threads. It should be the pool that the CPU backend computes on; for a
-    /// GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
+    /// four unless `pool` has fewer threads. One of them writes or reads a whole batch, and several share it if
+    /// there are at least four for each slot. `pool` should be the one that the CPU backend computes on; for
+    /// a GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
     /// The engine waits for it, so other work on the pool must neither submit items, nor wait for tickets,
     /// nor run a source.
     ///

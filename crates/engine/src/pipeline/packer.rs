@@ -9,7 +9,7 @@ use super::recorded::{RecordedWorkload, record_buckets};
 use super::reentrancy::EngineId;
 use super::slot::{Done, Filling, Slot};
 use super::uniforms::{Uniforms, apply, changes};
-use super::upload::write;
+use super::upload::{BatchThreads, write};
 use crate::backend::Backend;
 use crate::backend::fork::Process;
 use crate::error::{Error, ErrorKind, Result};
@@ -130,7 +130,12 @@ impl<W: Workload> Packer<W> {
             return Err((error, entries.filter_map(|entry| entry.item).collect()));
         }
         let mut batch = batches.remove(0);
-        write(&self.program, &self.pool, slot, &mut batch);
+        write(
+            &self.program,
+            BatchThreads::all(&self.pool),
+            slot,
+            &mut batch,
+        );
         Ok(Packed(batch))
     }
 
@@ -148,7 +153,8 @@ impl<W: Workload> Packer<W> {
         let counters = AtomicCounters::default();
         let leases = BatchLeases::copies(&counters);
         let (program, batch) = (&self.program, &slot.batch().0);
-        for (item, extent) in unpack(program, &self.pool, slot, batch, &mut outputs, &leases) {
+        let threads = BatchThreads::all(&self.pool);
+        for (item, extent) in unpack(program, threads, slot, batch, &mut outputs, &leases) {
             let message = format!("the results need a batch of {extent}");
             let error = Error::new(ErrorKind::Capacity, message);
             outputs[item] = Err(error.fix("give the item a larger extent"));

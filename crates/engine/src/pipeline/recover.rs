@@ -169,14 +169,14 @@ impl<W: Workload> Shared<W> {
 
     /// Writes a batch into a slot, runs it, and reads its results.
     pub(super) fn run_and_read(&self, slot: Slot<Free>, mut batch: Box<Batch<W>>) -> Ran<W> {
-        let (program, pool) = (&self.program, self.batch_pool());
+        let (program, threads) = (&self.program, self.batch_threads());
         let mut slot = slot.begin();
-        write(program, pool, &mut slot, &mut batch);
+        write(program, threads, &mut slot, &mut batch);
         match self.run(slot.cancel(), batch) {
             Ok(done) => {
                 let mut outputs = Vec::with_capacity(done.batch().entries.len());
                 let leases = BatchLeases::copies(&self.counters.finished);
-                let outgrown = unpack(program, pool, &done, done.batch(), &mut outputs, &leases);
+                let outgrown = unpack(program, threads, &done, done.batch(), &mut outputs, &leases);
                 let (slot, batch) = done.release();
                 let results = Ok((outputs, outgrown));
                 Ran {

@@ -8,18 +8,44 @@ use crate::workload::{Extent, Workload, WriteParts};
 use rayon::ThreadPool;
 
 /// Smaller batches are written and read by one thread: that takes less time than handing work to
-/// another.
+/// another. Also the fewest bytes of a batch for each of several threads.
 const PARALLEL_BYTES_MIN: usize = 1 << 16;
+
+/// The threads that write a batch together, or read it.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchThreads<'a> {
+    pub(super) pool: &'a ThreadPool,
+    /// So many of them at most.
+    pub(super) most: usize,
+}
+
+impl<'a> BatchThreads<'a> {
+    /// All threads of the pool, if nothing else is written or read meanwhile.
+    pub(super) fn all(pool: &'a ThreadPool) -> Self {
+        let most = pool.current_num_threads();
+        BatchThreads { pool, most }
+    }
+
+    /// The number of parts, one for a thread, of a batch of so many bytes.
+    pub(super) fn parts(self, bytes: usize) -> usize {
+        self.most.min(bytes / PARALLEL_BYTES_MIN).max(1)
+    }
+}
+
+/// Whether another thread is worth its wake-up for writing or reading so many bytes.
+pub(super) fn is_large(bytes: usize) -> bool {
+    bytes >= PARALLEL_BYTES_MIN
+}
 
 /// Writes the batch into the slot, which is then ready to submit.
 pub(crate) fn fill<W: Workload>(
     program: &RecordedWorkload<W>,
-    pool: &ThreadPool,
+    threads: BatchThreads<'_>,
     slot: Slot<Free>,
     mut batch: Box<Batch<W>>,
 ) -> Slot<Filled<Box<Batch<W>>>> {
     let mut slot = slot.begin();
-    write(program, pool, &mut slot, &mut batch);
+    write(program, threads, &mut slot, &mut batch);
     let total = batch.total;
     slot.filled(batch, total)
 }
@@ -27,7 +53,7 @@ pub(crate) fn fill<W: Workload>(
 /// Writes the batch and its header into the slot's memory.
 pub(super) fn write<W: Workload>(
     program: &RecordedWorkload<W>,
-    pool: &ThreadPool,
+    threads: BatchThreads<'_>,
     slot: &mut Slot<Filling>,
     batch: &mut Batch<W>,
 ) {
@@ -41,15 +67,10 @@ pub(super) fn write<W: Workload>(
     }
     let parts = WriteParts::new(&program.uploads, &mut views);
     let entries = &mut batch.entries[..];
-    match shares_work(pool, program.uploads.bytes(batch.total)) {
-        true => pool.install(|| write_entries(program, entries, parts)),
-        false => write_in_turn(program, entries, parts),
+    match threads.parts(program.uploads.bytes(batch.total)) {
+        1 => write_in_turn(program, entries, parts),
+        count => (threads.pool).install(|| write_entries(program, entries, parts, count)),
     }
-}
-
-/// Whether a pool is faster than this thread at copying so many bytes.
-pub(super) fn shares_work(pool: &ThreadPool, bytes: usize) -> bool {
-    bytes >= PARALLEL_BYTES_MIN && pool.current_num_threads() > 1
 }
 
 fn write_in_turn<W: Workload>(
@@ -72,22 +93,24 @@ fn write_in_turn<W: Workload>(
     }
 }
 
-/// Writes halves of the entries in parallel, down to one entry or [`PARALLEL_BYTES_MIN`].
+/// Writes the entries in `count` parts at the same time, or one for each of fewer entries.
 fn write_entries<W: Workload>(
     program: &RecordedWorkload<W>,
     entries: &mut [Entry<W>],
     mut parts: WriteParts<'_, '_>,
+    count: usize,
 ) {
-    let small = program.uploads.bytes(spanned(entries)) < PARALLEL_BYTES_MIN;
-    if small || entries.len() == 1 {
+    let count = count.min(entries.len());
+    if count < 2 {
         return write_in_turn(program, entries, parts);
     }
-    let (front, back) = entries.split_at_mut(entries.len() / 2);
+    let of_front = count / 2;
+    let (front, back) = entries.split_at_mut(entries.len() * of_front / count);
     let mut front_parts = parts.split_off(spanned(front));
     let front_parts = WriteParts::new(&program.uploads, &mut front_parts);
     rayon::join(
-        || write_entries(program, front, front_parts),
-        || write_entries(program, back, parts),
+        || write_entries(program, front, front_parts, of_front),
+        || write_entries(program, back, parts, count - of_front),
     );
 }
 

@@ -227,7 +227,7 @@ impl Workload for WholeBatches {
 }
 
 /// An engine whose batches have room for `items` vectors of one length, and close when it is
-/// taken.
+/// taken. There are workers enough for two to share a large batch.
 fn whole_batches(backend: Arc<dyn Backend>, items: u32, length: u32) -> Engine<WholeBatches> {
     let batch = Extent::from([items * length, items]);
     let config = EngineConfig {
@@ -235,10 +235,12 @@ fn whole_batches(backend: Arc<dyn Backend>, items: u32, length: u32) -> Engine<W
         buckets: vec![batch],
         close: Close::Full,
         batch_wait: Duration::MAX,
+        slots: 1,
         ..config()
     };
+    let pool = ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     let workload = WholeBatches(Scale::new(2.0));
-    Engine::new(workload, &[backend], pool(), &config).unwrap()
+    Engine::new(workload, &[backend], Arc::new(pool), &config).unwrap()
 }
 
 /// Runs the items, checks the results that should be right, and that the other items are rejected
