@@ -25,8 +25,8 @@ use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
 
-/// The fewest columns of a batch that are worth the attention of another thread.
-const COLUMNS_OF_TASK: usize = 8;
+/// The fewest values that are worth the attention of another thread.
+const VALUES_OF_TASK: usize = 1 << 17;
 
 /// The workload's buffers.
 #[derive(Debug, Default)]
@@ -64,7 +64,9 @@ impl FeatureBuffers {
         let read = |(table, column): &(TableName, ResultColumn)| (*table, column.read(views));
         let columns: Vec<_> = match pool {
             Some(pool) => pool.install(|| {
-                let columns = self.results.par_iter().with_min_len(COLUMNS_OF_TASK);
+                let rows = views.extent()[RESIDUES].max(1) as usize;
+                let of_task = VALUES_OF_TASK.div_ceil(rows);
+                let columns = self.results.par_iter().with_min_len(of_task);
                 columns.map(read).collect()
             }),
             None => self.results.iter().map(read).collect(),

@@ -130,9 +130,8 @@ impl<W: Workload> Shared<W> {
         let Some(pool) = &self.workers else {
             return BatchThreads::all(&self.pool);
         };
-        let most = pool.current_num_threads() / (2 * self.meter.slots());
-        let most = most.max(1);
-        BatchThreads { pool, most }
+        let parts_max = pool.current_num_threads() / (2 * self.meter.slots());
+        BatchThreads { pool, parts_max }
     }
 
     /// Stage one: fills a slot with a batch and submits it to the device.

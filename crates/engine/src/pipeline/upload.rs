@@ -8,27 +8,34 @@ use crate::workload::{Extent, Workload, WriteParts};
 use rayon::ThreadPool;
 
 /// Smaller batches are written and read by one thread: that takes less time than handing work to
-/// another. Also the fewest bytes of a batch for each of several threads.
+/// another. Also about the fewest bytes of a part.
 const PARALLEL_BYTES_MIN: usize = 1 << 16;
+
+/// Items differ in size, so equal numbers of them would keep threads waiting for the last one.
+const PARTS_OF_THREAD: usize = 4;
 
 /// The threads that write a batch together, or read it.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchThreads<'a> {
     pub(super) pool: &'a ThreadPool,
-    /// So many of them at most.
-    pub(super) most: usize,
+    /// A batch has so many parts at most.
+    pub(super) parts_max: usize,
 }
 
 impl<'a> BatchThreads<'a> {
     /// All threads of the pool, if nothing else is written or read meanwhile.
     pub(super) fn all(pool: &'a ThreadPool) -> Self {
-        let most = pool.current_num_threads();
-        BatchThreads { pool, most }
+        // One thread alone gains nothing by parts; several take more of them the faster they are.
+        let parts_max = match pool.current_num_threads() {
+            1 => 1,
+            threads => PARTS_OF_THREAD * threads,
+        };
+        BatchThreads { pool, parts_max }
     }
 
-    /// The number of parts, one for a thread, of a batch of so many bytes.
+    /// The number of parts of a batch of so many bytes, which threads write or read at the same time.
     pub(super) fn parts(self, bytes: usize) -> usize {
-        self.most.min(bytes / PARALLEL_BYTES_MIN).max(1)
+        self.parts_max.min(bytes / PARALLEL_BYTES_MIN).max(1)
     }
 }
 
