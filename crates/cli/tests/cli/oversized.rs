@@ -158,6 +158,6 @@ fn a_worker_process_computes_large_structures_in_a_supervised_run() {
     assert_eq!(code, 1, "{said}");
     let rejected = rejected(&late);
     assert_eq!(rejected.len(), 2);
-    let reason = rejected[0]["error"].as_str().unwrap();
+    let reason = rejected[0]["reason"].as_str().unwrap();
     assert!(reason.contains("lost twice"), "{reason}");
 }
