@@ -14,7 +14,7 @@ use super::counters::add;
 use super::driver::Timer;
 use super::ending::ENGINE;
 use super::queue::{Admitted, Cancelled, Next, Queue, Start};
-use super::reentrancy::InsideEngine;
+use super::reentrancy::{InsideEngine, check_outside};
 use super::ring::Finished;
 use super::run_results::RunSink;
 use super::slot::{Failed, Flight, Progress, Slot};
@@ -24,10 +24,8 @@ use super::ticket::{Answers, TicketEngine};
 use super::uniforms::Change;
 use super::unwinding::unwinding;
 use super::upload::is_large;
-use crate::backend::receive_helping;
 use crate::error::{Error, ErrorKind, Result};
 use crate::workload::Workload;
-use crossbeam_channel::bounded;
 use crossbeam_utils::CachePadded;
 use rayon::ThreadPool;
 use std::ops::Range;
@@ -210,8 +208,7 @@ impl<W: Workload> Dispatcher<W> {
             }
             let Some(mut start) = next.start else { return };
             let more = start.more;
-            let bytes = self.shared.program.uploads.bytes(start.batch.total);
-            next = match self.workers_for(bytes) {
+            next = match self.workers_for(self.uploaded_bytes(&start.batch)) {
                 Some(workers) => {
                     start.batch.handed_over_at = Some(Instant::now());
                     self.hand_over(workers, |dispatcher| dispatcher.start(start));
@@ -241,15 +238,33 @@ impl<W: Workload> Dispatcher<W> {
         }
     }
 
+    fn uploaded_bytes(&self, batch: &Batch<W>) -> usize {
+        self.shared.program.uploads.bytes(batch.total)
+    }
+
+    /// Whether the threads that write and read large batches compute them too.
+    fn computes(&self) -> bool {
+        !self.helped.is_empty()
+    }
+
+    /// Fails if this thread runs the engine's code, or is of the pool that computes its batches: a part of
+    /// an item that the workload shares out among the pool's threads looks like any other work there.
+    pub(super) fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
+        let workers = self.shared.workers.as_ref().filter(|_| self.computes());
+        let is_of_pool = workers.is_some_and(|pool| pool.current_thread_index().is_some());
+        let _inside = is_of_pool.then(|| InsideEngine::enter(self.shared.engine));
+        check_outside(self.shared.engine, what, fix)
+    }
+
     /// The engine's workers, if they are faster than this thread at copying so many bytes.
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
-        (self.shared.workers.as_ref()).filter(|_| is_large(bytes))
+        (self.shared.workers.as_deref()).filter(|_| is_large(bytes))
     }
 
     /// The number of the engine's workers.
     pub(super) fn workers(&self) -> usize {
         let workers = self.shared.workers.as_ref();
-        workers.map_or(0, ThreadPool::current_num_threads)
+        workers.map_or(0, |workers| workers.current_num_threads())
     }
 
     /// Lets a worker run a task, and then what the task lets start.
@@ -260,6 +275,7 @@ impl<W: Workload> Dispatcher<W> {
     ) {
         let dispatcher = Arc::clone(self);
         workers.spawn(move || {
+            let _inside = InsideEngine::enter(dispatcher.shared.engine);
             // A panic has broken the engine by now, and its message was printed.
             let _ = catch_unwind(AssertUnwindSafe(|| dispatcher.start_all(task(&dispatcher))));
             // Drops the workload, which is the embedder's code, if the engine's last handle was
@@ -268,25 +284,15 @@ impl<W: Workload> Dispatcher<W> {
         });
     }
 
-    /// Waits until the workers have ended their tasks, of which each holds the dispatcher. All
-    /// batches must be answered, so that none of the tasks waits for another one.
-    pub(super) fn wait_for_workers(&self) {
-        let Some(workers) = &self.shared.workers else {
-            return;
-        };
-        let (ended, tasks) = bounded(workers.current_num_threads());
-        workers.spawn_broadcast(move |_| {
-            let _ = ended.send(());
-        });
-        while receive_helping(&tasks, &self.shared.pool).is_ok() {}
-    }
-
-    /// Writes and submits a batch. Returns the next one that can start, if this frees the slot.
+    /// Writes and submits a batch, or runs it to its end. Returns the next one that can start, if this frees the slot.
     fn start(self: &Arc<Self>, start: Start<W>) -> Next<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
+        // Then this is a thread of the pool.
+        let computes = self.computes() && self.workers_for(self.uploaded_bytes(&batch)).is_some();
         let finished = match self.shared.give(slot, batch) {
+            Given::Submitted(flight) if computes => Some(flight.and_then(Slot::wait)),
             Given::Submitted(flight) => {
                 self.send(device, flight);
                 None
@@ -329,7 +335,7 @@ impl<W: Workload> Dispatcher<W> {
         let has_cores = self.helped.is_empty();
         let maps = |run: &Ordered<W>| has_cores && run.results.maps();
         let workers = match batch.ordered.as_ref().is_some_and(maps) {
-            true => self.shared.workers.as_ref(),
+            true => self.shared.workers.as_deref(),
             false => self.workers_for(self.shared.program.downloads.bytes(batch.total)),
         };
         match workers {

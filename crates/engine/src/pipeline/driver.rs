@@ -24,9 +24,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-/// The fewest workers of a CPU engine, unless its pool has fewer threads.
-const WORKERS_MIN: usize = 4;
-
 /// Batches of a run, for each slot, that are in a slot or wait for the consumer of results.
 const UNCONSUMED_PER_SLOT: usize = 2;
 
@@ -46,12 +43,12 @@ pub(super) fn start<W: Workload>(
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let cores = shared.pool.current_num_threads();
-    let threads = match can_be_helped {
-        // The pool's threads compute, which takes longer than to write and read.
-        true => cores.min(WORKERS_MIN.max(cores / 4)),
-        false => cores,
+    shared.workers = match can_be_helped {
+        _ if cores < 2 => None,
+        // A thread that computes a batch also writes and reads it.
+        true => Some(Arc::clone(&shared.pool)),
+        false => Some(Arc::new(workers(cores, shared.engine)?)),
     };
-    shared.workers = workers(threads, shared.engine)?;
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
         let helped = match can_be_helped {
@@ -87,14 +84,11 @@ pub(super) fn start<W: Workload>(
     Ok((dispatcher, threads))
 }
 
-/// The engine's workers, if there are to be several threads.
+/// Starts the engine's workers.
 ///
 /// They always count as inside of the engine: a workload may share the writing of an item out to
 /// them, and a worker waits for that.
-fn workers(threads: usize, engine: EngineId) -> Result<Option<ThreadPool>> {
-    if threads < 2 {
-        return Ok(None);
-    }
+fn workers(threads: usize, engine: EngineId) -> Result<ThreadPool> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("tapeloop-worker-{index}"))
@@ -104,7 +98,7 @@ fn workers(threads: usize, engine: EngineId) -> Result<Option<ThreadPool>> {
         })
         .build();
     let refused = |error: ThreadPoolBuildError| Error::new(ErrorKind::Io, error.to_string());
-    pool.map(Some).map_err(refused)
+    pool.map_err(refused)
 }
 
 /// The completion thread of a device: finishes its batches, in the order in which they are done,

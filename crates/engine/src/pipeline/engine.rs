@@ -8,7 +8,7 @@ use super::driver;
 use super::ending::Ended;
 use super::plan::MemoryPlan;
 use super::recorded::record_config;
-use super::reentrancy::{check_outside, is_inside_any};
+use super::reentrancy::is_inside_any;
 use super::run_results::Undelivered;
 use super::stages::Shared;
 use super::statistics::{Statistics, Threads};
@@ -92,11 +92,10 @@ impl<W: Workload> Engine<W> {
     /// each device.
     ///
     /// Small batches are written on the thread that closes them and read on the device's thread. If
-    /// `pool` has several threads, workers of the engine's own write and read large batches. For a GPU there
-    /// are as many workers as `pool` has threads. A CPU engine has a quarter of that number, and at least
-    /// four unless `pool` has fewer threads. One of them writes or reads a whole batch, and several share it if
-    /// there are at least four for each slot. `pool` should be the one that the CPU backend computes on; for
-    /// a GPU, half as many threads as there are cores suffice ([`Engine::auto`]).
+    /// `pool` has several threads, a large batch is written and read by another one. On the CPU that is a thread
+    /// of `pool`, which should be the one that the backend computes on: it computes the batch too. For a GPU
+    /// it is one of the engine's own workers, as many as `pool` has threads; half as many as there are cores
+    /// suffice ([`Engine::auto`]). Several threads share a batch if there are at least four for each slot.
     /// The engine waits for it, so other work on the pool must neither submit items, nor wait for tickets,
     /// nor run a source.
     ///
@@ -263,7 +262,7 @@ impl<W: Workload> Engine<W> {
     }
 
     fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
-        check_outside(self.shared().engine, what, fix)
+        self.dispatcher().check_outside(what, fix)
     }
 
     /// Closes the open batch without waiting for it to fill.
@@ -452,11 +451,10 @@ impl<W: Workload> Drop for Engine<W> {
             }
         }
         if waits {
-            dispatcher.wait_for_workers();
             while !dispatcher.ends_timer() {
                 yield_now();
             }
-            // Until threads that helped have let go of it.
+            // Until tasks of workers, and threads that helped, have let go of it.
             while Arc::strong_count(&dispatcher) > 1 {
                 yield_now();
             }

@@ -15,7 +15,7 @@ use super::counters::add;
 use super::download::{Outgrown, unpack};
 use super::leases::BatchLeases;
 use super::ring::Finished;
-use super::slot::{Failed, Free, Progress, Slot};
+use super::slot::{Failed, Free, Slot};
 use super::stages::Shared;
 use super::upload::write;
 use crate::backend::Backend;
@@ -209,11 +209,7 @@ impl<W: Workload> Shared<W> {
             Err(failed) if failed.error.scope() < ErrorScope::Device => failed.wait_out(),
             Err(failed) => return Err(failed),
         };
-        match slot.wait() {
-            Progress::Done(slot) => Ok(slot),
-            Progress::Failed(failed) => Err(failed),
-            Progress::Pending(_) => unreachable!("wait returns when the slot is done"),
-        }
+        slot.wait()
     }
 
     /// Runs a batch again, and quarantines the items that lose the device.

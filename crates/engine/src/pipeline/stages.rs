@@ -31,9 +31,9 @@ pub(super) struct Shared<W: Workload> {
     pub(super) engine: EngineId,
     pub(super) program: RecordedWorkload<W>,
     pub(super) pool: Arc<ThreadPool>,
-    /// An engine's own threads, which write and read large batches; `None` for a pipeline, and if `pool`
-    /// has one thread.
-    pub(super) workers: Option<ThreadPool>,
+    /// The threads of an engine that write and read large batches: its own, or `pool` if that computes them
+    /// too. `None` for a pipeline, and if there would be one thread.
+    pub(super) workers: Option<Arc<ThreadPool>>,
     pub(super) batch_target: Extent,
     pub(super) batch_max: Extent,
     pub(super) batch_wait: Duration,

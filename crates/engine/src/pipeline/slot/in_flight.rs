@@ -54,15 +54,16 @@ impl<B> Slot<InFlight<B>> {
     }
 
     /// Waits until the batch is done, has failed, or misses its deadline.
-    pub(crate) fn wait(mut self) -> Progress<B> {
+    pub(crate) fn wait(mut self) -> Result<Slot<Done<B>>, Box<Failed<B>>> {
         if let Err(error) = self.check_process() {
-            return Progress::Failed(self.fail(error, |state| state.batch));
+            return Err(self.fail(error, |state| state.batch));
         }
         loop {
             match self.wait_once() {
                 // The device has reported an error, but may still work on the batch.
                 Progress::Pending(slot) => self = slot,
-                over => return over,
+                Progress::Done(slot) => return Ok(slot),
+                Progress::Failed(failed) => return Err(failed),
             }
         }
     }
