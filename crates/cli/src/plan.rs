@@ -30,10 +30,15 @@ use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, 
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
 
-/// Slots of a device without the setting. On the CPU one is computed while one is filled and one read;
-/// on a GPU, where that takes longer than to compute, several are filled and read at the same time.
-const SLOTS_CPU: usize = 3;
-const SLOTS_GPU: usize = 6;
+/// Slots of a device without the setting. On the CPU a thread fills, computes and reads one, and
+/// others help it: two or three keep all of them busy. On a GPU, where filling takes longer than
+/// computing, several are filled and read at the same time.
+fn slots(device: &DeviceInfo, threads: usize) -> usize {
+    match device.backend {
+        "cpu" => threads.clamp(2, 3),
+        _ => 6,
+    }
+}
 
 /// A config with everything that a run needs to start.
 pub struct Plan {
@@ -110,7 +115,7 @@ impl Plan {
                  set supervise = true, which ends a worker process instead"
             );
         }
-        let engine = engine_config(&config, device);
+        let engine = engine_config(&config, device, pool.current_num_threads());
         Ok(Plan {
             config,
             pool,
@@ -513,13 +518,9 @@ pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(Arc::new(pool))
 }
 
-/// The engine's settings on devices such as `device`.
-pub fn engine_config(config: &Config, device: &DeviceInfo) -> EngineConfig {
+/// The engine's settings on devices such as `device`, with a pool of so many threads.
+pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> EngineConfig {
     let batch = config.batch;
-    let slots = match device.backend {
-        "cpu" => SLOTS_CPU,
-        _ => SLOTS_GPU,
-    };
     let buckets = match config.policy.mode {
         // A device runs few loops, and each bucket of a slot needs one.
         Mode::Resident => {
@@ -530,7 +531,7 @@ pub fn engine_config(config: &Config, device: &DeviceInfo) -> EngineConfig {
         Mode::Graph | Mode::Stream => Features::buckets(batch.residues, batch.residues_max),
     };
     EngineConfig {
-        slots: config.slots.unwrap_or(slots),
+        slots: config.slots.unwrap_or_else(|| slots(device, threads)),
         policy: config.policy,
         buckets,
         memory_bytes_max: config.memory_bytes_max,

@@ -26,7 +26,7 @@ pub(super) fn graph(config: &Config, bucket: Option<usize>, format: GraphFormat)
         return Err(error.fix("give one of them: tapeloop graph --devices 0"));
     };
     let backend = select_with(config.backend, &pool, options)?.backend;
-    let engine = engine_config(config, backend.device());
+    let engine = engine_config(config, backend.device(), pool.current_num_threads());
     let draw = match format {
         GraphFormat::Dot => pipeline::dot::<Features>,
         GraphFormat::Svg => pipeline::graph_svg::<Features>,
