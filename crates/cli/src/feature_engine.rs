@@ -397,7 +397,7 @@ fn compute(
     let (reading, pool) = (plan.config.reading, &plan.pool);
     let inputs = reading::inputs(sources, reading, &budget, pool, counters, annotations);
     let maker = results.row_maker();
-    let mut oversized = Oversized::new(plan);
+    let mut oversized = Oversized::new(plan)?;
     let streamed = engine.run_mapped(
         inputs,
         move |done| maker.make(done),

@@ -21,6 +21,8 @@ const KEPT_BYTES_MAX: u64 = 1 << 30;
 /// Computes structures that the engine rejected for their size.
 pub struct Oversized<'a> {
     plan: &'a Plan,
+    /// Tells the extents.
+    workload: Features,
     /// The run's first device, or a worker process of its own: one that the engine uses may end by a
     /// batch's fault at any time. Selected when it is needed.
     device: Option<Arc<dyn Backend>>,
@@ -42,13 +44,17 @@ impl Bucket {
 }
 
 impl<'a> Oversized<'a> {
-    /// Takes no memory before the first of these structures.
-    pub fn new(plan: &'a Plan) -> Self {
-        Oversized {
+    /// Takes no memory for batches before the first of these structures.
+    ///
+    /// # Errors
+    /// The features' settings are wrong.
+    pub fn new(plan: &'a Plan) -> Result<Self> {
+        Ok(Oversized {
             plan,
+            workload: features(plan)?,
             device: None,
             kept: Vec::new(),
-        }
+        })
     }
 
     /// Computes `completion` if the engine rejected its structure for its size. Returns whether the
@@ -103,12 +109,11 @@ impl<'a> Oversized<'a> {
     fn bucket_for(&mut self, item: &Input) -> Result<Bucket> {
         let plan = self.plan;
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
-        let workload = features(plan)?;
-        let extent = workload.extent(item)?;
+        let extent = self.workload.extent(item)?;
         let residues_max = plan.config.batch.structure_residues_max;
         let limit = Features::capacity(residues_max);
         if let Some(axis) = extent.first_excess(limit) {
-            let (length, most, name) = (extent[axis], limit[axis], workload.axes()[axis]);
+            let (length, most, name) = (extent[axis], limit[axis], self.workload.axes()[axis]);
             let message = format!(
                 "the structure has {length} {name}, over {most}: \
                  limits.structure_residues_max is {residues_max}"

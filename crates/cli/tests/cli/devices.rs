@@ -50,12 +50,12 @@ fn several_devices_are_named_by_option_and_key_and_exclude_one() {
         &["--set", "devices=\"all\""],
         &supervised,
     ] {
-        let (said, code) = dry_run(options);
+        let (said, code) = dry_run(&[options, &["--set", "slots=5"]].concat());
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("devices = \"all\""), "{said}");
         assert!(said.contains("# device is not set"), "{said}");
         // Without a GPU one CPU backend computes, as with `device`.
-        assert!(said.contains("for 3 batches in flight"), "{said}");
+        assert!(said.contains("for 5 batches in flight"), "{said}");
     }
     let (said, _) = dry_run(&["--devices", "0,GPU-5cf1"]);
     assert!(said.contains("devices = [0,\"GPU-5cf1\"]"), "{said}");

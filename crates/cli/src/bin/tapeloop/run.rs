@@ -296,7 +296,7 @@ pub(super) fn compute(
             true => Made::Completion(Box::new(done)),
             false => maker.make(done),
         };
-        let mut oversized = Oversized::new(plan);
+        let mut oversized = Oversized::new(plan)?;
         let streamed = engine.run_mapped(inputs, make, |made| {
             let done = match made {
                 Made::Completion(done) => *done,

@@ -107,7 +107,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         &counters,
         plan.annotations.as_ref(),
     );
-    let mut oversized = Oversized::new(&plan);
+    let mut oversized = Oversized::new(&plan)?;
     engine.run(inputs, &mut |completion: Completion<Features>| {
         counters.set_inputs(completion.item.ordinal + 1);
         let (completion, _) = oversized.complete(completion)?;
