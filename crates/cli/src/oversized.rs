@@ -5,6 +5,7 @@
 use super::plan::Plan;
 use super::selection;
 use std::sync::Arc;
+use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::error::{Error, ErrorKind, ErrorScope, Result};
 use tapeloop::features::{Features, Input};
@@ -15,16 +16,16 @@ use tapeloop::workload::{Completion, Extent, Workload};
 /// So many times the usual number of contacts and hydrogen bonds fit in the bucket.
 const PAIR_ROOM_FACTOR: u32 = 16;
 
-/// A larger bucket is freed before other structures follow: no run needs one often.
+/// The most memory of buckets that wait for the next structure of their size.
 const KEPT_BYTES_MAX: u64 = 1 << 30;
 
 /// Computes structures that the engine rejected for their size.
 pub struct Oversized<'a> {
     plan: &'a Plan,
-    /// Tells the extents.
+    /// Computes the extents.
     workload: Features,
-    /// The run's first device, or a worker process of its own: one that the engine uses may end by a
-    /// batch's fault at any time. Selected when it is needed.
+    /// The run's first device, or a worker process of its own: an engine has its worker to itself.
+    /// Selected when it is needed.
     device: Option<Arc<dyn Backend>>,
     /// The latest last.
     kept: Vec<Bucket>,
@@ -89,16 +90,16 @@ impl<'a> Oversized<'a> {
         if let Some(error) = bucket.pipeline.ended() {
             return Err(error);
         }
-        self.keep(bucket);
+        self.kept.push(bucket);
+        self.free(0);
         Ok((Completion { item, result }, true))
     }
 
-    /// Keeps a bucket for the next structure of about this size, and frees the oldest ones.
-    fn keep(&mut self, bucket: Bucket) {
-        self.kept.push(bucket);
-        let mut bytes: u64 = self.kept.iter().map(Bucket::bytes).sum();
-        while bytes > KEPT_BYTES_MAX {
-            bytes -= self.kept.remove(0).bytes();
+    /// Frees the oldest kept buckets until there is room for so many bytes.
+    fn free(&mut self, bytes: u64) {
+        let kept = |all: &[Bucket]| all.iter().map(Bucket::bytes).sum::<u64>();
+        while !self.kept.is_empty() && kept(&self.kept).saturating_add(bytes) > KEPT_BYTES_MAX {
+            self.kept.remove(0);
         }
     }
 
@@ -129,10 +130,17 @@ impl<'a> Oversized<'a> {
             return Ok(self.kept.remove(position));
         }
         let device = self.device()?;
-        let mut made = open(plan, &device, capacity);
+        let config = bucket_config(plan, capacity, plan.config.policy.deadline);
+        let memory = Engine::memory_plan(&self.workload, device.device(), 1, &config)?;
+        match device.is_supervised() {
+            // A pipeline has its worker process to itself.
+            true => self.kept.clear(),
+            false => self.free(memory.device_bytes() + memory.host_bytes()),
+        }
+        let mut made = open(plan, &device, &config);
         if made.as_ref().is_err_and(is_for_room) && !self.kept.is_empty() {
             self.kept.clear();
-            made = open(plan, &device, capacity);
+            made = open(plan, &device, &config);
         }
         let error = match made {
             Err(error) if is_for_room(&error) => error,
@@ -145,23 +153,44 @@ impl<'a> Oversized<'a> {
             return Err(Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max"));
         }
         tracing::warn!(%error, "a large structure runs on the CPU");
-        open(plan, &select(Choice::Cpu, &plan.pool)?.backend, capacity)
+        // Nothing interrupts the CPU, and a missed deadline would end the run.
+        open(plan, &cpu(plan)?, &bucket_config(plan, capacity, None))
     }
 
-    /// The device of these structures.
+    /// The device of these structures; the CPU if a worker process for them cannot be started.
     ///
     /// # Errors
-    /// The worker process cannot be started.
+    /// It cannot be, and there are kernels of the user's own, which the CPU cannot run.
     fn device(&mut self) -> Result<Arc<dyn Backend>> {
         let plan = self.plan;
         let device = match &self.device {
             Some(device) => Arc::clone(device),
-            None if plan.config.supervise => selection::worker(&plan.config)?.backend,
+            None if plan.config.supervise => match worker(plan) {
+                Err(error) if plan.config.features.own_kernels.is_empty() => {
+                    tracing::warn!(%error, "large structures run on the CPU");
+                    cpu(plan)?
+                }
+                started => started?,
+            },
             None => Arc::clone(&plan.backends[0]),
         };
         self.device = Some(Arc::clone(&device));
         Ok(device)
     }
+}
+
+/// Starts a worker process that holds the run's first device.
+fn worker(plan: &Plan) -> Result<Arc<dyn Backend>> {
+    let mut config = plan.config.clone();
+    config.backend = match plan.first_device().backend {
+        "cpu" => Choice::Cpu,
+        _ => Choice::Cuda,
+    };
+    Ok(selection::worker(&config)?.backend)
+}
+
+fn cpu(plan: &Plan) -> Result<Arc<dyn Backend>> {
+    Ok(select(Choice::Cpu, &plan.pool)?.backend)
 }
 
 fn features(plan: &Plan) -> Result<Features> {
@@ -177,11 +206,13 @@ fn capacity_for(extent: Extent, residues: u32, residues_max: u32) -> Extent {
     Features::with_pair_room(capacity, PAIR_ROOM_FACTOR)
 }
 
-fn open(plan: &Plan, device: &Arc<dyn Backend>, capacity: Extent) -> Result<Bucket> {
+fn open(plan: &Plan, device: &Arc<dyn Backend>, config: &EngineConfig) -> Result<Bucket> {
     let (workload, devices) = (features(plan)?, [Arc::clone(device)]);
-    let config = config(plan, capacity);
-    let pipeline = Pipeline::new(workload, &devices, Arc::clone(&plan.pool), &config)?;
-    Ok(Bucket { pipeline, capacity })
+    let pipeline = Pipeline::new(workload, &devices, Arc::clone(&plan.pool), config)?;
+    Ok(Bucket {
+        pipeline,
+        capacity: config.batch,
+    })
 }
 
 /// Whether there is not enough memory.
@@ -196,17 +227,17 @@ fn is_for_room(error: &Error) -> bool {
 pub fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
     let residues_max = plan.config.batch.structure_residues_max;
     let capacity = capacity_for(Extent::default(), residues_max, residues_max);
-    let config = config(plan, capacity);
+    let config = bucket_config(plan, capacity, None);
     Engine::memory_plan(&features(plan)?, plan.first_device(), 1, &config)
 }
 
 /// A graph would be replayed a few times, so there is none.
-fn config(plan: &Plan, capacity: Extent) -> EngineConfig {
+fn bucket_config(plan: &Plan, capacity: Extent, deadline: Option<Duration>) -> EngineConfig {
     EngineConfig {
         slots: 1,
         policy: Policy {
             mode: Mode::Stream,
-            deadline: plan.config.policy.deadline,
+            deadline,
             ..Policy::default()
         },
         restarts_max: plan.config.restarts_max,

@@ -151,6 +151,16 @@ fn a_worker_process_computes_large_structures_in_a_supervised_run() {
     assert_eq!(code, 0, "{said}");
     assert!(parts(&whole) == parts(&alone));
     assert_eq!(record(&alone)["counts"]["alone"], 2);
+    // One after the other of another size, as a pipeline has its worker to itself.
+    let larger = format!("{SAMPLES}/1hvr.pdb.gz");
+    let sizes = [&sample, &larger, str_of(&copy)];
+    let of_sizes = |name: &str, more: &[&str]| {
+        let out = folder.path().join(name);
+        let (output, code) = run(&[&sizes[..], &["-o", str_of(&out)], more].concat());
+        assert_eq!(code, 0, "{}", text(&output.stderr));
+        parts(&out)
+    };
+    assert!(of_sizes("sizes", &[]) == of_sizes("sizes alone", &supervised));
     // So many points take longer than a millisecond, and the deadline is a supervised device's on the CPU.
     let late = ["--features", "sasa", "--set", "sasa.points=1024"];
     let late = [&supervised[..], &late, &["--set", "batch.deadline_ms=1"]].concat();

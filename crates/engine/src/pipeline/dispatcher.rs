@@ -242,7 +242,7 @@ impl<W: Workload> Dispatcher<W> {
         self.shared.program.uploads.bytes(batch.total)
     }
 
-    /// Whether the threads that write and read large batches compute them too.
+    /// Whether the engine's pool computes. Its threads then write and read large batches too.
     fn computes(&self) -> bool {
         !self.helped.is_empty()
     }
@@ -250,9 +250,12 @@ impl<W: Workload> Dispatcher<W> {
     /// Fails if this thread runs the engine's code, or is of the pool that computes its batches: a part of
     /// an item that the workload shares out among the pool's threads looks like any other work there.
     pub(super) fn check_outside(&self, what: &str, fix: &str) -> Result<()> {
-        let workers = self.shared.workers.as_ref().filter(|_| self.computes());
-        let is_of_pool = workers.is_some_and(|pool| pool.current_thread_index().is_some());
-        let _inside = is_of_pool.then(|| InsideEngine::enter(self.shared.engine));
+        if self.computes() && self.shared.pool.current_thread_index().is_some() {
+            return Err(Error::usage(format!(
+                "{what} here would wait for itself: this thread is of the pool that computes the batches"
+            ))
+            .fix(fix));
+        }
         check_outside(self.shared.engine, what, fix)
     }
 
@@ -274,22 +277,24 @@ impl<W: Workload> Dispatcher<W> {
         task: impl FnOnce(&Arc<Self>) -> Next<W> + Send + 'static,
     ) {
         let dispatcher = Arc::clone(self);
-        workers.spawn(move || {
-            let _inside = InsideEngine::enter(dispatcher.shared.engine);
+        // Batches that a worker hands over start in their order.
+        workers.spawn_fifo(move || {
             // A panic has broken the engine by now, and its message was printed.
             let _ = catch_unwind(AssertUnwindSafe(|| dispatcher.start_all(task(&dispatcher))));
             // Drops the workload, which is the embedder's code, if the engine's last handle was
             // dropped in the engine's own code. A panic here would end the process.
+            let _inside = InsideEngine::enter(dispatcher.shared.engine);
             unwinding(|| drop(dispatcher));
         });
     }
 
-    /// Writes and submits a batch, or runs it to its end. Returns the next one that can start, if this frees the slot.
+    /// Writes and submits a batch, or computes and answers it too. Returns the next one that can start, if
+    /// this frees the slot.
     fn start(self: &Arc<Self>, start: Start<W>) -> Next<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
-        // Then this is a thread of the pool.
+        // A thread of the pool computes a large batch itself.
         let computes = self.computes() && self.workers_for(self.uploaded_bytes(&batch)).is_some();
         let finished = match self.shared.give(slot, batch) {
             Given::Submitted(flight) if computes => Some(flight.and_then(Slot::wait)),
@@ -470,6 +475,9 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
             }
         }
         drop((inside, breaks));
+        // A thread of the pool may be the only one that can compute the batch.
+        #[cfg(not(loom))]
+        crate::backend::help_until(&self.shared.pool, is_over);
         // Drops the workload, which is the embedder's code, if the engine is gone by now.
         unwinding(|| drop(self));
     }

@@ -43,11 +43,16 @@ pub(super) fn start<W: Workload>(
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
     let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
     let cores = shared.pool.current_num_threads();
-    shared.workers = match can_be_helped {
-        _ if cores < 2 => None,
-        // A thread that computes a batch also writes and reads it.
-        true => Some(Arc::clone(&shared.pool)),
-        false => Some(Arc::new(workers(cores, shared.engine)?)),
+    // A thread that computes a batch cannot notice that it misses its deadline.
+    let computes = can_be_helped && config.policy.deadline.is_none();
+    shared.workers = if cores < 2 {
+        None
+    } else if computes {
+        Some(Arc::clone(&shared.pool))
+    } else if can_be_helped {
+        None
+    } else {
+        Some(Arc::new(workers(cores, shared.engine)?))
     };
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {

@@ -455,6 +455,10 @@ impl<W: Workload> Drop for Engine<W> {
                 yield_now();
             }
             // Until tasks of workers, and threads that helped, have let go of it.
+            #[cfg(not(loom))]
+            crate::backend::help_until(&dispatcher.shared.pool, || {
+                Arc::strong_count(&dispatcher) == 1
+            });
             while Arc::strong_count(&dispatcher) > 1 {
                 yield_now();
             }

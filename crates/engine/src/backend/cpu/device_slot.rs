@@ -193,7 +193,8 @@ impl CpuSlot {
         };
         let is_worth_it = match self.shared.takes_all {
             true => !self.queue.is_empty(),
-            false => takes_long(&self.queue),
+            // A thread of the pool runs it when it waits: another one would not be faster.
+            false => pool.current_thread_index().is_none() && takes_long(&self.queue),
         };
         if self.failed.is_some() || !is_worth_it {
             return self.memory.is_none();

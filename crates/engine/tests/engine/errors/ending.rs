@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::gate;
+use crate::scale::Scale;
 use crate::threads::block_on;
 use tapeloop_engine::pipeline::Pipeline;
 
@@ -149,4 +150,45 @@ fn a_workload_that_panics_when_it_is_dropped_does_not_panic_the_drop_of_the_engi
     let engine = Engine::new(workload(), &[cpu()], pool(), &config()).unwrap();
     engine.shutdown(Duration::from_secs(60)).unwrap();
     drop(Pipeline::new(workload(), &[cpu()], pool(), &config()).unwrap());
+}
+
+/// The thread that computes it cannot notice that.
+#[test]
+fn a_large_batch_on_the_cpu_that_misses_its_deadline_ends_the_engine() {
+    let (workload, gate) = gate::Gate::new();
+    let length = 20_000;
+    let mut config = EngineConfig::new([length as u32, 1]);
+    config.policy.deadline = Some(Duration::from_millis(200));
+    let engine = Engine::new(workload, &[cpu()], pool(), &config).unwrap();
+    let ticket = gate.occupy(&engine, length);
+    let done = ticket.wait().unwrap();
+    let error = done.result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Deadline, "{error}");
+    assert!(engine.ended().is_some());
+    gate.open();
+}
+
+/// Threads of the pool wait, so that no other can compute the batches.
+#[test]
+fn a_thread_of_the_pool_that_waits_for_a_ticket_computes() {
+    for threads in [1, 2] {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = Arc::new(pool.unwrap());
+        let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+        let config = EngineConfig::new([20_000, 1]);
+        let workload = Scale::new(2.0);
+        let engine = Engine::new(workload, &[backend], Arc::clone(&pool), &config).unwrap();
+        let tickets: Vec<_> = (0..threads)
+            .map(|n| engine.submit(vec![n as f32; 20_000]).unwrap())
+            .collect();
+        let waits = |(n, ticket): (usize, Ticket<Scale>)| {
+            let (values, _) = ticket.wait().unwrap().result.unwrap();
+            assert_eq!(values[0], 2.0 * n as f32);
+        };
+        let tickets = std::sync::Mutex::new(tickets.into_iter().enumerate());
+        pool.broadcast(|_| {
+            let next = tickets.lock().unwrap().next();
+            waits(next.unwrap());
+        });
+    }
 }
