@@ -1,5 +1,5 @@
 //! Structures that no bucket of the engine holds. They run alone, in a bucket of their own that the
-//! next ones use again. The values are those that the engine would compute, so the tables do not
+//! next ones of the same size use again. The values are those that the engine would compute, so the tables do not
 //! depend on the size of its buckets.
 
 use super::plan::Plan;

@@ -259,18 +259,18 @@ impl<W: Workload> Dispatcher<W> {
         check_outside(self.shared.engine, what, fix)
     }
 
-    /// The engine's workers, if they are faster than this thread at copying so many bytes.
+    /// The threads for large batches, if they are faster than this one at copying so many bytes.
     fn workers_for(&self, bytes: usize) -> Option<&ThreadPool> {
         (self.shared.workers.as_deref()).filter(|_| is_large(bytes))
     }
 
-    /// The number of the engine's workers.
+    /// The number of the engine's own workers.
     pub(super) fn workers(&self) -> usize {
-        let workers = self.shared.workers.as_ref();
+        let workers = self.shared.workers.as_ref().filter(|_| !self.computes());
         workers.map_or(0, |workers| workers.current_num_threads())
     }
 
-    /// Lets a worker run a task, and then what the task lets start.
+    /// Lets one of the threads for large batches run a task, and then what the task lets start.
     fn hand_over(
         self: &Arc<Self>,
         workers: &ThreadPool,

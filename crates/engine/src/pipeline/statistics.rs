@@ -171,13 +171,13 @@ pub struct Statistics {
     pub slots_filling: f64,
     /// The average number of slots whose results are read. Each keeps a thread busy.
     pub slots_unpacking: f64,
-    /// The average number of slots that wait for a worker, to be written or read.
+    /// The average number of slots that wait for a worker or a thread of the pool, to be written or read.
     pub slots_awaiting_worker: f64,
     /// The average number of threads that map results
     /// ([`Engine::run_mapped`](super::Engine::run_mapped)).
     pub threads_mapping: f64,
-    /// The engine's threads that write and read large batches; 0 if the callers' and the devices'
-    /// threads do all of it.
+    /// The engine's own threads that write and read large batches; 0 if the callers', the devices' and
+    /// the pool's threads do all of it.
     pub workers: usize,
     /// Busy time of filling, the device and unpacking together, divided by the wall time: 1 if the
     /// stages run in sequence, 3 if all three are always busy.

@@ -68,8 +68,8 @@ impl TimelineConfig {
 pub enum SpanKind {
     /// A closed batch waits for a free slot.
     Stall,
-    /// A batch in a slot waits for one of the engine's workers, to write or to read it. Small batches
-    /// are written and read without them.
+    /// A batch in a slot waits for one of the engine's workers, to write or to read it, or on the CPU for a
+    /// thread of the pool. Small batches are written and read without them.
     Worker,
     /// Stage one writes items into pinned memory.
     Fill,

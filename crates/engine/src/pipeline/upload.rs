@@ -25,7 +25,7 @@ pub(crate) struct BatchThreads<'a> {
 impl<'a> BatchThreads<'a> {
     /// All threads of the pool, if nothing else is written or read meanwhile.
     pub(super) fn all(pool: &'a ThreadPool) -> Self {
-        // One thread alone gains nothing by parts; several take more of them the faster they are.
+        // One thread alone gains nothing by parts.
         let parts_max = match pool.current_num_threads() {
             1 => 1,
             threads => PARTS_OF_THREAD * threads,
