@@ -2,6 +2,7 @@
 //! written out naively.
 
 mod interfaces;
+mod many;
 mod network;
 mod pairs;
 

@@ -227,6 +227,27 @@ fn a_run_that_is_ended_keeps_what_it_measured() {
 }
 
 #[test]
+fn points_take_turns_back_and_forth_so_that_none_always_follows_the_same_other() {
+    let mut session = session(&Arc::default());
+    session.settings.rounds = 4;
+    let points = [1, 2, 3].map(|slots| Point { slots, ..small() });
+    let benchmark = |point: &Point| Arc::new(Synthetic::of(point).unwrap());
+    let mut order = Vec::new();
+    let go_on = |number, all, point: &Point| {
+        assert_eq!((number, all), (order.len(), 12));
+        order.push(point.slots);
+        true
+    };
+    let records = session.measure(&points, benchmark, go_on);
+    assert_eq!(order, [1, 2, 3, 3, 2, 1, 1, 2, 3, 3, 2, 1]);
+    // Each repetition counts for its own point.
+    for (record, point) in records.iter().zip(&points) {
+        assert_eq!(record.point.slots, point.slots);
+        assert_eq!(figures(record).period_ns.len(), 4);
+    }
+}
+
+#[test]
 fn a_history_is_read_as_it_was_written_and_grows() {
     let mut session = session(&Arc::default());
     let records = measure(&mut session, &[small()]);

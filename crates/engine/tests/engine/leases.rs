@@ -2,7 +2,7 @@
 
 use crate::gate::STAYS;
 use crate::leasing::{Leasing, assert_right, counts, result};
-use crate::scale::{READ_FAILS, Scale, doubled, vectors};
+use crate::scale::{READ_FAILS, Scale, WRITE_FAILS, doubled, vectors};
 use crossbeam_channel::unbounded;
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -184,6 +184,18 @@ fn an_item_that_fails_while_it_is_read_gives_its_part_of_the_slot_back() {
         }
     }
     assert_eq!(counts(&engine.counters()), (20, 0));
+}
+
+#[test]
+fn a_batch_from_whose_slot_no_result_borrows_leaves_the_slots_to_later_ones() {
+    // One slot at most is lent at a time.
+    let engine = engine(3);
+    for _ in 0..3 {
+        let done = engine.submit(vec![WRITE_FAILS; 5]).unwrap().wait().unwrap();
+        assert!(done.result.is_err(), "it has no result that could borrow");
+    }
+    let _leased = result(&engine, &[1.0]);
+    assert_eq!(counts(&engine.counters()), (1, 0));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A supervised device that is lost: everything comes back right but the items that
 //! lose it, whatever fails and whenever.
 
+mod restart;
 mod uniforms;
+mod watched;
 
 use crate::random::Random;
 use crate::scale::{Scale, TWIN_PANICS, doubled, vectors};
@@ -20,6 +22,7 @@ use tapeloop_engine::replay::{Policy, Verify};
 use tapeloop_engine::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, ErrorKind, Result};
 use tapeloop_sim::{Fault, SimBackend, SimOptions};
+use watched::Watched;
 
 type Output = Result<(Vec<f32>, u32)>;
 
@@ -205,56 +208,17 @@ fn a_process_that_is_killed_while_it_works_or_starts_costs_restarts_and_no_item(
     });
 }
 
-/// Vectors of which each can be written once.
-struct WrittenOnce {
-    scale: Scale,
-    /// Those that were written, by their first value.
-    written: Mutex<HashSet<u32>>,
-}
-
-impl Workload for WrittenOnce {
-    type Item = Vec<f32>;
-    type Output = (Vec<f32>, u32);
-    type Buffers = <Scale as Workload>::Buffers;
-
-    fn axes(&self) -> &'static [&'static str] {
-        self.scale.axes()
-    }
-    fn extent(&self, item: &Vec<f32>) -> Result<Extent> {
-        self.scale.extent(item)
-    }
-    fn record(&self, recorder: &mut Recorder, device: &DeviceInfo) -> Result<Self::Buffers> {
-        self.scale.record(recorder, device)
-    }
-    fn write(
-        &self,
-        buffers: &Self::Buffers,
-        item: &Vec<f32>,
-        at: Extent,
-        views: &mut WriteViews<'_>,
-    ) -> Result<()> {
-        if !self.written.lock().unwrap().insert(item[0].to_bits()) {
-            return Err(Error::new(ErrorKind::Input, "the file is gone"));
-        }
-        self.scale.write(buffers, item, at, views)
-    }
-    fn read(
-        &self,
-        buffers: &Self::Buffers,
-        item: &Vec<f32>,
-        at: Extent,
-        views: &ReadViews<'_>,
-    ) -> Result<Self::Output> {
-        self.scale.read(buffers, item, at, views)
-    }
-}
-
 #[test]
 fn an_item_that_cannot_be_written_again_gets_that_error_and_the_others_their_results() {
     let (sim, backend) = supervised(11, vec![Fault::Kernel { launch: 0 }]);
-    let workload = WrittenOnce {
+    // Those that were written, by their first value.
+    let written = Mutex::new(HashSet::new());
+    let workload = Watched {
         scale: Scale::new(2.0),
-        written: Mutex::default(),
+        before_write: move |item: &[f32]| match written.lock().unwrap().insert(item[0].to_bits()) {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Input, "the file is gone")),
+        },
     };
     let config = config(&mut Random::new(11), Policy::default());
     let engine = Engine::new(workload, &[backend], pool(), &config).unwrap();
