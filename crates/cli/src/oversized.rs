@@ -181,12 +181,11 @@ impl<'a> Oversized<'a> {
 
 /// Starts a worker process that holds the run's first device.
 fn worker(plan: &Plan) -> Result<Arc<dyn Backend>> {
-    let mut config = plan.config.clone();
-    config.backend = match plan.first_device().backend {
+    let choice = match plan.first_device().backend {
         "cpu" => Choice::Cpu,
         _ => Choice::Cuda,
     };
-    Ok(selection::worker(&config)?.backend)
+    Ok(selection::worker(&plan.config, choice)?.backend)
 }
 
 fn cpu(plan: &Plan) -> Result<Arc<dyn Backend>> {

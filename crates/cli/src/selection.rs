@@ -4,7 +4,7 @@ use super::config::{Config, Wait};
 use super::trusted_code;
 use rayon::ThreadPool;
 use std::sync::Arc;
-use tapeloop::backend::{CudaOptions, DeviceSet, Selected, device_options, select_all};
+use tapeloop::backend::{Choice, CudaOptions, DeviceSet, Selected, device_options, select_all};
 use tapeloop::error::{Context, Result};
 
 /// The options of the CUDA backend, but for the device.
@@ -26,7 +26,7 @@ pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> 
     let selected = match config.supervise {
         false => select_all(choice, &config.devices, pool, &options),
         true => device_options(choice, &config.devices, &options)
-            .and_then(|options| start_workers(config, options)),
+            .and_then(|options| start_workers(config, choice, options)),
     };
     // The error of a single device names it.
     match config.devices {
@@ -35,27 +35,31 @@ pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> 
     }
 }
 
-/// Starts one more worker process that holds the first device.
+/// Starts one more worker process, of the backend of `choice`, that holds the first device.
 ///
 /// # Errors
 /// It cannot be started, or cannot open the device.
-pub fn worker(config: &Config) -> Result<Selected> {
-    let mut options = device_options(config.backend, &config.devices, &cuda_options(config))?;
+pub fn worker(config: &Config, choice: Choice) -> Result<Selected> {
+    let mut options = device_options(choice, &config.devices, &cuda_options(config))?;
     options.truncate(1);
-    let mut started = start_workers(config, options)?;
+    let mut started = start_workers(config, choice, options)?;
     Ok(started.pop().expect("a device was named"))
 }
 
 /// Starts a worker process for each device, all at the same time: a driver takes long to start.
 #[cfg(target_os = "linux")]
-fn start_workers(config: &Config, options: Vec<CudaOptions>) -> Result<Vec<Selected>> {
+fn start_workers(
+    config: &Config,
+    choice: Choice,
+    options: Vec<CudaOptions>,
+) -> Result<Vec<Selected>> {
     use std::panic::resume_unwind;
     use tapeloop::backend::worker::{WorkerBackend, WorkerOptions};
     let start = |cuda| -> Result<Selected> {
         let backend = WorkerBackend::open(WorkerOptions {
             program: config.worker.as_deref().map(trusted_code::worker),
             args: vec![WORKER.into()],
-            choice: config.backend,
+            choice,
             cuda,
             threads: config.threads,
             ..WorkerOptions::default()
@@ -77,7 +81,7 @@ fn start_workers(config: &Config, options: Vec<CudaOptions>) -> Result<Vec<Selec
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start_workers(_: &Config, _: Vec<CudaOptions>) -> Result<Vec<Selected>> {
+fn start_workers(_: &Config, _: Choice, _: Vec<CudaOptions>) -> Result<Vec<Selected>> {
     Err(tapeloop::error::Error::config("supervise = true needs Linux").fix("leave it out"))
 }
 

@@ -208,13 +208,15 @@ impl<W: Workload> Dispatcher<W> {
             }
             let Some(mut start) = next.start else { return };
             let more = start.more;
-            next = match self.workers_for(self.uploaded_bytes(&start.batch)) {
+            let bytes = self.shared.program.uploads.bytes(start.batch.total);
+            next = match self.workers_for(bytes) {
                 Some(workers) => {
                     start.batch.handed_over_at = Some(Instant::now());
-                    self.hand_over(workers, |dispatcher| dispatcher.start(start));
+                    let computes = self.computes();
+                    self.hand_over(workers, move |dispatcher| dispatcher.start(start, computes));
                     Next::default()
                 }
-                None => self.start(start),
+                None => self.start(start, false),
             };
             if next.start.is_none() && more {
                 if let Some(admitted) = next.admitted.take() {
@@ -236,10 +238,6 @@ impl<W: Workload> Dispatcher<W> {
         for item in admitted.refused {
             unwinding(|| drop(item));
         }
-    }
-
-    fn uploaded_bytes(&self, batch: &Batch<W>) -> usize {
-        self.shared.program.uploads.bytes(batch.total)
     }
 
     /// Whether the engine's pool computes. Its threads then write and read large batches too.
@@ -288,14 +286,12 @@ impl<W: Workload> Dispatcher<W> {
         });
     }
 
-    /// Writes and submits a batch, or computes and answers it too. Returns the next one that can start, if
-    /// this frees the slot.
-    fn start(self: &Arc<Self>, start: Start<W>) -> Next<W> {
+    /// Writes and submits a batch, and computes and answers it too if `computes`. Returns the next one that
+    /// can start, if this frees the slot.
+    fn start(self: &Arc<Self>, start: Start<W>, computes: bool) -> Next<W> {
         let _breaks = BreaksOnPanic::new(self);
         let Start { slot, batch, .. } = start;
         let device = slot.device();
-        // A thread of the pool computes a large batch itself.
-        let computes = self.computes() && self.workers_for(self.uploaded_bytes(&batch)).is_some();
         let finished = match self.shared.give(slot, batch) {
             Given::Submitted(flight) if computes => Some(flight.and_then(Slot::wait)),
             Given::Submitted(flight) => {
@@ -335,10 +331,9 @@ impl<W: Workload> Dispatcher<W> {
             Ok(slot) => slot.batch_mut(),
             Err(failed) => &mut failed.batch,
         };
-        // On the CPU the pool computes, and the device's thread maps small batches itself: workers would
-        // only take the pool's cores.
-        let has_cores = self.helped.is_empty();
-        let maps = |run: &Ordered<W>| has_cores && run.results.maps();
+        // Where the pool computes, the device's thread maps small batches itself: workers would only take
+        // the pool's cores.
+        let maps = |run: &Ordered<W>| !self.computes() && run.results.maps();
         let workers = match batch.ordered.as_ref().is_some_and(maps) {
             true => self.shared.workers.as_deref(),
             false => self.workers_for(self.shared.program.downloads.bytes(batch.total)),
