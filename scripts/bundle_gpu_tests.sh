@@ -93,7 +93,7 @@ devices=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 # What cargo ignores by default, as it needs a device, for the tests of devices.
 options() {
     case $1 in
-    gpu | gpu_engine | gpu_threads | gpu_faults | devices)
+    gpu | gpu_engine | gpu_threads | gpu_faults)
         echo "--include-ignored"
         if [ "$devices" -lt 2 ]; then
             echo "--skip two_cards"

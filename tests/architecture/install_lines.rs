@@ -164,7 +164,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 #[test]
 #[ignore = "needs git and a clone"]
 fn no_tracked_file_is_a_product_of_the_build() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(super::ROOT);
     for name in tracked_files(root) {
         let bytes = fs::metadata(root.join(&name)).map_or(0, |found| found.len());
         assert!(
@@ -178,7 +178,7 @@ fn no_tracked_file_is_a_product_of_the_build() {
 #[test]
 #[ignore = "needs git and a clone"]
 fn nothing_is_installed_by_a_name_that_is_not_published() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(super::ROOT);
     let mut wrong = Vec::new();
     for name in tracked_files(root) {
         // Other files are binary, or deleted.

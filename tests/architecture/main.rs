@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The folder of the repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
 /// For each folder of a crate the others that it may name.
 type Arrows = &'static [(&'static str, &'static [&'static str])];
 
@@ -57,7 +60,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// The folders of sources: those of all crates but the program, the package and the crate of tests.
 fn source_folders() -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(ROOT);
     let crates = fs::read_dir(root.join("crates")).unwrap();
     let names = crates.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut folders: Vec<String> = names.map(|name| format!("crates/{name}/src")).collect();
@@ -73,7 +76,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// The Rust files under a folder of the repository, by path, with their text.
 fn texts(folder: &str) -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(ROOT);
     let mut files = Vec::new();
     source_files(&root.join(folder), &mut files);
     let relative = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
@@ -229,7 +232,7 @@ fn files_stay_readable() {
     files.extend(texts("tests"));
     let tests = source_folders().into_iter();
     let tests = tests.filter_map(|it| Some(format!("{}/tests", it.strip_suffix("/src")?)));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(ROOT);
     let tests = tests.filter(|folder| root.join(folder).is_dir());
     files.extend(tests.flat_map(|folder| texts(&folder)));
     for (path, text) in files {

@@ -181,7 +181,7 @@ fn differences(listed: &str, found: &str) -> String {
 
 #[test]
 fn the_messages_are_the_listed_ones() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(super::ROOT);
     let mut files = sources();
     for folder in ["build", "python/src"] {
         files.extend(texts(folder));

@@ -4,12 +4,12 @@
 #[allow(dead_code, reason = "its main takes arguments")]
 mod features;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use tapeloop_test_support::repository;
 
 #[test]
 fn features_are_printed_for_each_residue_and_a_bad_file_harms_no_other() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = ["tests/data/broken/empty.pdb", "samples/1ubi.pdb"].map(|file| root.join(file));
+    let files = ["tests/data/broken/empty.pdb", "samples/1ubi.pdb"].map(repository);
     let mut out = Vec::new();
     assert_eq!(features::run(&files, &mut out).unwrap(), 76);
     let out = String::from_utf8(out).unwrap();

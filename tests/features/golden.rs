@@ -8,7 +8,7 @@ use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
@@ -17,6 +17,7 @@ use tapeloop::features::{
 };
 use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::structure::{ReadOptions, Reader, Structure};
+use tapeloop_test_support::repository;
 
 /// Columns that golden tables do not have: none of the packages computes them.
 const UNCHECKED: &[&str] = &["wcn_coincident"];
@@ -37,7 +38,7 @@ impl Table {
     }
 
     fn read(name: &str) -> Self {
-        let file = path("tests/oracles").join(name);
+        let file = repository("tests/oracles").join(name);
         Table::parse(&fs::read_to_string(file).unwrap())
     }
 
@@ -57,19 +58,15 @@ impl Table {
     }
 }
 
-fn path(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
-}
-
 fn golden_residues() -> Table {
-    let file = File::open(path("tests/oracles/residues.tsv.gz")).unwrap();
+    let file = File::open(repository("tests/oracles/residues.tsv.gz")).unwrap();
     let mut text = String::new();
     GzDecoder::new(file).read_to_string(&mut text).unwrap();
     Table::parse(&text)
 }
 
 fn samples() -> Vec<(String, Structure)> {
-    let mut files: Vec<_> = fs::read_dir(path("samples"))
+    let mut files: Vec<_> = fs::read_dir(repository("samples"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();

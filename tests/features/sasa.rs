@@ -3,7 +3,6 @@
 use crate::made_up::{moved, structure};
 use crate::tables;
 use rayon::ThreadPoolBuilder;
-use std::path::Path;
 use std::{slice, sync::Arc};
 use tapeloop::backend::{Backend, cpu::CpuBackend};
 use tapeloop::features::{
@@ -13,6 +12,7 @@ use tapeloop::pipeline::{Engine, EngineConfig};
 use tapeloop::record::{Recorder, View};
 use tapeloop::structure::{AtomClass, MISSING, ReadOptions, Reader, Structure};
 use tapeloop::workload::Workload;
+use tapeloop_test_support::repository;
 
 /// FreeSASA's golden-section spiral.
 fn points(count: u32) -> Vec<[f64; 3]> {
@@ -119,9 +119,7 @@ fn assert_matches(s: &Structure, table: &FeatureTable, sasa: &Sasa) {
 }
 
 fn sample(name: &str) -> Structure {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("samples")
-        .join(name);
+    let path = repository("samples").join(name);
     let mut reader = Reader::new(ReadOptions::default());
     reader.read_path(&path).unwrap().remove(0)
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use tapeloop::error::Code;
 
-const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/cuda_codes.txt");
+const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/cuda_codes.txt");
 
 #[test]
 fn every_result_has_a_name_a_meaning_and_a_next_step() {

@@ -26,6 +26,7 @@ use tapeloop::record::{Element, Kernel, Recorder};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::structure::{MISSING, ReadOptions, Reader, Residue, Structure};
 use tapeloop::workload::Workload;
+use tapeloop_test_support::repository;
 
 const RELATIVE_TOLERANCE: f32 = 1e-4;
 
@@ -448,7 +449,7 @@ fn a_structure_of_100000_residues_agrees() {
 fn the_samples_agree() {
     let pool = pool();
     let gpu = gpu();
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let samples = repository("samples");
     assert_modes_and_backends_agree(&gpu, &pool, &read_all(&samples));
 }
 

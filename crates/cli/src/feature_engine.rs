@@ -4,11 +4,11 @@ use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
 use super::input_count::InputCount;
 use super::interrupt::Interrupt;
 use super::output::Committed;
-use super::oversized::Oversized;
+use super::oversized;
 use super::plan::Plan;
 use super::reading;
 use super::rejected_batches::{self, REJECTED, RejectedBatches};
-use super::result_writer::{Made, ResultWriter, Rows};
+use super::result_writer::{ResultWriter, Rows};
 use super::run_counters::RunCounters;
 use super::run_json::RunHeader;
 use super::source_thread::SourceThread;
@@ -397,18 +397,8 @@ fn compute(
     let (reading, pool) = (plan.config.reading, &plan.pool);
     let inputs = reading::inputs(sources, reading, &budget, pool, counters, annotations);
     let maker = results.row_maker();
-    let mut oversized = Oversized::new(plan)?;
-    let streamed = engine.run_mapped(
-        inputs,
-        move |done| maker.make(done),
-        |made| match made {
-            Made::Completion(done) => {
-                let (done, _) = oversized.complete(*done)?;
-                results.accept(Made::Completion(Box::new(done)))
-            }
-            made => results.accept(made),
-        },
-    );
+    let (make, accept) = (move |done| maker.make(done), |made| results.accept(made));
+    let streamed = oversized::run(engine, plan, inputs, counters, make, accept);
     results.finish(streamed).columns.map(drop)
 }
 

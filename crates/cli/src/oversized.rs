@@ -1,10 +1,17 @@
-//! Structures that no bucket of the engine holds. They run alone, in a bucket of their own that the
-//! next ones of the same size use again. The values are those that the engine would compute, so the tables do not
-//! depend on the size of its buckets.
+//! Structures that no bucket of a run's engine holds. A thread computes them one by one, each in a bucket of
+//! its size that the next ones use again, while the engine goes on with the others. The values are those that
+//! the engine would compute, so the tables do not depend on the size of its buckets.
 
+use super::config::Config;
 use super::plan::Plan;
+use super::run_counters::{LossesAlone, RunCounters};
 use super::selection;
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use parking_lot::Mutex;
+use rayon::ThreadPool;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::error::{Error, ErrorKind, ErrorScope, Result};
@@ -19,16 +26,106 @@ const PAIR_ROOM_FACTOR: u32 = 16;
 /// The most memory of buckets that wait for the next structure of their size.
 const KEPT_BYTES_MAX: u64 = 1 << 30;
 
+/// Runs `inputs` through `engine`, and those that it rejects for their size alone. `accept` gets what `make`
+/// makes of each result, in the order of the inputs. The engine closes a batch at such a structure, so that
+/// few of them are in memory. `counters` count the structures that ran alone.
+///
+/// # Errors
+/// Those of [`Engine::run_mapped`], of `accept`, and of a device that failed in a structure that ran alone.
+pub fn run<T: Send + 'static>(
+    engine: &mut Engine<Features>,
+    plan: &Plan,
+    inputs: impl Iterator<Item = Input> + Send,
+    counters: &RunCounters,
+    make: impl Fn(Completion<Features>) -> T + Clone + Send + Sync + 'static,
+    mut accept: impl FnMut(T) -> Result<()>,
+) -> Result<()> {
+    let (sender, jobs) = unbounded();
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let (ends, make_alone) = (Arc::clone(&has_ended), make.clone());
+    let mut oversized = Oversized::new(plan)?;
+    let compute = move || {
+        for Job { completion, reply } in jobs {
+            if ends.load(Relaxed) {
+                break;
+            }
+            let done = oversized.complete(completion);
+            // Nobody waits for it if the run has ended.
+            let _ = reply.send(done.map(|(completion, ran)| (make_alone(completion), ran)));
+        }
+        oversized.losses()
+    };
+    let thread = std::thread::Builder::new()
+        .name("tapeloop-alone".to_owned())
+        .spawn(compute)
+        .map_err(Error::io)?;
+    // Taken at the end of the run, after which the engine may still map batches.
+    let sender = Arc::new(Mutex::new(Some(sender)));
+    let jobs = Arc::clone(&sender);
+    let map = move |completion: Completion<Features>| {
+        if !is_too_large(&completion) {
+            return Routed::Made(make(completion));
+        }
+        let (reply, result) = bounded(1);
+        if let Some(jobs) = &*jobs.lock() {
+            // The thread ends before its senders only if it panics. Then there is no reply.
+            let _ = jobs.send(Job { completion, reply });
+        }
+        Routed::Alone(result)
+    };
+    let ran = engine.run_mapped(inputs, map, |routed| {
+        let result = match routed {
+            Routed::Made(made) => return accept(made),
+            Routed::Alone(result) => result.recv(),
+        };
+        let ended = |_| Error::new(ErrorKind::Closed, "the thread of large structures ended");
+        let (made, ran) = result.map_err(ended)??;
+        accept(made)?;
+        // `accept` may have ended the part before this input.
+        if ran {
+            counters.add_alone();
+        }
+        Ok(())
+    });
+    has_ended.store(true, Relaxed);
+    sender.lock().take();
+    let losses = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+    counters.set_losses_alone(losses);
+    ran
+}
+
+/// A structure that the engine rejected, and where its result goes, with whether it ran.
+struct Job<T> {
+    completion: Completion<Features>,
+    reply: Sender<Result<(T, bool)>>,
+}
+
+/// A result, or where it will come from.
+enum Routed<T> {
+    Made(T),
+    Alone(Receiver<Result<(T, bool)>>),
+}
+
+fn is_too_large(completion: &Completion<Features>) -> bool {
+    let error = completion.result.as_ref().err();
+    completion.item.structure.is_ok() && error.is_some_and(|it| it.kind() == ErrorKind::Capacity)
+}
+
 /// Computes structures that the engine rejected for their size.
-pub struct Oversized<'a> {
-    plan: &'a Plan,
+struct Oversized {
+    config: Config,
+    pool: Arc<ThreadPool>,
     /// Computes the extents.
     workload: Features,
-    /// The run's first device, or a worker process of its own: an engine has its worker to itself.
-    /// Selected when it is needed.
+    /// The run's first device.
+    first: Arc<dyn Backend>,
+    /// The device of these structures: the first one, or a worker process of their own, as an engine has its
+    /// worker to itself. Selected when it is needed.
     device: Option<Arc<dyn Backend>>,
     /// The latest last.
     kept: Vec<Bucket>,
+    /// The losses of buckets that are no longer kept.
+    losses: LossesAlone,
 }
 
 /// A pipeline with one slot and one bucket.
@@ -44,34 +141,29 @@ impl Bucket {
     }
 }
 
-impl<'a> Oversized<'a> {
+impl Oversized {
     /// Takes no memory for batches before the first of these structures.
-    ///
-    /// # Errors
-    /// The features' settings are wrong.
-    pub fn new(plan: &'a Plan) -> Result<Self> {
+    fn new(plan: &Plan) -> Result<Self> {
         Ok(Oversized {
-            plan,
-            workload: features(plan)?,
+            config: plan.config.clone(),
+            pool: Arc::clone(&plan.pool),
+            workload: features(&plan.config)?,
+            first: Arc::clone(&plan.backends[0]),
             device: None,
             kept: Vec::new(),
+            losses: LossesAlone::default(),
         })
     }
 
-    /// Computes `completion` if the engine rejected its structure for its size. Returns whether the
-    /// structure ran alone.
+    /// Computes a structure that the engine rejected. Returns whether it ran.
     ///
     /// # Errors
     /// The device failed, which is no fault of the structure's file: the run has to end.
-    pub fn complete(
+    fn complete(
         &mut self,
         completion: Completion<Features>,
     ) -> Result<(Completion<Features>, bool)> {
-        let Completion { item, result } = completion;
-        let is_too_large = matches!(&result, Err(error) if error.kind() == ErrorKind::Capacity);
-        if !is_too_large || item.structure.is_err() {
-            return Ok((Completion { item, result }, false));
-        }
+        let item = completion.item;
         let mut bucket = match self.bucket_for(&item) {
             Ok(bucket) => bucket,
             Err(error) if error.scope() >= ErrorScope::Device => return Err(error),
@@ -95,11 +187,29 @@ impl<'a> Oversized<'a> {
         Ok((Completion { item, result }, true))
     }
 
+    /// Those of all buckets so far.
+    fn losses(&self) -> LossesAlone {
+        self.kept.iter().fold(self.losses, |losses, bucket| {
+            let counters = bucket.pipeline.counters();
+            LossesAlone {
+                restarts: losses.restarts + counters.restarts,
+                quarantined: losses.quarantined + counters.items_quarantined,
+            }
+        })
+    }
+
+    /// Drops the oldest of the kept buckets.
+    fn drop_oldest(&mut self, buckets: usize) {
+        let rest = self.kept.split_off(buckets);
+        self.losses = self.losses();
+        self.kept = rest;
+    }
+
     /// Frees the oldest kept buckets until there is room for so many bytes.
     fn free(&mut self, bytes: u64) {
         let kept = |all: &[Bucket]| all.iter().map(Bucket::bytes).sum::<u64>();
         while !self.kept.is_empty() && kept(&self.kept).saturating_add(bytes) > KEPT_BYTES_MAX {
-            self.kept.remove(0);
+            self.drop_oldest(1);
         }
     }
 
@@ -108,10 +218,9 @@ impl<'a> Oversized<'a> {
     /// # Errors
     /// [`ErrorKind::Capacity`] if the structure is over the limit, or there is not enough memory.
     fn bucket_for(&mut self, item: &Input) -> Result<Bucket> {
-        let plan = self.plan;
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
         let extent = self.workload.extent(item)?;
-        let residues_max = plan.config.batch.structure_residues_max;
+        let residues_max = self.config.batch.structure_residues_max;
         let limit = Features::capacity(residues_max);
         if let Some(axis) = extent.first_excess(limit) {
             let (length, most, name) = (extent[axis], limit[axis], self.workload.axes()[axis]);
@@ -130,31 +239,45 @@ impl<'a> Oversized<'a> {
             return Ok(self.kept.remove(position));
         }
         let device = self.device()?;
-        let config = bucket_config(plan, capacity, plan.config.policy.deadline);
+        let mut config = bucket_config(&self.config, capacity, self.config.policy.deadline);
+        config.restarts_max = config.restarts_max.saturating_sub(self.losses().restarts);
         let memory = Engine::memory_plan(&self.workload, device.device(), 1, &config)?;
         match device.is_supervised() {
             // A pipeline has its worker process to itself.
-            true => self.kept.clear(),
+            true => self.drop_oldest(self.kept.len()),
             false => self.free(memory.device_bytes() + memory.host_bytes()),
         }
-        let mut made = open(plan, &device, &config);
+        let mut made = self.open(&device, &config);
         if made.as_ref().is_err_and(is_for_room) && !self.kept.is_empty() {
-            self.kept.clear();
-            made = open(plan, &device, &config);
+            self.drop_oldest(self.kept.len());
+            made = self.open(&device, &config);
         }
         let error = match made {
             Err(error) if is_for_room(&error) => error,
             made => return made,
         };
         // A kernel of one's own has no CPU twin.
-        if let Some(kernel) = plan.config.features.own_kernels.first() {
+        if let Some(kernel) = self.config.features.own_kernels.first() {
             let (message, kernel) = (error.message(), kernel.name());
             let message = format!("{message}, and {kernel} runs on the GPU alone");
             return Err(Error::new(ErrorKind::Capacity, message).fix("raise batch.residues_max"));
         }
         tracing::warn!(%error, "a large structure runs on the CPU");
         // Nothing interrupts the CPU, and a missed deadline would end the run.
-        open(plan, &cpu(plan)?, &bucket_config(plan, capacity, None))
+        self.open(&self.cpu()?, &bucket_config(&self.config, capacity, None))
+    }
+
+    fn open(&self, device: &Arc<dyn Backend>, config: &EngineConfig) -> Result<Bucket> {
+        let (workload, devices) = (features(&self.config)?, [Arc::clone(device)]);
+        let pipeline = Pipeline::new(workload, &devices, Arc::clone(&self.pool), config)?;
+        Ok(Bucket {
+            pipeline,
+            capacity: config.batch,
+        })
+    }
+
+    fn cpu(&self) -> Result<Arc<dyn Backend>> {
+        Ok(select(Choice::Cpu, &self.pool)?.backend)
     }
 
     /// The device of these structures; the CPU if a worker process for them cannot be started.
@@ -162,56 +285,42 @@ impl<'a> Oversized<'a> {
     /// # Errors
     /// It cannot be, and there are kernels of the user's own, which the CPU cannot run.
     fn device(&mut self) -> Result<Arc<dyn Backend>> {
-        let plan = self.plan;
         let device = match &self.device {
             Some(device) => Arc::clone(device),
-            None if plan.config.supervise => match worker(plan) {
-                Err(error) if plan.config.features.own_kernels.is_empty() => {
+            None if self.config.supervise => match self.worker() {
+                Err(error) if self.config.features.own_kernels.is_empty() => {
                     tracing::warn!(%error, "large structures run on the CPU");
-                    cpu(plan)?
+                    self.cpu()?
                 }
                 started => started?,
             },
-            None => Arc::clone(&plan.backends[0]),
+            None => Arc::clone(&self.first),
         };
         self.device = Some(Arc::clone(&device));
         Ok(device)
     }
+
+    /// Starts a worker process that holds the run's first device.
+    fn worker(&self) -> Result<Arc<dyn Backend>> {
+        let choice = match self.first.device().backend {
+            "cpu" => Choice::Cpu,
+            _ => Choice::Cuda,
+        };
+        Ok(selection::worker(&self.config, choice)?.backend)
+    }
 }
 
-/// Starts a worker process that holds the run's first device.
-fn worker(plan: &Plan) -> Result<Arc<dyn Backend>> {
-    let choice = match plan.first_device().backend {
-        "cpu" => Choice::Cpu,
-        _ => Choice::Cuda,
-    };
-    Ok(selection::worker(&plan.config, choice)?.backend)
-}
-
-fn cpu(plan: &Plan) -> Result<Arc<dyn Backend>> {
-    Ok(select(Choice::Cpu, &plan.pool)?.backend)
-}
-
-fn features(plan: &Plan) -> Result<Features> {
-    Features::new(plan.config.features.clone())
+fn features(config: &Config) -> Result<Features> {
+    Features::new(config.features.clone())
 }
 
 /// The bucket of a structure of this extent. The sizes are powers of two, so that the next structure
 /// is likely to fit, and a recording has no axis of length 0.
 fn capacity_for(extent: Extent, residues: u32, residues_max: u32) -> Extent {
     let residues = residues.next_power_of_two().min(residues_max);
-    let capacity = extent.max(Features::capacity(residues));
     // The structure may be here because its pairs have outgrown the largest bucket.
-    Features::with_pair_room(capacity, PAIR_ROOM_FACTOR)
-}
-
-fn open(plan: &Plan, device: &Arc<dyn Backend>, config: &EngineConfig) -> Result<Bucket> {
-    let (workload, devices) = (features(plan)?, [Arc::clone(device)]);
-    let pipeline = Pipeline::new(workload, &devices, Arc::clone(&plan.pool), config)?;
-    Ok(Bucket {
-        pipeline,
-        capacity: config.batch,
-    })
+    let room = residues.saturating_mul(PAIR_ROOM_FACTOR);
+    Features::with_pair_room(extent.max(Features::capacity(residues)), room)
 }
 
 /// Whether there is not enough memory.
@@ -226,12 +335,12 @@ fn is_for_room(error: &Error) -> bool {
 pub fn memory_max(plan: &Plan) -> Result<MemoryPlan> {
     let residues_max = plan.config.batch.structure_residues_max;
     let capacity = capacity_for(Extent::default(), residues_max, residues_max);
-    let config = bucket_config(plan, capacity, None);
-    Engine::memory_plan(&features(plan)?, plan.first_device(), 1, &config)
+    let config = bucket_config(&plan.config, capacity, None);
+    Engine::memory_plan(&features(&plan.config)?, plan.first_device(), 1, &config)
 }
 
 /// A graph would be replayed a few times, so there is none.
-fn bucket_config(plan: &Plan, capacity: Extent, deadline: Option<Duration>) -> EngineConfig {
+fn bucket_config(config: &Config, capacity: Extent, deadline: Option<Duration>) -> EngineConfig {
     EngineConfig {
         slots: 1,
         policy: Policy {
@@ -239,7 +348,7 @@ fn bucket_config(plan: &Plan, capacity: Extent, deadline: Option<Duration>) -> E
             deadline,
             ..Policy::default()
         },
-        restarts_max: plan.config.restarts_max,
+        restarts_max: config.restarts_max,
         ..EngineConfig::new(capacity)
     }
 }

@@ -1,6 +1,10 @@
 //! The plan of a run: its threads, its backend and the settings of its engine.
 
-use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, Wait, setting_json};
+mod engine_settings;
+
+pub use engine_settings::engine_config;
+
+use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, setting_json};
 use super::own_kernels;
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
@@ -9,14 +13,12 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tapeloop::backend::DeviceInfo;
-use tapeloop::backend::{Backend, Compilation, Selected};
+use tapeloop::backend::{Backend, Compilation, DeviceInfo, Selected};
 use tapeloop::error::{Context, Error, ErrorKind, Result};
 use tapeloop::features::{
     B_CA, FeatureConfig, FeatureName, Features, KERNELS_HASH, OwnKernel, PLDDT, TableName,
 };
-use tapeloop::pipeline::{self, Engine, EngineConfig, MemoryPlan, TimelineConfig};
-use tapeloop::replay::Mode;
+use tapeloop::pipeline::{Engine, EngineConfig, MemoryPlan};
 use tapeloop::structure::{ReadBudget, Reader};
 use tapeloop_annotations::Wanted;
 use tapeloop_annotations::{AnnotationColumn, Annotations, Level};
@@ -29,16 +31,6 @@ use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, PackedSet, Sources, 
 /// The memory of members that were read from archives and wait for a thread that parses them: some
 /// hundred compressed models.
 const MEMBERS_BYTES_MAX: u64 = 64 << 20;
-
-/// Slots of a device without the setting. On the CPU a thread fills, computes and reads one, and
-/// others help it: two or three keep all of them busy. On a GPU, where filling takes longer than
-/// computing, several are filled and read at the same time.
-fn slots(device: &DeviceInfo, threads: usize) -> usize {
-    match device.backend {
-        "cpu" => threads.clamp(2, 3),
-        _ => 6,
-    }
-}
 
 /// A config with everything that a run needs to start.
 pub struct Plan {
@@ -516,33 +508,6 @@ pub fn thread_pool(threads: usize) -> Result<Arc<ThreadPool>> {
         .build()
         .map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
     Ok(Arc::new(pool))
-}
-
-/// The engine's settings on devices such as `device`, with a pool of so many threads.
-pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> EngineConfig {
-    let batch = config.batch;
-    let buckets = match config.policy.mode {
-        // A device runs few loops, and each bucket of a slot needs one.
-        Mode::Resident => {
-            let mut sizes = vec![batch.residues, batch.residues_max];
-            sizes.dedup();
-            sizes.into_iter().map(Features::capacity).collect()
-        }
-        Mode::Graph | Mode::Stream => Features::buckets(batch.residues, batch.residues_max),
-    };
-    EngineConfig {
-        slots: config.slots.unwrap_or_else(|| slots(device, threads)),
-        policy: config.policy,
-        buckets,
-        memory_bytes_max: config.memory_bytes_max,
-        restarts_max: config.restarts_max,
-        timeline: config.timeline.as_ref().map(|_| TimelineConfig::default()),
-        wait: match config.wait {
-            Wait::Spin => pipeline::Wait::Spin,
-            Wait::Block | Wait::Sleep => pipeline::Wait::Block,
-        },
-        ..EngineConfig::new(Features::capacity(batch.residues))
-    }
 }
 
 #[cfg(test)]

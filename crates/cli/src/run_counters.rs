@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tapeloop::pipeline::Counters;
 use tapeloop::structure::{Assembly, Check, Findings, Structure};
 use tapeloop_annotations::Matches;
 use tapeloop_bench::internal::format::whole;
@@ -54,6 +55,15 @@ pub struct RunCounters {
     read_ns: AtomicU64,
     write_ns: AtomicU64,
     threads: Mutex<SingleThreads>,
+    losses_alone: Mutex<LossesAlone>,
+}
+
+/// The losses of supervised devices in structures that ran alone, which the engine does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossesAlone {
+    pub restarts: u64,
+    /// Structures that the device fails on.
+    pub quarantined: u64,
 }
 
 /// What the checks of files found, by the name of the check.
@@ -346,6 +356,19 @@ impl RunCounters {
     /// The times of the single threads that have ended.
     pub fn threads(&self) -> SingleThreads {
         *locked(&self.threads)
+    }
+
+    pub fn set_losses_alone(&self, losses: LossesAlone) {
+        *locked(&self.losses_alone) = losses;
+    }
+
+    /// Adds the losses in structures that ran alone to those of the engine.
+    pub fn with_losses_alone(&self, engine: Counters) -> Counters {
+        let losses = *locked(&self.losses_alone);
+        let mut all = engine;
+        all.restarts += losses.restarts;
+        all.items_quarantined += losses.quarantined;
+        all
     }
 
     pub fn counts(&self) -> RunCounts {

@@ -301,13 +301,13 @@ impl Workload for Network {
     }
 }
 
-/// Computes the same batch again and again.
-pub(crate) fn run(batches: usize, slots: usize) -> Result<()> {
-    let mut config = EngineConfig::new([ITEMS]);
+/// Computes the same batch of `items` items, 6 at least, again and again.
+pub(crate) fn run(items: u32, batches: usize, slots: usize) -> Result<()> {
+    let mut config = EngineConfig::new([items]);
     config.slots = slots;
     // A batch takes less time than a thread to wake up.
     config.wait = Wait::Spin;
-    let items: Vec<Arc<[f32]>> = (0..ITEMS as usize)
+    let items: Vec<Arc<[f32]>> = (0..items as usize)
         .map(|item| {
             (0..WIDTHS[0])
                 .map(|at| ((item * 31 + at * 7) % 255) as f32 / 255.0)
@@ -337,8 +337,9 @@ pub(crate) fn run(batches: usize, slots: usize) -> Result<()> {
     let furthest = furthest.fold(0.0, f64::max);
     let latency = engine.statistics().batch_latency;
     println!(
-        "{}: {batches} batches of {ITEMS} in {seconds:.3} s, each {:.1} us (p50) in one of {} slots",
+        "{}: {batches} batches of {} in {seconds:.3} s, each {:.1} us (p50) in one of {} slots",
         engine.device().name,
+        items.len(),
         latency.quantile_ns(0.5) as f64 / 1000.0,
         config.slots
     );
@@ -352,5 +353,5 @@ fn main() -> Result<()> {
         let given = std::env::args().nth(place);
         given.and_then(|text| text.parse().ok()).unwrap_or(default)
     };
-    run(number(1, 20), number(2, 3))
+    run(ITEMS, number(1, 20), number(2, 3))
 }

@@ -63,7 +63,7 @@ fn interfaces_agree() {
     structures.push(structure(0, 1));
     for features in configs() {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        let samples = repository("samples");
         assert_agree_fused_or_not(&features, &gpu, &pool, &read_all(&samples));
     }
 }

@@ -45,7 +45,7 @@ fn depths_agree() {
     structures.extend([structure(0, 1), crowded(2), spread(structure(100, 3))]);
     for features in configs() {
         assert_agree_fused_or_not(&features, &gpu, &pool, &structures);
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+        let samples = repository("samples");
         assert_agree_fused_or_not(&features, &gpu, &pool, &read_all(&samples));
     }
 }

@@ -170,4 +170,7 @@ fn a_worker_process_computes_large_structures_in_a_supervised_run() {
     assert_eq!(rejected.len(), 2);
     let reason = rejected[0]["reason"].as_str().unwrap();
     assert!(reason.contains("lost twice"), "{reason}");
+    let counts = &record(&late)["counts"];
+    assert!(counts["restarts"].as_u64().unwrap() >= 4, "{counts}");
+    assert_eq!(counts["quarantined"], 2);
 }

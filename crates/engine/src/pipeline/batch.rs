@@ -52,6 +52,9 @@ pub(crate) struct Batch<W: Workload> {
     pub(crate) items: u32,
     /// Entries that take no room.
     empty_entries: u32,
+    /// Whether the last entry is an item that is too large. Its caller may compute it in another way, and
+    /// many of them would take much memory until their batch is full.
+    ends_here: bool,
     /// Entries whose items were taken out before the batch had a slot.
     pub(crate) taken_out: u32,
     /// When entries expire, with their indices, the earliest first.
@@ -97,6 +100,7 @@ impl<W: Workload> Batch<W> {
             total,
             items,
             empty_entries,
+            ends_here,
             taken_out,
             expiries,
             first: _,
@@ -119,7 +123,7 @@ impl<W: Workload> Batch<W> {
         *total = Extent::default();
         (*items, *empty_entries, *taken_out, *number) = (0, 0, 0, 0);
         (*reply, *ordered) = (None, None);
-        (*sampled, *timed, *is_written) = (None, false, false);
+        (*sampled, *timed, *is_written, *ends_here) = (None, false, false, false);
         (*closed_at, *handed_over_at, *submitted_at) = (None, None, None);
     }
 
@@ -230,6 +234,7 @@ impl<W: Workload> Default for Batch<W> {
             total: Extent::default(),
             items: 0,
             empty_entries: 0,
+            ends_here: false,
             taken_out: 0,
             expiries: BinaryHeap::new(),
             reply: None,
@@ -358,6 +363,7 @@ impl<W: Workload> Batcher<W> {
         // It does not overflow: there is room for the item.
         self.open.total = at.wrapping_add(needed);
         self.open.items += u32::from(extent.is_ok());
+        self.open.ends_here |= extent.as_ref().is_err_and(is_too_large);
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
             item: Some(item),
@@ -371,9 +377,11 @@ impl<W: Workload> Batcher<W> {
         &mut self.open
     }
 
-    /// Whether no further item of any size fits.
+    /// Whether the open batch takes no further item of any size.
     fn is_full(&self) -> bool {
-        self.open.total.reaches_any(self.full) || self.open.empty_entries >= EMPTY_ENTRIES_MAX
+        self.open.total.reaches_any(self.full)
+            || self.open.empty_entries >= EMPTY_ENTRIES_MAX
+            || self.open.ends_here
     }
 
     /// When the open batch closes, if there is one.
@@ -433,6 +441,10 @@ impl<W: Workload> Batcher<W> {
         Error::new(ErrorKind::Capacity, format!("the item has {excess}"))
             .fix("raise the largest batch")
     }
+}
+
+fn is_too_large(error: &Error) -> bool {
+    error.kind() == ErrorKind::Capacity
 }
 
 /// How an extent exceeds the largest batch, in words; `None` if it does not.

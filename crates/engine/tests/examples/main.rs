@@ -60,7 +60,7 @@ fn edges_of_images_are_as_on_the_host() {
 
 #[test]
 fn a_network_is_as_on_the_host() {
-    mlp::run(2, 1).unwrap();
+    mlp::run(8, 2, 1).unwrap();
 }
 
 #[test]

@@ -26,7 +26,7 @@ use tapeloop_cli::exit_codes::{GOOD, REJECTED};
 use tapeloop_cli::output::{
     self, Committed, FINISHED, Found, Interrupted, OutputFolder, RESUME, replaces_input,
 };
-use tapeloop_cli::oversized::Oversized;
+use tapeloop_cli::oversized;
 use tapeloop_cli::plan::Plan;
 use tapeloop_cli::result_writer::{Made, ResultWriter, Rows};
 use tapeloop_cli::run_counters::RunCounters;
@@ -296,23 +296,13 @@ pub(super) fn compute(
             true => Made::Completion(Box::new(done)),
             false => maker.make(done),
         };
-        let mut oversized = Oversized::new(plan)?;
-        let streamed = engine.run_mapped(inputs, make, |made| {
-            let done = match made {
-                Made::Completion(done) => *done,
-                made => return results.accept(made),
-            };
-            let (done, is_alone) = oversized.complete(done)?;
-            if let Some(watch) = &mut watch {
-                watch(&done)?;
+        let accept = |made| {
+            if let (Some(watch), Made::Completion(done)) = (&mut watch, &made) {
+                watch(done)?;
             }
-            results.accept(Made::Completion(Box::new(done)))?;
-            // `accept` may have ended the part before this input.
-            if is_alone {
-                counters.add_alone();
-            }
-            Ok(())
-        });
+            results.accept(made)
+        };
+        let streamed = oversized::run(&mut engine, plan, inputs, &counters, make, accept);
         counters.set_results_thread(timer.stop());
         streamed
     };
@@ -349,7 +339,7 @@ pub(super) fn compute(
         matches,
         tables,
         written: finished.written,
-        counters: engine.counters(),
+        counters: counters.with_losses_alone(engine.counters()),
         statistics: engine.statistics(),
         compilation,
         memory: engine.memory().clone(),

@@ -71,12 +71,11 @@ fn a_batch_closes_when_it_is_full_and_before_the_item_that_exceeds_it() {
         "a large one goes alone, and at once"
     );
     assert_eq!(push(&mut batcher, 1, now, None), none);
-    assert_eq!(
-        push(&mut batcher, 101, now, None),
-        none,
-        "a rejected one takes no room"
-    );
-    let last = batcher.flush().unwrap();
+    // One that is too large takes no room, and closes its batch, which holds one of them.
+    let options = SubmitOptions::default();
+    let mut closed = batcher.push(101, Lengths.extent(&101), now, &options);
+    let last = closed.pop().unwrap();
+    assert!(closed.is_empty() && !batcher.is_open());
     assert_eq!((last.items, last.total), (1, Extent::from([1])));
     assert_eq!(
         last.entries[1].location.as_ref().unwrap_err().kind(),
@@ -121,6 +120,7 @@ fn cancelled_and_expired_items_leave_their_room_to_the_others() {
     let (second, now) = (Duration::from_secs(1), Instant::now());
     let mut batcher = batcher(Duration::MAX);
     let expiries = [None, Some(now), Some(now + second), None, Some(now)];
+    let mut closed = ArrayVec::new();
     for (length, expires_at) in [3, 2, 1, 4, 101].into_iter().zip(expiries) {
         let options = SubmitOptions {
             expires_at,
@@ -134,10 +134,10 @@ fn cancelled_and_expired_items_leave_their_room_to_the_others() {
             batcher.open().cancel(0..1, |item| cancelled.push(item));
             assert_eq!(cancelled, [3]);
         }
-        let closed = batcher.push(length, extent, now, &options);
-        assert!(closed.is_empty());
+        closed = batcher.push(length, extent, now, &options);
+        assert_eq!(closed.len(), usize::from(length == 101));
     }
-    let mut batch = batcher.flush().unwrap();
+    let mut batch = closed.pop().unwrap();
     assert_eq!((batch.total, batch.items), (Extent::from([7]), 3));
     assert_eq!(batch.leave_out(now), 1);
     assert_eq!((batch.total, batch.items), (Extent::from([5]), 2));
@@ -170,12 +170,16 @@ fn cancelled_and_expired_items_leave_their_room_to_the_others() {
 fn items_that_take_no_room_close_a_batch_by_their_number() {
     let (mut batcher, now) = (batcher(Duration::MAX), Instant::now());
     push(&mut batcher, 1, now, None);
-    for item in 1..EMPTY_ENTRIES_MAX {
-        let length = [0, 101][item as usize % 2];
-        assert!(push(&mut batcher, length, now, None).is_empty());
+    let mut closed = ArrayVec::new();
+    for item in 0..EMPTY_ENTRIES_MAX {
+        assert!(closed.is_empty());
+        let extent = match item % 2 {
+            0 => Ok(Extent::default()),
+            _ => Err(Error::new(ErrorKind::Input, "rejected")),
+        };
+        closed = batcher.push(0, extent, now, &SubmitOptions::default());
     }
-    let closed = &push(&mut batcher, 101, now, None)[0];
-    assert_eq!(closed.len(), 1 + EMPTY_ENTRIES_MAX as usize);
+    assert_eq!(closed[0].entries.len(), 1 + EMPTY_ENTRIES_MAX as usize);
 }
 
 #[test]

@@ -91,7 +91,10 @@ fn planted(which: impl Fn(&Policy) -> bool, plant: impl Fn(&mut Setup)) {
 
 #[test]
 fn a_slot_that_is_always_done_is_caught() {
-    planted(|_| true, |setup| setup.bug = Bug::DoneTooEarly);
+    // A loop that is taken for done refuses the fence of its failed batch, for ten seconds of this machine's
+    // time. Those of a ring have such a slot too.
+    let has_no_loops = |policy: &Policy| policy.mode != Mode::Resident;
+    planted(has_no_loops, |setup| setup.bug = Bug::DoneTooEarly);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use tapeloop::structure::{BFactorFields, Models, ReadLimits, Structure, text_of}
 use tapeloop::workload::Completion;
 use tapeloop_annotations::Wanted;
 use tapeloop_cli::config::{Config, column_hint, feature_of_column};
-use tapeloop_cli::oversized::Oversized;
+use tapeloop_cli::oversized;
 use tapeloop_cli::plan::{Plan, channels_of};
 use tapeloop_cli::reading::rejecting_panics;
 use tapeloop_cli::run_counters::RunCounters;
@@ -107,13 +107,12 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
         &counters,
         plan.annotations.as_ref(),
     );
-    let mut oversized = Oversized::new(&plan)?;
-    engine.run(inputs, &mut |completion: Completion<Features>| {
+    let take = |completion: Completion<Features>| {
         counters.set_inputs(completion.item.ordinal + 1);
-        let (completion, _) = oversized.complete(completion)?;
         painter.take(completion);
         Ok(())
-    })?;
+    };
+    oversized::run(&mut engine, &plan, inputs, &counters, |done| done, take)?;
     painter.close();
     painter.say_how_to_colour();
     if let Some(annotations) = &plan.annotations {

@@ -1,0 +1,87 @@
+//! The settings of a run's engine: how many slots it has, and of which sizes.
+
+use crate::config::{Config, Wait};
+use std::fs::Metadata;
+use tapeloop::backend::DeviceInfo;
+use tapeloop::features::Features;
+use tapeloop::pipeline::{self, EngineConfig, TimelineConfig};
+use tapeloop::replay::Mode;
+use tapeloop::structure::{Assembly, Format};
+use tapeloop_files::path_of;
+use tapeloop_structure::internal::Compression;
+
+/// A residue takes more bytes in nearly all files: as text, and compressed or in a binary format.
+const RESIDUE_BYTES_TEXT: u64 = 80;
+const RESIDUE_BYTES_PACKED: u64 = 16;
+
+/// The engine's settings on devices such as `device`, with a pool of so many threads.
+pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> EngineConfig {
+    let batch = config.batch;
+    let few = few_residues(config);
+    let buckets = match (few, config.policy.mode) {
+        (Some(residues), _) => {
+            // The same structures are rejected for their pairs as in the largest of all buckets.
+            let capacity = Features::capacity(residues);
+            vec![Features::with_pair_room(capacity, batch.residues_max)]
+        }
+        // A device runs few loops, and each bucket of a slot needs one.
+        (None, Mode::Resident) => {
+            let mut sizes = vec![batch.residues, batch.residues_max];
+            sizes.dedup();
+            sizes.into_iter().map(Features::capacity).collect()
+        }
+        (None, _) => Features::buckets(batch.residues, batch.residues_max),
+    };
+    EngineConfig {
+        slots: config.slots.unwrap_or_else(|| match few {
+            Some(_) => 1,
+            None => slots(device, threads),
+        }),
+        policy: config.policy,
+        buckets,
+        memory_bytes_max: config.memory_bytes_max,
+        restarts_max: config.restarts_max,
+        timeline: config.timeline.as_ref().map(|_| TimelineConfig::default()),
+        wait: match config.wait {
+            Wait::Spin => pipeline::Wait::Spin,
+            Wait::Block | Wait::Sleep => pipeline::Wait::Block,
+        },
+        ..EngineConfig::new(Features::capacity(few.unwrap_or(batch.residues)))
+    }
+}
+
+/// Slots of a device without the setting. On the CPU a thread fills, computes and reads one, and
+/// others help it: two or three keep all of them busy. On a GPU, where filling takes longer than
+/// computing, several are filled and read at the same time.
+fn slots(device: &DeviceInfo, threads: usize) -> usize {
+    match device.backend {
+        "cpu" => threads.clamp(2, 3),
+        _ => 6,
+    }
+}
+
+/// The residues of all inputs at most, if these are files that fit one batch by their sizes. A run over
+/// them takes one slot with one small graph, as taking the memory of six and making all graphs would be
+/// a quarter of its time on a GPU. Should the files hold more, they take more batches.
+fn few_residues(config: &Config) -> Option<u32> {
+    let repeats_atoms = config.topology.is_some() || config.reading.assembly != Assembly::Deposited;
+    if config.input.is_empty() || repeats_atoms {
+        return None;
+    }
+    let mut residues = 0;
+    for item in &config.input {
+        // Not a folder, a glob, a list or a pipe.
+        let file = path_of(item).metadata().ok().filter(Metadata::is_file)?;
+        let is_text = Compression::unpacked_name(item) == item
+            && Format::from_name(item).is_some_and(|format| format != Format::BinaryCif);
+        let residue_bytes = match is_text {
+            true => RESIDUE_BYTES_TEXT,
+            false => RESIDUE_BYTES_PACKED,
+        };
+        residues += file.len().div_ceil(residue_bytes);
+        if residues > u64::from(config.batch.residues) {
+            return None;
+        }
+    }
+    Some((residues as u32).max(1))
+}
