@@ -39,26 +39,34 @@ pub struct MadeRows {
 }
 
 /// Takes structures apart: what their rows need is kept. It can be used on many threads at once.
-#[derive(Clone, Copy)]
-pub struct RowMaker(OptionalColumns);
+#[derive(Clone)]
+pub struct RowMaker {
+    optional: OptionalColumns,
+    /// Chooses the residues that have rows.
+    filter: Option<Arc<RowFilter>>,
+    cores: CoreTime,
+}
 
 impl RowMaker {
     /// Makes the rows of a good input.
-    pub fn make(self, done: Completion<Features>) -> Made {
+    pub fn make(&self, done: Completion<Features>) -> Made {
         let Completion { item, result } = done;
         match (item.structure, result) {
             (Ok(structure), Ok(features)) => {
                 let counts = StructureCounts::of(&structure);
-                let coordinates = Coordinates::of(&structure, self.0.coordinates);
-                let rows = StructureRows::new(item.source, structure.into_inner(), features)
+                let coordinates = Coordinates::of(&structure, self.optional.coordinates);
+                let mut rows = StructureRows::new(item.source, structure.into_inner(), features)
                     .with_coordinates(coordinates);
+                if self.optional.unobserved {
+                    rows = rows.with_unobserved();
+                }
+                if let Some(filter) = &self.filter {
+                    rows = self.cores.of(|| filter.select(rows));
+                }
                 Made::Rows(Box::new(MadeRows {
                     ordinal: item.ordinal,
                     counts,
-                    rows: match self.0.unobserved {
-                        true => rows.with_unobserved(),
-                        false => rows,
-                    },
+                    rows,
                 }))
             }
             (structure, result) => {
@@ -88,12 +96,9 @@ impl Rows {
 /// Writes the results of a run.
 pub struct ResultWriter {
     rows: Rows,
-    /// Chooses the residues that have rows.
-    filter: Option<RowFilter>,
+    maker: RowMaker,
     /// The rows of the structure that is being written are decoded here, and of no other.
     annotations: Option<Arc<Annotations>>,
-    /// What rows of residues have in this run alone.
-    optional: OptionalColumns,
     folder: Option<OutputFolder>,
     /// Gets the rejected inputs if there is no folder; without it they are named on standard error.
     rejected_batches: Option<RejectedBatches>,
@@ -150,11 +155,15 @@ impl ResultWriter {
         if let Some(folder) = &folder {
             folder.record(&header.running(&committed))?;
         }
+        let maker = RowMaker {
+            optional: OptionalColumns::NONE,
+            filter: filter.map(Arc::new),
+            cores: rows.cores(),
+        };
         Ok(ResultWriter {
             rows,
-            filter,
+            maker,
             annotations: None,
-            optional: OptionalColumns::NONE,
             folder,
             rejected_batches: None,
             counters,
@@ -175,8 +184,9 @@ impl ResultWriter {
     }
 
     /// The same writer, with what these columns need.
-    pub fn with_optional(self, optional: OptionalColumns) -> Self {
-        ResultWriter { optional, ..self }
+    pub fn with_optional(mut self, optional: OptionalColumns) -> Self {
+        self.maker.optional = optional;
+        self
     }
 
     /// The same writer, with rejected inputs as record batches.
@@ -189,7 +199,7 @@ impl ResultWriter {
 
     /// What makes the rows that [`ResultWriter::accept`] takes.
     pub fn row_maker(&self) -> RowMaker {
-        RowMaker(self.optional)
+        self.maker.clone()
     }
 
     /// Writes the next result.
@@ -200,7 +210,7 @@ impl ResultWriter {
         let start = Instant::now();
         let taken = match made {
             Made::Rows(made) => self.append(*made),
-            Made::Completion(done) => match self.row_maker().make(*done) {
+            Made::Completion(done) => match self.maker.make(*done) {
                 Made::Rows(made) => self.append(*made),
                 Made::Completion(rejected) => self.reject(*rejected),
             },
@@ -304,10 +314,6 @@ impl ResultWriter {
         let join = |it: &Arc<Annotations>| it.join(rows.name(), rows.structure());
         let joined = self.annotations.as_ref().map(join).transpose()?;
         let rows = rows.with_annotations(joined.unwrap_or_default());
-        let rows = match &self.filter {
-            Some(filter) => self.rows.cores().of(|| filter.select(rows)),
-            None => rows,
-        };
         counters.add_left_out(rows.left_out());
         match &mut self.rows {
             Rows::Tables(tables) => {
