@@ -246,11 +246,11 @@ impl Memory {
             return Some(launch.run());
         };
         for (start, allocation) in self.live.range_mut(first..=last) {
-            let Some(here) = here.remove(start) else {
+            let Some(mut here) = here.remove(start) else {
                 continue;
             };
             let added = match launch.writes_any(&here) {
-                true => launch.add_exclusive(here, allocation.bytes.as_mut_slice()),
+                true => launch.add_exclusive(&mut here, allocation.bytes.as_mut_slice()),
                 false => {
                     launch.add_shared(&here, allocation.bytes.as_slice());
                     Ok(())

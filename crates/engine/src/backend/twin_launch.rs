@@ -149,7 +149,7 @@ impl<'a> Launch<'a> {
     /// [`ErrorKind::Usage`] if two pointers point to the same bytes and one of them writes.
     pub fn add_exclusive(
         &mut self,
-        mut here: Vec<(usize, usize)>,
+        here: &mut [(usize, usize)],
         bytes: &'a mut [u8],
     ) -> Result<()> {
         here.sort_unstable();

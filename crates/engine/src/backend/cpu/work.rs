@@ -107,33 +107,44 @@ impl Memory {
         shared: &Shared,
     ) -> Result<()> {
         let kernel = shared.functions.get(function)?;
-        let mut places: Vec<(Location, usize)> = Vec::new();
+        // Where each pointer points to, in the order of the memory: a slot has many more buffers than a
+        // kernel has pointers.
+        let (mut own, mut leased) = (Vec::new(), Vec::new());
         for (index, pointer) in kernel.pointers().enumerate() {
-            places.push((self.locate_leased(args[pointer.word]), index));
-        }
-        let mut launch = Launch::new(&kernel, grid, args);
-        for (index, storage) in self.buffers.iter_mut().enumerate() {
-            let here = |&(place, arg): &(Location, usize)| match place {
-                Location::Own { index: own, offset } if own == index => Some((offset, arg)),
-                _ => None,
-            };
-            let here: Vec<_> = places.iter().filter_map(here).collect();
-            match launch.writes_any(&here) {
-                true => launch.add_exclusive(here, storage.as_mut_slice())?,
-                false => launch.add_shared(&here, storage.as_slice()),
+            match self.locate_leased(args[pointer.word]) {
+                Location::Own {
+                    index: buffer,
+                    offset,
+                } => own.push((buffer, offset, index)),
+                Location::Allocation { allocation, offset } => {
+                    leased.push((allocation, offset, index));
+                }
             }
         }
-        for (address, lease) in self.leases.iter_mut() {
-            let here = |&(place, arg): &(Location, usize)| match place {
-                Location::Allocation { allocation, offset } if allocation == address => {
-                    Some((offset, arg))
-                }
-                _ => None,
-            };
-            let here: Vec<_> = places.iter().filter_map(here).collect();
-            match launch.writes_any(&here) {
-                true => launch.add_exclusive(here, lease.exclusive())?,
-                false => launch.add_shared(&here, lease.shared()),
+        own.sort_unstable();
+        let mut launch = Launch::new(&kernel, grid, args);
+        let mut here = Vec::new();
+        let (mut buffers, mut passed) = (self.buffers.iter_mut(), 0);
+        for same in own.chunk_by(|one, other| one.0 == other.0) {
+            let buffer = same[0].0;
+            let storage = buffers.nth(buffer - passed).expect("a checked address");
+            passed = buffer + 1;
+            here.clear();
+            here.extend(same.iter().map(|&(_, offset, arg)| (offset, arg)));
+            if launch.writes_any(&here) {
+                launch.add_exclusive(&mut here, storage.as_mut_slice())?;
+            } else {
+                launch.add_shared(&here, storage.as_slice());
+            }
+        }
+        for (address, lease) in self.leases.iter_mut().filter(|_| !leased.is_empty()) {
+            let same = leased.iter().filter(|place| place.0 == address);
+            here.clear();
+            here.extend(same.map(|&(_, offset, arg)| (offset, arg)));
+            if launch.writes_any(&here) {
+                launch.add_exclusive(&mut here, lease.exclusive())?;
+            } else {
+                launch.add_shared(&here, lease.shared());
             }
         }
         launch.run()
