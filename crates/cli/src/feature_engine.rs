@@ -1,6 +1,6 @@
 //! [`FeatureEngine`]: the features of structures as record batches, for programs that embed this one.
 
-use super::config::{Config, RawConfig, TABLES, TABLES_WITH_ROWS};
+use super::config::{Config, RawConfig, RowKind, TABLES_WITH_ROWS, TableSet};
 use super::input_count::InputCount;
 use super::interrupt::Interrupt;
 use super::output::Committed;
@@ -303,16 +303,13 @@ impl Process {
 /// Tables with the names `wanted`, whose rows go to `batches`.
 fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result<Tables> {
     let mut settings = plan.config.tables;
-    let names = TABLES.map(|(_, name)| name);
-    let has_rows = settings.written;
     for name in wanted {
-        let known = names.iter().position(|it| it == name);
-        let Some(index) = known else {
-            let all = names.join(", ");
+        let Some(table) = RowKind::of_table(name) else {
+            let all = TableSet::ALL.names().join(", ");
             let error = Error::config(format!("there is no table {name:?}"));
             return Err(error.fix(format!("choose from {all}")));
         };
-        if !has_rows[index] {
+        if !settings.written.contains(table) {
             let error = Error::config(format!("the table {name:?} has no rows"));
             return Err(error.fix(format!(
                 "{TABLES_WITH_ROWS}; a list of features has to name contacts, hydrogen_bonds, ligands \
@@ -320,7 +317,7 @@ fn rows_of(plan: &Plan, wanted: &[&str], batches: &Sender<TableBatch>) -> Result
             )));
         }
     }
-    settings.written = names.map(|name| wanted.contains(&name));
+    settings.written = TableSet::new(|table| wanted.contains(&table.table()));
     let features = |table| plan.config.features.columns(table);
     let sources = column_sources(plan, &features);
     let pool = Arc::clone(&plan.pool);

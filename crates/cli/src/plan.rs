@@ -4,7 +4,7 @@ mod engine_settings;
 
 pub use engine_settings::engine_config;
 
-use super::config::{Config, Reduction, RowKind, TABLES, TABLES_WITH_ROWS, setting_json};
+use super::config::{Config, Reduction, RowKind, TABLES_WITH_ROWS, TableSet, setting_json};
 use super::own_kernels;
 use super::selection::select;
 use super::tables::{ColumnSources, name_taken};
@@ -169,9 +169,7 @@ impl Plan {
             condition,
             ..
         } = &self.config;
-        let written = TABLES.iter().zip(tables.written);
-        let written = written.filter_map(|(&(kind, _), is_written)| is_written.then_some(kind));
-        let mut read: Vec<_> = written.map(RowKind::features).collect();
+        let mut read: Vec<_> = tables.written.iter().map(RowKind::features).collect();
         if !reductions.is_empty() || condition.is_some() {
             read.push(TableName::Residues);
         }
@@ -416,28 +414,20 @@ fn columns_of(annotations: Option<&Annotations>) -> &[AnnotationColumn] {
 fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Result<()> {
     let features = &config.features;
     let has = |table: TableName| !features.columns(table).is_empty();
-    let has_rows = TABLES.map(|(kind, _)| match kind {
-        RowKind::Residue | RowKind::Chain | RowKind::Structure => true,
-        RowKind::Contact | RowKind::HydrogenBond | RowKind::Ligand | RowKind::Interface => {
-            has(kind.features())
-        }
+    let has_rows = |kind: RowKind| match kind {
         RowKind::Variant => annotations.is_some_and(Annotations::have_variants),
-    });
+        _ => TableSet::USUAL.contains(kind) || has(kind.features()),
+    };
+    let written = config.tables.written;
+    let without_rows = written.iter().find(|&kind| !has_rows(kind));
     // All tables are the default: those that this run can have.
-    let is_chosen = config.tables.written.contains(&false);
-    for (written, (has_rows, (_, name))) in config
-        .tables
-        .written
-        .iter_mut()
-        .zip(has_rows.into_iter().zip(TABLES))
-    {
-        if is_chosen && *written && !has_rows {
-            let text =
-                format!("`tables.written` names {name}, a table without rows: {TABLES_WITH_ROWS}");
-            return Err(Error::config(text).fix("set what it is made from, or leave it out"));
-        }
-        *written &= has_rows;
+    if let Some(kind) = without_rows.filter(|_| written != TableSet::ALL) {
+        let name = kind.table();
+        let text =
+            format!("`tables.written` names {name}, a table without rows: {TABLES_WITH_ROWS}");
+        return Err(Error::config(text).fix("set what it is made from, or leave it out"));
     }
+    config.tables.written = TableSet::new(|kind| written.contains(kind) && has_rows(kind));
     let features = |table| config.features.columns(table);
     let sources = ColumnSources {
         features: &features,
@@ -447,8 +437,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let Some((kind, name)) = name_taken(sources, config.tables.optional) else {
         return Ok(());
     };
-    let table = TABLES.iter().find(|(own, _)| *own == kind);
-    let table = table.map_or("", |(_, folder)| *folder);
+    let table = kind.table();
     if let Some(kernel) = own_kernels::writer_of(&config.features, &name) {
         let text = format!(
             "`kernel`: {kernel} has the column {name:?}, which the table of {table} has already"
@@ -460,11 +449,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
     let error = Error::config(text).fix(
         "rename the column, or choose others: tables.annotations = [\"column\"], or [] for none",
     );
-    let level = match kind {
-        RowKind::Variant => Level::Variants,
-        RowKind::Structure => Level::Structures,
-        _ => Level::Residues,
-    };
+    let level = kind.level().unwrap_or(Level::Residues);
     let file = annotations.and_then(|it| it.file_with(level, &name));
     Err(match file {
         Some(file) => error.within(shown(file)),

@@ -57,7 +57,7 @@ pub use reduction::{Reduction, Statistic};
 pub use removed::is_removed;
 pub use resolver::range_text;
 pub use tables::{
-    Compression, OptionalColumns, RowKind, TABLES, TABLES_WITH_ROWS, TableFormat, TableSettings,
+    Compression, OptionalColumns, RowKind, TABLES_WITH_ROWS, TableFormat, TableSet, TableSettings,
 };
 
 /// The most microseconds that a loop on the device may stay.

@@ -6,61 +6,106 @@ use super::coordinates::CoordinateAtoms;
 use super::resolver::{Resolver, named};
 use serde_json::{Value as Json, json};
 use tapeloop::features::{FeatureConfig, TableName};
-use tapeloop_annotations::Wanted;
+use tapeloop_annotations::{Level, Wanted};
 use tapeloop_files::did_you_mean;
 
 /// The level of zstd that is the default of `tables.compression_level`.
 const LEVEL: i64 = 3;
 
-/// What a row of a table is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowKind {
-    Residue,
-    Chain,
-    Structure,
+/// Declares the tables in their order: what a row is, the table's name, the table of features whose columns
+/// its rows have, and the level of the annotations that they get.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $kind:ident $name:literal $features:ident $level:expr;)*) => {
+        /// What a row of a table is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum RowKind { $($(#[$doc])* $kind,)* }
+
+        impl RowKind {
+            /// The tables, in the order in which they are written.
+            pub const ALL: [RowKind; [$($name),*].len()] = [$(RowKind::$kind),*];
+
+            /// The name of the table and of its folder.
+            pub const fn table(self) -> &'static str {
+                match self { $(RowKind::$kind => $name,)* }
+            }
+
+            /// The table of features whose columns the rows have.
+            pub const fn features(self) -> TableName {
+                match self { $(RowKind::$kind => TableName::$features,)* }
+            }
+
+            /// The level of the annotations that the rows get.
+            pub const fn level(self) -> Option<Level> {
+                match self { $(RowKind::$kind => $level,)* }
+            }
+        }
+    };
+}
+
+tables! {
+    Residue "residues" Residues Some(Level::Residues);
+    Chain "chains" Chains None;
+    Structure "structures" Structures Some(Level::Structures);
     /// A pair of residues that are in contact.
-    Contact,
+    Contact "contacts" Contacts None;
     /// A backbone hydrogen bond.
-    HydrogenBond,
+    HydrogenBond "hydrogen_bonds" HydrogenBonds None;
     /// A residue that is no polymer.
-    Ligand,
+    Ligand "ligands" Ligands None;
     /// A pair of chains whose residues are in contact.
-    Interface,
+    Interface "interfaces" Interfaces None;
     /// A row of the annotations' tables of variants, with the residue that it names.
-    Variant,
+    Variant "variants" Residues Some(Level::Variants);
 }
 
 impl RowKind {
+    /// The table of this name.
+    pub fn of_table(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.table() == name)
+    }
+
     /// Whether a row is a pair of residues.
     pub fn is_pair(self) -> bool {
         matches!(self, RowKind::Contact | RowKind::HydrogenBond)
     }
-
-    /// The table of features whose columns the rows have.
-    pub fn features(self) -> TableName {
-        match self {
-            RowKind::Residue | RowKind::Variant => TableName::Residues,
-            RowKind::Chain => TableName::Chains,
-            RowKind::Structure => TableName::Structures,
-            RowKind::Contact => TableName::Contacts,
-            RowKind::HydrogenBond => TableName::HydrogenBonds,
-            RowKind::Ligand => TableName::Ligands,
-            RowKind::Interface => TableName::Interfaces,
-        }
-    }
 }
 
-/// The tables, each with its folder.
-pub const TABLES: [(RowKind, &str); 8] = [
-    (RowKind::Residue, "residues"),
-    (RowKind::Chain, "chains"),
-    (RowKind::Structure, "structures"),
-    (RowKind::Contact, "contacts"),
-    (RowKind::HydrogenBond, "hydrogen_bonds"),
-    (RowKind::Ligand, "ligands"),
-    (RowKind::Interface, "interfaces"),
-    (RowKind::Variant, "variants"),
-];
+/// Some of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSet([bool; RowKind::ALL.len()]);
+
+impl TableSet {
+    pub const ALL: TableSet = TableSet([true; RowKind::ALL.len()]);
+
+    /// The tables of residues, chains and structures, which every run can have.
+    pub const USUAL: TableSet = {
+        let mut tables = [false; RowKind::ALL.len()];
+        tables[RowKind::Residue as usize] = true;
+        tables[RowKind::Chain as usize] = true;
+        tables[RowKind::Structure as usize] = true;
+        TableSet(tables)
+    };
+
+    /// The tables for which `contains` is true.
+    pub fn new(contains: impl FnMut(RowKind) -> bool) -> Self {
+        TableSet(RowKind::ALL.map(contains))
+    }
+
+    pub fn contains(self, table: RowKind) -> bool {
+        self.0[table as usize]
+    }
+
+    /// The tables in their order.
+    pub fn iter(self) -> impl Iterator<Item = RowKind> {
+        let all = RowKind::ALL.into_iter();
+        all.filter(move |&table| self.contains(table))
+    }
+
+    /// The names of the tables in their order.
+    pub fn names(self) -> Vec<&'static str> {
+        self.iter().map(RowKind::table).collect()
+    }
+}
 
 /// When the tables have rows that not every run has.
 pub const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, \
@@ -71,8 +116,7 @@ pub const TABLES_WITH_ROWS: &str = "there are contacts if contacts.atom is set, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSettings {
     pub format: TableFormat,
-    /// Which of [`TABLES`] are written.
-    pub written: [bool; TABLES.len()],
+    pub written: TableSet,
     /// Inputs in one file, at least 1. Rejected inputs count.
     pub inputs_per_part: u64,
     /// A file ends with the input that brings it to so many residues, at least 1. Those that no row
@@ -220,12 +264,12 @@ pub(super) fn resolve_tables(
 }
 
 /// The tables that are written.
-fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
+fn resolve_written(keys: &mut Resolver) -> TableSet {
     const KEY: &str = "tables.written";
-    let all = TABLES.map(|(_, folder)| folder);
+    let all = TableSet::ALL.names();
     let set = keys.texts(KEY).map(|(names, _)| names);
     let names = set.unwrap_or_else(|| all.iter().map(|&name| name.to_owned()).collect());
-    let wrong = names.iter().find(|name| !all.contains(&name.as_str()));
+    let wrong = names.iter().find(|name| RowKind::of_table(name).is_none());
     if wrong.is_some() || names.is_empty() {
         let found = wrong.map_or("no table is named".to_owned(), |name| {
             format!("there is no table \"{name}\"{}", did_you_mean(name, &all))
@@ -233,11 +277,7 @@ fn resolve_written(keys: &mut Resolver) -> [bool; TABLES.len()] {
         keys.problem(KEY, format!("{found}; choose from {}", all.join(", ")));
     }
     keys.record(KEY, json!(names));
-    let mut written = [false; TABLES.len()];
-    for (written, name) in written.iter_mut().zip(all) {
-        *written = names.iter().any(|it| it == name);
-    }
-    written
+    TableSet::new(|table| names.iter().any(|name| name == table.table()))
 }
 
 /// The columns of annotations that the tables get.
@@ -298,8 +338,7 @@ pub(super) fn resolve_where(
     keys.record(KEY, json!(text));
     let columns = features.columns(TableName::Residues);
     let parsed = Condition::parse(&text?, &columns, tables.optional);
-    let [writes_residues, ..] = tables.written;
-    if !writes_residues && reductions.is_empty() {
+    if !tables.written.contains(RowKind::Residue) && reductions.is_empty() {
         let text = "chooses residues, and no table has any; \
                     set `reduce`, or add \"residues\" to tables.written";
         keys.problem(KEY, text);

@@ -10,7 +10,7 @@ use super::FINISHED;
 use super::{
     NEW, RECORD, is_folder, is_temporary, make_folder, remove_results, results_in, write_record,
 };
-use crate::config::{TABLES, TableFormat};
+use crate::config::{RowKind, TableFormat, TableSet};
 use crate::tables::{folders, part_name, part_of_name};
 use serde_json::{Value as Json, json};
 use std::fs;
@@ -93,9 +93,8 @@ pub(super) fn resume(named: &Path) -> Result<()> {
 /// The first part that a finished run has written into the folder and that is gone.
 pub(super) fn missing_part(folder: &Path, record: &Json) -> Option<PathBuf> {
     let parts = Parts::finished(record)?;
-    let written = folders().zip(parts.tables).filter(|(_, written)| *written);
-    let mut files = written.flat_map(|(table, _)| {
-        let table = folder.join(table);
+    let mut files = parts.tables.iter().flat_map(|table| {
+        let table = folder.join(table.table());
         (0..parts.count).map(move |part| table.join(part_name(part, parts.format)))
     });
     files.find(|file| !file.is_file())
@@ -106,8 +105,8 @@ pub(super) fn missing_part(folder: &Path, record: &Json) -> Option<PathBuf> {
 struct Parts {
     count: u64,
     format: TableFormat,
-    /// Which of [`folders`] the run wrote.
-    tables: [bool; TABLES.len()],
+    /// Those that the run wrote.
+    tables: TableSet,
 }
 
 impl Parts {
@@ -121,7 +120,8 @@ impl Parts {
         let format = TableFormat::ALL.into_iter().find(is_named)?;
         // Each table has columns. Records that have none are of earlier versions.
         let columns = &record["columns"];
-        let tables = TABLES.map(|(_, table)| columns.is_null() || columns[table].is_object());
+        let has_columns = |kind: RowKind| columns[kind.table()].is_object();
+        let tables = TableSet::new(|kind| columns.is_null() || has_columns(kind));
         Some(Parts {
             count,
             format,
@@ -131,10 +131,9 @@ impl Parts {
 
     /// Whether this file is one of the parts.
     fn has(self, file: &Path) -> bool {
-        let table = file.parent().and_then(Path::file_name);
-        let is_written = folders()
-            .zip(self.tables)
-            .any(|(folder, is_written)| is_written && table.is_some_and(|table| table == folder));
+        let folder = file.parent().and_then(Path::file_name);
+        let table = folder.and_then(|name| RowKind::of_table(name.to_str()?));
+        let is_written = table.is_some_and(|table| self.tables.contains(table));
         let name = file.file_name().and_then(|name| name.to_str());
         let part = name.and_then(part_of_name);
         let is_one = |(number, format)| number < self.count && format == self.format;
@@ -225,7 +224,7 @@ mod tests {
     /// Parts of the default format.
     fn parquet(count: u64) -> Parts {
         let format = TableFormat::Parquet;
-        let tables = [true; TABLES.len()];
+        let tables = TableSet::ALL;
         Parts {
             count,
             format,

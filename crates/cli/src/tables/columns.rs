@@ -1,12 +1,12 @@
 //! The columns of each table: those that identify a row, then those of features.
 
-use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind, TABLES};
+use super::super::config::{ASSEMBLIES, OptionalColumns, Reduction, RowKind};
 use super::column::{Column, OfRow, TextOfRow};
 use super::structure_rows::StructureRows;
 use std::sync::OnceLock;
 use tapeloop::features::{ColumnDecl, TableName};
 use tapeloop::structure::Assembly;
-use tapeloop_annotations::{AnnotationColumn, Level};
+use tapeloop_annotations::AnnotationColumn;
 
 /// What the tables' columns come from, besides those that identify a row.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ pub fn name_taken(
     sources: ColumnSources<'_>,
     optional: OptionalColumns,
 ) -> Option<(RowKind, String)> {
-    TABLES.iter().find_map(|&(kind, _)| {
+    RowKind::ALL.into_iter().find_map(|kind| {
         let columns = columns(kind, &sources, optional);
         let names = || columns.iter().map(|column| &column.spec.name);
         let is_again = |(at, name): &(usize, &String)| names().take(*at).any(|own| own == *name);
@@ -87,19 +87,9 @@ pub(super) fn columns(
         RowKind::Interface => of_interfaces(),
         RowKind::Variant => of_variants(),
     });
-    let level = match kind {
-        RowKind::Residue => Some(Level::Residues),
-        RowKind::Chain
-        | RowKind::Contact
-        | RowKind::HydrogenBond
-        | RowKind::Ligand
-        | RowKind::Interface => None,
-        RowKind::Structure => Some(Level::Structures),
-        RowKind::Variant => Some(Level::Variants),
-    };
     let of_level = annotations
         .iter()
-        .filter(|column| Some(column.level) == level);
+        .filter(|column| Some(column.level) == kind.level());
     let of_level = of_level.enumerate();
     columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
     let own = features(kind.features());

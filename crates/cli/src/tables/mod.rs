@@ -44,7 +44,7 @@ use std::sync::Arc;
 use tapeloop::error::{Context, Error, Result};
 use tapeloop::structure::Residue;
 
-use super::config::{RowKind, TABLES, TableFormat, TableSettings};
+use super::config::{RowKind, TableFormat, TableSet, TableSettings};
 use super::core_time::CoreTime;
 use statistics::ValueStatistics;
 pub use statistics::{ColumnStatistics, notes, warnings};
@@ -56,27 +56,16 @@ pub use terminal_table::TerminalTable;
 
 /// The tables' folders.
 pub fn folders() -> impl Iterator<Item = &'static str> {
-    TABLES.iter().map(|(_, folder)| *folder)
-}
-
-/// The name of the table of residues, which comes first.
-pub const RESIDUES: &str = TABLES[0].1;
-
-/// The folders of the tables that are written.
-pub fn written_folders(settings: &TableSettings) -> Vec<&'static str> {
-    let chosen = folders().zip(settings.written);
-    let written = chosen.filter(|(_, is_written)| *is_written);
-    written.map(|(folder, _)| folder).collect()
+    RowKind::ALL.into_iter().map(RowKind::table)
 }
 
 /// The table that a run prints to standard output: that of residues, or the only one that is
 /// written. `None` if there are others, and none of residues.
-pub fn printed_table(settings: &TableSettings) -> Option<&'static str> {
-    match written_folders(settings)[..] {
-        [RESIDUES, ..] => Some(RESIDUES),
-        [only] => Some(only),
-        _ => None,
-    }
+pub fn printed_table(written: TableSet) -> Option<RowKind> {
+    let mut tables = written.iter();
+    let first = tables.next()?;
+    let is_alone = tables.next().is_none();
+    (first == RowKind::Residue || is_alone).then_some(first)
 }
 
 /// The file name of a part.
@@ -111,7 +100,7 @@ pub fn rows_bytes(settings: TableSettings, columns: usize, threads: usize) -> u6
 /// All tables, or one on standard output. Dropping them before
 /// [`Tables::finish`] removes the open parts.
 pub struct Tables {
-    /// Those that are written, in the order of [`TABLES`].
+    /// Those that are written, in the order of [`RowKind::ALL`].
     tables: Vec<Table>,
     inputs_per_part: u64,
     residues_per_part: u64,
@@ -140,8 +129,8 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let outputs = TABLES.map(|(_, subfolder)| Output::Folder(folder.join(subfolder)));
-        Tables::write_to(&outputs, settings, columns, metadata, &pool)
+        let output = |kind: RowKind| Output::Folder(folder.join(kind.table()));
+        Tables::write_to(output, settings, columns, metadata, &pool)
     }
 
     /// Creates [`printed_table`] on standard output, in one part. The other arguments are those of
@@ -152,13 +141,12 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let printed = printed_table(&settings);
+        let printed = printed_table(settings.written);
         let settings = TableSettings {
-            written: TABLES.map(|(_, name)| Some(name) == printed),
+            written: TableSet::new(|kind| Some(kind) == printed),
             ..settings.in_one_part()
         };
-        let outputs = TABLES.map(|_| Output::Stdout);
-        Tables::write_to(&outputs, settings, columns, metadata, &pool)
+        Tables::write_to(|_| Output::Stdout, settings, columns, metadata, &pool)
     }
 
     /// Sends the rows of tables as record batches, in one part. The other arguments are those of
@@ -170,13 +158,13 @@ impl Tables {
         metadata: &[(&'static str, String)],
         pool: Arc<ThreadPool>,
     ) -> Self {
-        let outputs = TABLES.map(|_| Output::Batches(batches.clone()));
         // Its texts are those of Arrow files, which each row repeats.
         let settings = TableSettings {
             format: TableFormat::Arrow,
             ..settings.in_one_part()
         };
-        Tables::write_to(&outputs, settings, columns, metadata, &pool)
+        let output = |_| Output::Batches(batches.clone());
+        Tables::write_to(output, settings, columns, metadata, &pool)
     }
 
     /// The name of each table, and the schema of its record batches.
@@ -185,9 +173,9 @@ impl Tables {
         tables.map(|table| (table.name(), Arc::new(file_schema(&table.files))))
     }
 
-    /// Creates the first tables of [`TABLES`], one for each of the outputs.
+    /// Creates the tables that are written, each with its output.
     fn write_to(
-        outputs: &[Output],
+        output: impl Fn(RowKind) -> Output,
         settings: TableSettings,
         columns: &ColumnSources<'_>,
         metadata: &[(&'static str, String)],
@@ -200,7 +188,7 @@ impl Tables {
         ];
         assert!(!cuts.contains(&0), "parts and row groups are not empty");
         let cores = CoreTime::default();
-        let table = |(&(kind, _), output): (&(RowKind, &str), &Output)| {
+        let table = |kind: RowKind| {
             let files = FileSpec {
                 columns: columns::columns(kind, columns, settings.optional).into(),
                 compression: settings.compression,
@@ -209,14 +197,10 @@ impl Tables {
                 pool: Arc::clone(pool),
                 cores: cores.clone(),
             };
-            Table::new(kind, output.clone(), files, settings)
+            Table::new(kind, output(kind), files, settings)
         };
         Tables {
-            tables: {
-                let chosen = TABLES.iter().zip(outputs).zip(settings.written);
-                let written = chosen.filter(|(_, is_written)| *is_written);
-                written.map(|(it, _)| table(it)).collect()
-            },
+            tables: settings.written.iter().map(table).collect(),
             inputs_per_part: settings.inputs_per_part,
             residues_per_part: settings.residues_per_part,
             cores,

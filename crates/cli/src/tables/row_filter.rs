@@ -69,7 +69,7 @@ pub fn gather_all(
     features: &dyn Fn(TableName) -> Vec<ColumnDecl>,
 ) -> StructureRows {
     let record = Arc::new(record);
-    for (table, _) in super::super::config::TABLES {
+    for table in RowKind::ALL {
         let ranges = record.rows(table).into_iter().map(|rows| RowRange {
             of: Arc::clone(&record),
             rows,

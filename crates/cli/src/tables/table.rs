@@ -1,6 +1,6 @@
 //! [`Table`]: the rows of one table, on their way into row groups and parts.
 
-use super::super::config::{RowKind, TABLES, TableFormat, TableSettings};
+use super::super::config::{RowKind, TableFormat, TableSettings};
 use super::arrow_batches::{ArrowBatches, TableBatch};
 use super::arrow_file::ArrowFile;
 use super::csv_file::Csv;
@@ -83,9 +83,7 @@ impl Table {
 
     /// The name of the table and of its folder.
     pub(super) fn name(&self) -> &'static str {
-        let is = |(kind, _): &&(RowKind, &str)| *kind == self.kind;
-        let (_, folder) = TABLES.iter().find(is).expect("each table has a folder");
-        folder
+        self.kind.table()
     }
 
     pub(super) fn start_part(&mut self, part: u64) -> Result<()> {

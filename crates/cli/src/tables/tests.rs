@@ -15,7 +15,7 @@ use tapeloop::features::{
 use tapeloop::structure::{Chain, MISSING, Residue, ResidueFlags, Structure, Uniprot};
 
 const SETTINGS: TableSettings = TableSettings {
-    written: [true, true, true, false, false, false, false, false],
+    written: TableSet::USUAL,
     inputs_per_part: 4,
     residues_per_part: 1000,
     rows_per_group: 7,

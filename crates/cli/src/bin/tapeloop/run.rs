@@ -21,7 +21,7 @@ use tapeloop::features::{Features, TableName};
 use tapeloop::workload::Completion;
 use tapeloop_annotations::{Level, check_matched};
 use tapeloop_bench::internal::{Threads, core_time};
-use tapeloop_cli::config::Config;
+use tapeloop_cli::config::{Config, RowKind};
 use tapeloop_cli::exit_codes::{GOOD, REJECTED};
 use tapeloop_cli::output::{
     self, Committed, FINISHED, Found, Interrupted, OutputFolder, RESUME, replaces_input,
@@ -33,9 +33,7 @@ use tapeloop_cli::run_counters::RunCounters;
 use tapeloop_cli::run_json::RunHeader;
 use tapeloop_cli::source_thread::SourceThread;
 use tapeloop_cli::table_plan::{column_sources, row_filter};
-use tapeloop_cli::tables::{
-    ColumnStatistics, RESIDUES, Tables, TerminalTable, printed_table, written_folders,
-};
+use tapeloop_cli::tables::{ColumnStatistics, Tables, TerminalTable, printed_table};
 use tapeloop_cli::terminal::{complain, say};
 use tapeloop_cli::thread_times::ThreadTimer;
 use tapeloop_files::FileId;
@@ -58,12 +56,13 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
         let format = plan.config.tables.format.name();
         let result = match &target {
             Target::Folder(folder) => {
-                let tables = listed(&written_folders(&plan.config.tables));
+                let tables = listed(&plan.config.tables.written.names());
                 let folder = tapeloop_files::shown(folder);
                 format!("write the tables {tables} as {format} files to {folder}")
             }
             Target::Stdout => {
-                let printed = printed_table(&plan.config.tables).unwrap_or(RESIDUES);
+                let printed = printed_table(plan.config.tables.written);
+                let printed = printed.unwrap_or(RowKind::Residue).table();
                 format!("print the {printed} as {format}")
             }
             Target::Table => "print a table of the residues".to_owned(),
@@ -137,15 +136,15 @@ fn find_earlier(plan: &Plan, target: &Target) -> Result<Found> {
 
 /// Checks that there is a table to print.
 fn check_printed(target: &Target, config: &Config) -> Result<()> {
-    let printed = printed_table(&config.tables);
+    let printed = printed_table(config.tables.written);
     let error = match target {
         Target::Stdout if printed.is_none() => {
-            let written = listed(&written_folders(&config.tables));
+            let written = listed(&config.tables.written.names());
             let message =
                 format!("standard output holds one table, and `tables.written` names {written}");
             Error::config(message).fix("leave one of them, or name a folder with --output")
         }
-        Target::Table if printed != Some(RESIDUES) => {
+        Target::Table if printed != Some(RowKind::Residue) => {
             let message = "--format table prints residues, which `tables.written` leaves out";
             Error::config(message).fix("give --format csv or json, or leave tables.written out")
         }
@@ -156,7 +155,7 @@ fn check_printed(target: &Target, config: &Config) -> Result<()> {
 
 /// Warns of annotations that are in none of the rows on standard output, if these are of residues.
 fn warn_of_unprinted(plan: &Plan) {
-    if printed_table(&plan.config.tables) != Some(RESIDUES) {
+    if printed_table(plan.config.tables.written) != Some(RowKind::Residue) {
         return;
     }
     let mut columns = plan.annotation_columns().iter();
@@ -245,7 +244,7 @@ pub(super) fn compute(
         (Target::Folder(_), Some(interrupted)) => Some(interrupted.open()?),
         (Target::Folder(path), None) => Some(OutputFolder::claim(
             path,
-            &written_folders(&plan.config.tables),
+            &plan.config.tables.written.names(),
             to.overwrite,
             &reads,
             header.config(),

@@ -18,7 +18,7 @@ use tapeloop_cli::exit_codes::{self, GOOD, INTERRUPTED, REJECTED};
 use tapeloop_cli::output::FINISHED;
 use tapeloop_cli::plan::{Plan, memory_text};
 use tapeloop_cli::run_counters::{FindingCounts, RunCounts, WrittenParts, finding_line};
-use tapeloop_cli::tables::{ColumnStatistics, folders, notes, warnings, written_folders};
+use tapeloop_cli::tables::{ColumnStatistics, folders, notes, warnings};
 use tapeloop_cli::terminal::short;
 use tapeloop_error::internal::printable;
 use tapeloop_files::shown;
@@ -177,7 +177,7 @@ impl Outcome {
         if let Some(folder) = &self.folder {
             let size = format::size(bytes_in(folder) as f64);
             let format = plan.config.tables.format.name();
-            let tables = listed(&written_folders(&plan.config.tables));
+            let tables = listed(&plan.config.tables.written.names());
             let _ = writeln!(
                 text,
                 "results: {} ({size} of {format}: {tables})",
