@@ -66,10 +66,7 @@ fn build_kernels(jobs: &Jobs) -> Result<(), String> {
     write("kernels.rs", rust_of(&signatures)?)?;
 
     let binaries = out.join("units");
-    let nvcc = match feature("CUDA") {
-        true => Nvcc::find()?,
-        false => None,
-    };
+    let nvcc = if feature("CUDA") { Nvcc::find()? } else { None };
     let nvcc = match nvcc {
         Some(nvcc) => nvcc
             .compile(&sources, &units, &binaries, jobs)?

@@ -33,13 +33,14 @@ fn samples(format: Format) -> Vec<Sample> {
     for path in paths {
         let bytes = std::fs::read(&path).unwrap();
         let mut text = Vec::new();
-        match bytes.starts_with(&[0x1f, 0x8b]) {
-            true => drop(
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            drop(
                 MultiGzDecoder::new(&bytes[..])
                     .read_to_end(&mut text)
                     .unwrap(),
-            ),
-            false => text = bytes,
+            )
+        } else {
+            text = bytes
         }
         let lines = text.split(|&byte| byte == b'\n');
         let is_atom = |line: &&[u8]| line.starts_with(b"ATOM ") || line.starts_with(b"HETATM");

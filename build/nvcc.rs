@@ -192,9 +192,10 @@ fn targets(version: &str, machines: &BTreeSet<String>) -> Result<Vec<String>, St
              \"sm_90 compute_75\""
         ));
     }
-    let targets = match named.is_empty() {
-        true => ALL_TARGETS.into_iter().filter(is_known).collect(),
-        false => named,
+    let targets = if named.is_empty() {
+        ALL_TARGETS.into_iter().filter(is_known).collect()
+    } else {
+        named
     };
     Ok(targets.into_iter().map(str::to_owned).collect())
 }

@@ -146,10 +146,12 @@ pub(crate) fn take(array: &Bound<'_, PyAny>, stream: Option<u64>) -> PyResult<Ar
     };
     taken.place = tensor.device.place()?;
     let dimensions = usize::try_from(tensor.dimensions).unwrap_or(0);
-    let list = |start: *const i64| match start.is_null() || dimensions == 0 {
-        true => &[][..],
+    let list = |start: *const i64| {
+        if start.is_null() || dimensions == 0 {
+            return &[][..];
+        }
         // SAFETY: the struct has as many sizes, and strides, as dimensions.
-        false => unsafe { std::slice::from_raw_parts(start, dimensions) },
+        unsafe { std::slice::from_raw_parts(start, dimensions) }
     };
     let (shape, strides) = (list(tensor.shape), list(tensor.strides));
     let mut elements = 1_i64;

@@ -125,9 +125,10 @@ pub(crate) fn is_in_twin() -> bool {
 
 /// Refuses a call of a twin that may wait for a batch: it may be the twin's own.
 pub(crate) fn check_outside_twin() -> PyResult<()> {
-    match is_in_twin() {
-        true => Err(TapeloopError::new_err("a twin cannot use a replay")),
-        false => Ok(()),
+    if is_in_twin() {
+        Err(TapeloopError::new_err("a twin cannot use a replay"))
+    } else {
+        Ok(())
     }
 }
 

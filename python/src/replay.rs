@@ -392,12 +392,13 @@ impl Replay {
 
     fn check_process(&self) -> PyResult<()> {
         check_outside_twin()?;
-        match self.process == std::process::id() {
-            true => Ok(()),
-            false => Err(TapeloopError::new_err(
+        if self.process == std::process::id() {
+            Ok(())
+        } else {
+            Err(TapeloopError::new_err(
                 "the replay was made before a fork, and its device belongs to that process (fix: \
-                 make it in the child, or start processes with spawn)",
-            )),
+             make it in the child, or start processes with spawn)",
+            ))
         }
     }
 
@@ -440,9 +441,10 @@ impl Replay {
                 let slot = state.spare.pop().or_else(|| state.ring.acquire());
                 let is_lost = slot.is_none() && state.filling + state.ring.in_flight() == 0;
                 state.filling += usize::from(slot.is_some());
-                match is_lost {
-                    true => Err(TapeloopError::new_err("the device is lost")),
-                    false => Ok(slot),
+                if is_lost {
+                    Err(TapeloopError::new_err("the device is lost"))
+                } else {
+                    Ok(slot)
                 }
             });
             dlpack::release_dropped(py);
@@ -495,9 +497,10 @@ impl Replay {
                 let is_of_array = error.is_instance_of::<PyBufferError>(py)
                     || error.is_instance_of::<PyValueError>(py)
                     || error.is_instance_of::<PyTypeError>(py);
-                match is_of_array {
-                    true => wrong(error.value(py).to_string()),
-                    false => error,
+                if is_of_array {
+                    wrong(error.value(py).to_string())
+                } else {
+                    error
                 }
             })?;
             if array.place != place {

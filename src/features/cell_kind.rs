@@ -43,9 +43,10 @@ impl CellKind {
     }
 
     pub(super) fn axis(self) -> usize {
-        match self.is_of_residues() {
-            true => RESIDUES,
-            false => ATOMS,
+        if self.is_of_residues() {
+            RESIDUES
+        } else {
+            ATOMS
         }
     }
 

@@ -224,14 +224,13 @@ impl Twin for cell_fill::Views<'_> {
                     if !atom.is_present() {
                         continue;
                     }
-                    let at = match is_flagged {
-                        true => index - range.start,
-                        false => {
-                            let cell = grid.cell_of(atom.position.into());
-                            let count = &mut counts[cell - grid.first as usize];
-                            *count -= 1;
-                            (start[cell] + *count) as usize - range.start
-                        }
+                    let at = if is_flagged {
+                        index - range.start
+                    } else {
+                        let cell = grid.cell_of(atom.position.into());
+                        let count = &mut counts[cell - grid.first as usize];
+                        *count -= 1;
+                        (start[cell] + *count) as usize - range.start
                     };
                     (x[at], y[at], z[at]) = (atom.position.x, atom.position.y, atom.position.z);
                     (tag[at], source[at]) = (atom.tag, index as u32);

@@ -63,10 +63,7 @@ impl Feature for Cluster {
             return Vec::new();
         }
         let selected = self.select.join(", ");
-        let of = match self.own_chain {
-            true => " of its chain",
-            false => "",
-        };
+        let of = if self.own_chain { " of its chain" } else { "" };
         let about = format!(
             "Cluster of the residue among {selected}{of}: C-alphas within {} A, one from another.",
             CONTACT.angstrom()

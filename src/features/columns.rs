@@ -151,9 +151,10 @@ impl ColumnDecl {
                 ..Tolerance::relative(1e-4)
             },
             // Rounded positions may change contacts near the cutoff.
-            rotation: match kind.is_real() {
-                true => Tolerance::EXACT,
-                false => Tolerance::EXACT.but_for(5),
+            rotation: if kind.is_real() {
+                Tolerance::EXACT
+            } else {
+                Tolerance::EXACT.but_for(5)
             },
         }
     }

@@ -63,9 +63,10 @@ pub(super) fn check(flags: u32) -> Result<()> {
 
 #[cold]
 fn too_dense(is_of_residues: bool, most: u32, mean: &str) -> Error {
-    let (what, shift) = match is_of_residues {
-        true => ("residues", RESIDUE_CELL_SHIFT),
-        false => ("atoms", ATOM_CELL_SHIFT),
+    let (what, shift) = if is_of_residues {
+        ("residues", RESIDUE_CELL_SHIFT)
+    } else {
+        ("atoms", ATOM_CELL_SHIFT)
     };
     let edge = f64::from(1u32 << shift) / 1000.0;
     let message = format!(

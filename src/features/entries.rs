@@ -31,9 +31,10 @@ impl Entries<'_> {
         if total > room {
             return start..start;
         }
-        let before = match own > all.start {
-            true => self.ends[own - 1] as usize,
-            false => 0,
+        let before = if own > all.start {
+            self.ends[own - 1] as usize
+        } else {
+            0
         };
         start + before..start + self.ends[own] as usize
     }

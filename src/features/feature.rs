@@ -110,10 +110,7 @@ pub(super) fn is_own_chain(key: &str, word: &str) -> Result<bool> {
 
 /// What neighbours are of, for descriptions.
 pub(super) fn neighbours_of(own_chain: bool) -> &'static str {
-    match own_chain {
-        true => "chain",
-        false => "model",
-    }
+    if own_chain { "chain" } else { "model" }
 }
 
 /// The error for a key or type that a feature does not list.

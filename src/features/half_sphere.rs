@@ -92,10 +92,7 @@ fn columns(
     turned: u32,
 ) -> Vec<ColumnDecl> {
     let column = |(side, what): (&str, &str)| {
-        let of = match own_chain {
-            true => " of the chain",
-            false => "",
-        };
+        let of = if own_chain { " of the chain" } else { "" };
         let about = format!(
             "C-alphas{of} closer than {} A on the {what} side of the plane normal to {plane} \
              (Hamelryck 2005).",

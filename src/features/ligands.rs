@@ -284,14 +284,18 @@ impl Twin for nearest_ligand::Views<'_> {
                         self.cutoff,
                     );
                     let reach2 = LIGAND_REACH.pow(2);
-                    let angstrom = |d2: u32| match d2 < reach2 {
-                        true => (f64::from(d2).sqrt() * 0.001) as f32,
-                        false => f32::NAN,
+                    let angstrom = |d2: u32| {
+                        if d2 < reach2 {
+                            (f64::from(d2).sqrt() * 0.001) as f32
+                        } else {
+                            f32::NAN
+                        }
                     };
                     distances.copy_from_slice(&[angstrom(near.ligand.0), angstrom(near.metal)]);
-                    let ligand = match near.ligand.0 < reach2 {
-                        true => near.ligand.1 as i32,
-                        false => NULL_COUNT,
+                    let ligand = if near.ligand.0 < reach2 {
+                        near.ligand.1 as i32
+                    } else {
+                        NULL_COUNT
                     };
                     contacts.copy_from_slice(&[near.pairs as i32, ligand]);
                 }

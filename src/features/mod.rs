@@ -206,9 +206,10 @@ impl Workload for Features {
     fn extent(&self, item: &Input) -> Result<Extent> {
         let structure = item.structure.as_ref().map_err(Clone::clone)?;
         let extent = pack::extent(structure)?;
-        Ok(match self.config.computes(FeatureName::ResidueDepth) {
-            true => residue_depth::with_point_room(extent, structure),
-            false => extent,
+        Ok(if self.config.computes(FeatureName::ResidueDepth) {
+            residue_depth::with_point_room(extent, structure)
+        } else {
+            extent
         })
     }
 

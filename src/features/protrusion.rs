@@ -70,9 +70,10 @@ impl Feature for Protrusion {
     fn columns(&self) -> Vec<ColumnDecl> {
         let column = |(name, which): (&str, &str)| {
             let radius = self.radius.angstrom();
-            let filled = match self.own_chain {
-                true => "volume filled by the chain",
-                false => "filled volume",
+            let filled = if self.own_chain {
+                "volume filled by the chain"
+            } else {
+                "filled volume"
             };
             let about = format!(
                 "{which} over the residue's heavy atoms of the free over the {filled} \

@@ -51,9 +51,10 @@ impl Twin for narrow_f16::Views<'_> {
     fn run(self) {
         let live = self.header[RESIDUES] as usize * self.values as usize;
         for (narrow, &wide) in self.narrow[..live].iter_mut().zip(self.wide) {
-            *narrow = match wide.is_nan() {
-                true => f16::NAN,
-                false => f16::from_f32(wide),
+            *narrow = if wide.is_nan() {
+                f16::NAN
+            } else {
+                f16::from_f32(wide)
             };
         }
     }
@@ -64,9 +65,10 @@ impl Twin for narrow_bf16::Views<'_> {
     fn run(self) {
         let live = self.header[RESIDUES] as usize * self.values as usize;
         for (narrow, &wide) in self.narrow[..live].iter_mut().zip(self.wide) {
-            *narrow = match wide.is_nan() {
-                true => bf16::NAN,
-                false => bf16::from_f32(wide),
+            *narrow = if wide.is_nan() {
+                bf16::NAN
+            } else {
+                bf16::from_f32(wide)
             };
         }
     }

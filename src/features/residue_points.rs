@@ -101,9 +101,10 @@ impl Twin for residue_points::Views<'_> {
             .for_each(|(((residues, backbones), betas), (ca, cb))| {
                 let inputs = residues.iter().zip(backbones).zip(betas);
                 for (((residue, backbone), beta), (ca, cb)) in inputs.zip(ca.iter_mut().zip(cb)) {
-                    (*ca, *cb) = match residue.is(ResidueSpan::PRESENT) {
-                        true => points(residue, backbone, *beta),
-                        false => (Atom::NONE, Atom::NONE),
+                    (*ca, *cb) = if residue.is(ResidueSpan::PRESENT) {
+                        points(residue, backbone, *beta)
+                    } else {
+                        (Atom::NONE, Atom::NONE)
                     };
                 }
             });
@@ -111,17 +112,21 @@ impl Twin for residue_points::Views<'_> {
 }
 
 fn points(residue: &ResidueSpan, backbone: &Backbone, beta: Position) -> (Atom, Atom) {
-    let atom = |position: Position, is_side| match position.is_present() {
-        true => Atom {
-            position,
-            tag: AtomTag::new(RADIUS_MAX, is_side, false, residue.chain),
-        },
-        false => Atom::NONE,
+    let atom = |position: Position, is_side| {
+        if position.is_present() {
+            Atom {
+                position,
+                tag: AtomTag::new(RADIUS_MAX, is_side, false, residue.chain),
+            }
+        } else {
+            Atom::NONE
+        }
     };
     let ca = atom(backbone.ca, false);
-    match beta.is_present() {
-        true => (ca, atom(beta, true)),
-        false => (ca, atom(ideal_c_beta(backbone), false)),
+    if beta.is_present() {
+        (ca, atom(beta, true))
+    } else {
+        (ca, atom(ideal_c_beta(backbone), false))
     }
 }
 
@@ -133,9 +138,10 @@ fn ideal_c_beta(backbone: &Backbone) -> Position {
         return Position::NONE;
     }
     let built = virtual_c_beta(n.into(), ca.into(), c.into());
-    match built.iter().all(|it| it.unsigned_abs() <= COORDINATE_MAX) {
-        true => built.into(),
-        false => Position::NONE,
+    if built.iter().all(|it| it.unsigned_abs() <= COORDINATE_MAX) {
+        built.into()
+    } else {
+        Position::NONE
     }
 }
 

@@ -108,9 +108,10 @@ impl Twin for side_chains::Views<'_> {
                 let atoms = [n, ca, side.beta, gamma, delta, epsilon, zeta, eta];
                 for (chi, points) in atoms.windows(4).enumerate() {
                     let points = [points[0], points[1], points[2], points[3]];
-                    let angle = match points.iter().all(|point| point.is_present()) {
-                        true => Angle::dihedral(points).degrees(),
-                        false => f32::NAN,
+                    let angle = if points.iter().all(|point| point.is_present()) {
+                        Angle::dihedral(points).degrees()
+                    } else {
+                        f32::NAN
                     };
                     angles[chi] = angle;
                     if chi < 4 {

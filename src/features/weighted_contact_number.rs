@@ -243,9 +243,10 @@ fn weighted_sums<S: Simd, const COMPACT: bool, const OWN_CHAIN: bool>(
         let mut partial = [nothing; VECTORS];
         for_each_distance::<S, COMPACT>(&places, group, corner, |v, d2, chain| {
             let term = reciprocal(simd, d2);
-            partial[v] += match OWN_CHAIN {
-                true => places[v].chains.simd_eq(chain).select(term, nothing),
-                false => term,
+            partial[v] += if OWN_CHAIN {
+                places[v].chains.simd_eq(chain).select(term, nothing)
+            } else {
+                term
             };
         });
         if partial.iter().any(|sum| sum.simd_lt(SUM_MAX).any_false()) {

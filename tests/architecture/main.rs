@@ -41,7 +41,7 @@ const CIRCLE_FILES_MAX: usize = 4;
 /// The only file that may start pipeline threads.
 const DRIVER: &str = "crates/engine/src/pipeline/driver.rs";
 
-const LINES_MAX: usize = 500;
+const LINES_MAX: usize = 600;
 
 fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder)
@@ -237,9 +237,8 @@ fn files_stay_readable() {
     files.extend(tests.flat_map(|folder| texts(&folder)));
     for (path, text) in files {
         let lines = text.lines().count();
-        let slack = if path.contains("src/") { 50 } else { 0 };
         assert!(
-            lines <= LINES_MAX + slack,
+            lines <= LINES_MAX,
             "{path} has {lines} lines; split it by what it answers"
         );
     }

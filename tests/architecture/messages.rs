@@ -121,9 +121,12 @@ fn list<'a>(sources: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let read: Vec<(&str, Literals)> = sources
         .into_iter()
         .filter(|(path, _)| !WITHOUT.iter().any(|start| path.starts_with(start)))
-        .map(|(path, text)| match path.ends_with(".py") {
-            true => (path, python_literals(text)),
-            false => (path, rust_literals(text)),
+        .map(|(path, text)| {
+            if path.ends_with(".py") {
+                (path, python_literals(text))
+            } else {
+                (path, rust_literals(text))
+            }
         })
         .collect();
     let mut tests = BTreeSet::new();
@@ -152,9 +155,10 @@ fn lines(list: &str) -> Vec<(&str, &str)> {
     let mut path = "";
     let mut lines = Vec::new();
     for line in list.lines().filter(|line| !line.is_empty()) {
-        match line.starts_with(' ') {
-            true => lines.push((path, line)),
-            false => path = line,
+        if line.starts_with(' ') {
+            lines.push((path, line))
+        } else {
+            path = line
         }
     }
     lines

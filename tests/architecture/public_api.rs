@@ -320,9 +320,10 @@ fn list(path: &str, tokens: &[String], names: &Names, lines: &mut Vec<String>) {
                 Some("enum" | "trait") if has_body => {
                     let body_end = end(tokens, close);
                     let body = trait_body(&tokens[close + 1..body_end - 1]);
-                    let body = match kind.is_some_and(|kind| kind == "enum") {
-                        true => tokens[close + 1..body_end - 1].to_vec(),
-                        false => body,
+                    let body = if kind.is_some_and(|kind| kind == "enum") {
+                        tokens[close + 1..body_end - 1].to_vec()
+                    } else {
+                        body
                     };
                     line(format!("{} {{ {} }}", text(signature), text(&body)));
                     at = body_end;

@@ -75,16 +75,20 @@ fn ligands_and_metals_are_as_near_as_their_nearest_atoms() {
                     }
                 }
             }
-            let angstrom = |d2: i64| match d2 < REACH2 {
-                true => (((d2 as f64).sqrt() * 0.001) as f32).to_bits(),
-                false => f32::NAN.to_bits(),
+            let angstrom = |d2: i64| {
+                if d2 < REACH2 {
+                    (((d2 as f64).sqrt() * 0.001) as f32).to_bits()
+                } else {
+                    f32::NAN.to_bits()
+                }
             };
             assert_eq!(dmin[row], angstrom(nearest.0), "row {row}");
             assert_eq!(metal[row], angstrom(near_metal), "row {row}");
             assert_eq!(contacts[row], near, "row {row}");
-            let index = match nearest.0 < REACH2 {
-                true => nearest.1 as i32,
-                false => NULL_COUNT,
+            let index = if nearest.0 < REACH2 {
+                nearest.1 as i32
+            } else {
+                NULL_COUNT
             };
             assert_eq!([comp[row], number[row]], [index as u32; 2], "row {row}");
             found += u32::from(nearest.0 < REACH2);

@@ -210,9 +210,10 @@ fn a_rotation_changes_little() {
             counts.rows
         );
         for (name, (decl, moved)) in moved {
-            let wrong = match decl.kind.is_real() {
-                true => moved.beyond,
-                false => moved.any,
+            let wrong = if decl.kind.is_real() {
+                moved.beyond
+            } else {
+                moved.any
             };
             let (allowed, rows) = (decl.rotation.rows_per_thousand as usize, moved.rows);
             assert!(wrong * 1000 <= allowed * rows, "{name}: {wrong} of {rows}");

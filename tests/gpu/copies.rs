@@ -133,9 +133,10 @@ fn merged_copies_move_the_bytes_that_single_ones_would() {
         let first = ops.len() - DOWNLOADS.len();
         let up: Vec<usize> = (0..first).collect();
         let before = backend.driver_calls().graph_edits;
-        let make = |target: &mut Target, ops: &[Op], into| match captured {
-            true => target.slot.capture(&ops.iter().collect::<Vec<_>>(), into),
-            false => {
+        let make = |target: &mut Target, ops: &[Op], into| {
+            if captured {
+                target.slot.capture(&ops.iter().collect::<Vec<_>>(), into)
+            } else {
                 let node = |(place, op)| Node {
                     op,
                     after: if place < first { &[] } else { &up[..] },

@@ -380,17 +380,23 @@ fn narrowing_rounds_every_pattern_as_the_host_does() {
     for reals in narrow_reals(&gpu) {
         let (found, expected): (Vec<u16>, Vec<u16>) = match reals {
             Reals::F16 => {
-                let nearest = |wide: &f32| match wide.is_nan() {
-                    true => f16::NAN.to_bits(),
-                    false => f16::from_f32(*wide).to_bits(),
+                let nearest = |wide: &f32| {
+                    if wide.is_nan() {
+                        f16::NAN.to_bits()
+                    } else {
+                        f16::from_f32(*wide).to_bits()
+                    }
                 };
                 let found = narrowed::<f16>(&gpu, "narrow_f16", &wide);
                 (found, wide.iter().map(nearest).collect())
             }
             _ => {
-                let nearest = |wide: &f32| match wide.is_nan() {
-                    true => bf16::NAN.to_bits(),
-                    false => bf16::from_f32(*wide).to_bits(),
+                let nearest = |wide: &f32| {
+                    if wide.is_nan() {
+                        bf16::NAN.to_bits()
+                    } else {
+                        bf16::from_f32(*wide).to_bits()
+                    }
                 };
                 let found = narrowed::<bf16>(&gpu, "narrow_bf16", &wide);
                 (found, wide.iter().map(nearest).collect())

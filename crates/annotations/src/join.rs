@@ -106,9 +106,10 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
                 values: values.iter().skip(at).step_by(width).copied().collect(),
             };
             let named = all.channels.iter().enumerate().map(of_channel);
-            structure.channels = match runs.is_empty() {
-                true => Vec::new(),
-                false => named.collect(),
+            structure.channels = if runs.is_empty() {
+                Vec::new()
+            } else {
+                named.collect()
             };
         }
     }
@@ -121,9 +122,10 @@ pub(super) fn attach(all: &Loaded, name: &str, models: &mut [Structure]) -> Resu
 /// The rows cannot be read.
 pub(super) fn join(all: &Loaded, name: &str, structure: &Structure) -> Result<Joined> {
     let (slots, kinds) = slots(all, &[Level::Structures, Level::Residues]);
-    let runs = match kinds.iter().all(Vec::is_empty) {
-        true => Vec::new(),
-        false => all.store.find(name)?.runs,
+    let runs = if kinds.iter().all(Vec::is_empty) {
+        Vec::new()
+    } else {
+        all.store.find(name)?.runs
     };
     if runs.is_empty() {
         return Ok(Joined::default());
@@ -202,9 +204,10 @@ pub(super) fn variants(
         let mut named = residues.named_by(row).peekable();
         let mut add = |residue| {
             chunk.push(row.key, residue, &cells);
-            match chunk.residues.len() >= VARIANTS_AT_ONCE {
-                true => take(std::mem::replace(&mut chunk, Chunk::new(kinds)).finish()),
-                false => Ok(()),
+            if chunk.residues.len() >= VARIANTS_AT_ONCE {
+                take(std::mem::replace(&mut chunk, Chunk::new(kinds)).finish())
+            } else {
+                Ok(())
             }
         };
         if named.peek().is_none() {
@@ -212,9 +215,10 @@ pub(super) fn variants(
         }
         named.try_for_each(|residue| add(Some(residue as u32)))
     })?;
-    match chunk.residues.is_empty() {
-        true => Ok(()),
-        false => take(chunk.finish()),
+    if chunk.residues.is_empty() {
+        Ok(())
+    } else {
+        take(chunk.finish())
     }
 }
 

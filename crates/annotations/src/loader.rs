@@ -282,12 +282,11 @@ impl Loader<'_> {
         let missing = |key: &str, name: &str, has: &dyn Fn(Level) -> bool, fix: &str| {
             let known = self.names.iter().filter(|(level, _)| has(*level));
             let known: Vec<&str> = known.map(|(_, name)| name.as_str()).collect();
-            let text = match identifies_rows(name) {
-                true => format!("`{key}`: column {name:?} identifies rows, and has no values"),
-                false => {
-                    let hint = did_you_mean(name, &known);
-                    format!("`{key}`: no table has a column {name:?}{hint}")
-                }
+            let text = if identifies_rows(name) {
+                format!("`{key}`: column {name:?} identifies rows, and has no values")
+            } else {
+                let hint = did_you_mean(name, &known);
+                format!("`{key}`: no table has a column {name:?}{hint}")
             };
             Error::config(text).fix(fix.to_owned())
         };

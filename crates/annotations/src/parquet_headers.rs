@@ -106,9 +106,10 @@ impl<R: Read> Compact<R> {
     }
 
     fn pass(&mut self, bytes: u64) -> io::Result<()> {
-        match io::copy(&mut (&mut self.0).take(bytes), &mut io::sink())? == bytes {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if io::copy(&mut (&mut self.0).take(bytes), &mut io::sink())? == bytes {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

@@ -60,13 +60,12 @@ pub(super) fn read(
 
 fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
     let file = BufReader::with_capacity(1 << 16, File::open(path)?);
-    Ok(
-        match path.extension().is_some_and(|ending| ending == "gz") {
-            true => Box::new(BufReader::with_capacity(
-                1 << 16,
-                Compression::Gzip.reader(file)?,
-            )),
-            false => Box::new(file),
-        },
-    )
+    Ok(if path.extension().is_some_and(|ending| ending == "gz") {
+        Box::new(BufReader::with_capacity(
+            1 << 16,
+            Compression::Gzip.reader(file)?,
+        ))
+    } else {
+        Box::new(file)
+    })
 }

@@ -434,13 +434,10 @@ impl Comparison {
             );
         } else if let Some(by) = self.machine.references {
             let change = format::change(by);
-            words += &match is_steady(by) {
-                true => format!(
-                    " The times of other programs in the same runs stayed the same ({change})."
-                ),
-                false => {
-                    format!(" The times of other programs in the same runs changed by {change}.")
-                }
+            words += &if is_steady(by) {
+                format!(" The times of other programs in the same runs stayed the same ({change}).")
+            } else {
+                format!(" The times of other programs in the same runs changed by {change}.")
             };
         }
         words

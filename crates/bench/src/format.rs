@@ -21,9 +21,10 @@ pub fn digits(value: f64) -> String {
 /// Three digits without trailing zeros, for the ticks of an axis.
 fn short(value: f64) -> String {
     let text = digits(value);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 
@@ -121,9 +122,10 @@ pub fn fma_per_s(value: f64) -> String {
 
 /// A plain number, for a tick.
 pub fn plain(value: f64) -> String {
-    match (1e3..1e15).contains(&value) && value.fract() == 0.0 {
-        true => whole(value as u64),
-        false => short(value),
+    if (1e3..1e15).contains(&value) && value.fract() == 0.0 {
+        whole(value as u64)
+    } else {
+        short(value)
     }
 }
 
@@ -139,17 +141,19 @@ pub fn factor(ratio: f64) -> String {
 
 /// `5.2x`.
 pub fn times(ratio: f64) -> String {
-    match ratio.is_finite() {
-        true => factor(ratio) + "x",
-        false => NONE.to_owned(),
+    if ratio.is_finite() {
+        factor(ratio) + "x"
+    } else {
+        NONE.to_owned()
     }
 }
 
 /// As [`times`], for a tick.
 pub fn times_tick(ratio: f64) -> String {
-    match ratio.is_finite() {
-        true => format!("{}x", short(ratio)),
-        false => NONE.to_owned(),
+    if ratio.is_finite() {
+        format!("{}x", short(ratio))
+    } else {
+        NONE.to_owned()
     }
 }
 
@@ -169,9 +173,10 @@ pub fn percent_tick(share: f64) -> String {
 
 /// `+5.2%` for a ratio of 1.052.
 pub fn change(ratio: f64) -> String {
-    match ratio.is_finite() {
-        true => format!("{:+.1}%", (ratio - 1.0) * 100.0),
-        false => NONE.to_owned(),
+    if ratio.is_finite() {
+        format!("{:+.1}%", (ratio - 1.0) * 100.0)
+    } else {
+        NONE.to_owned()
     }
 }
 

@@ -195,9 +195,10 @@ pub fn open<S: Benchmark>(
 
 /// How full the batch of a slot is, 0 to 1.
 fn fill(point: &Point, slot: usize) -> f64 {
-    match point.is_mixed {
-        true => [0.125, 1.0, 0.25, 0.5][slot % 4],
-        false => 1.0,
+    if point.is_mixed {
+        [0.125, 1.0, 0.25, 0.5][slot % 4]
+    } else {
+        1.0
     }
 }
 

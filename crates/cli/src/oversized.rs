@@ -242,10 +242,11 @@ impl Oversized {
         let mut config = bucket_config(&self.config, capacity, self.config.policy.deadline);
         config.restarts_max = config.restarts_max.saturating_sub(self.losses().restarts);
         let memory = Engine::memory_plan(&self.workload, device.device(), 1, &config)?;
-        match device.is_supervised() {
+        if device.is_supervised() {
             // A pipeline has its worker process to itself.
-            true => self.drop_oldest(self.kept.len()),
-            false => self.free(memory.device_bytes() + memory.host_bytes()),
+            self.drop_oldest(self.kept.len());
+        } else {
+            self.free(memory.device_bytes() + memory.host_bytes());
         }
         let mut made = self.open(&device, &config);
         if made.as_ref().is_err_and(is_for_room) && !self.kept.is_empty() {

@@ -332,9 +332,10 @@ pub fn channels_of(config: &Config) -> Vec<String> {
 
 /// What reads an annotation, for messages.
 fn reader_of(config: &Config, name: &str) -> &'static str {
-    match config.features.smooth.channels.iter().any(|it| it == name) {
-        true => "`smooth.channels`",
-        false => "a parameter of a kernel",
+    if config.features.smooth.channels.iter().any(|it| it == name) {
+        "`smooth.channels`"
+    } else {
+        "a parameter of a kernel"
     }
 }
 

@@ -23,10 +23,11 @@ pub fn cuda_options(config: &Config) -> CudaOptions {
 /// Selects the backend of each device; with `supervise` a worker process for each holds it.
 pub fn select(config: &Config, pool: &Arc<ThreadPool>) -> Result<Vec<Selected>> {
     let (choice, options) = (config.backend, cuda_options(config));
-    let selected = match config.supervise {
-        false => select_all(choice, &config.devices, pool, &options),
-        true => device_options(choice, &config.devices, &options)
-            .and_then(|options| start_workers(config, choice, options)),
+    let selected = if config.supervise {
+        device_options(choice, &config.devices, &options)
+            .and_then(|options| start_workers(config, choice, options))
+    } else {
+        select_all(choice, &config.devices, pool, &options)
     };
     // The error of a single device names it.
     match config.devices {

@@ -95,9 +95,10 @@ pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
     let (mut end, mut above) = (0_u64, 1 << 40);
     while end < above {
         let middle = (end + above) / 2;
-        match of(middle) < newest {
-            true => end = middle + 1,
-            false => above = middle,
+        if of(middle) < newest {
+            end = middle + 1
+        } else {
+            above = middle
         }
     }
     let mut ids = (0..end).rev().map(of);

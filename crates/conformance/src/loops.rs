@@ -65,9 +65,10 @@ pub fn other_bindings_make_another_loop(backend: &Arc<dyn Backend>) {
         let policy = unverified(policy);
         let (mut device_slot, mut executor) = program.slot(backend, &policy);
         let device_slot = &mut *device_slot;
-        let changed = match has_loops {
-            true => Rung::Instantiate,
-            false => Rung::Params,
+        let changed = if has_loops {
+            Rung::Instantiate
+        } else {
+            Rung::Params
         };
         let steps = [
             (2.0, Rung::Unchanged),

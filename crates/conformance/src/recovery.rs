@@ -84,9 +84,10 @@ pub fn one_item_that_faults_is_named_and_no_other_is_lost(backend: &Arc<dyn Back
         let mut next = 0;
         let mut sink = |done: Completion<Scale>| -> Result<()> {
             assert_eq!(done.item, items[next], "in order");
-            match next == CULPRIT {
-                true => assert_refused(&done.result.unwrap_err(), ErrorKind::Quarantined, &[]),
-                false => assert_eq!(done.result.unwrap().0, doubled(&items[next])),
+            if next == CULPRIT {
+                assert_refused(&done.result.unwrap_err(), ErrorKind::Quarantined, &[])
+            } else {
+                assert_eq!(done.result.unwrap().0, doubled(&items[next]))
             }
             next += 1;
             Ok(())
@@ -101,18 +102,22 @@ pub fn one_item_that_faults_is_named_and_no_other_is_lost(backend: &Arc<dyn Back
 
 /// A resident table is restored before any work that reads it.
 pub fn batches_read_the_same_table_after_a_fault(backend: &Arc<dyn Backend>) {
-    let number = |place| match place == CULPRIT {
-        true => lookup::FAULTS,
-        false => 10 + place as u32,
+    let number = |place| {
+        if place == CULPRIT {
+            lookup::FAULTS
+        } else {
+            10 + place as u32
+        }
     };
     let policies = accepted_policies(backend).into_iter();
     for policy in policies.filter(|_| backend.is_supervised()) {
         let mut engine = engine(Lookup::new(), backend, policy, 5, of_numbers()).unwrap();
         let mut next = 0;
         let mut sink = |done: Completion<Lookup>| -> Result<()> {
-            match next == CULPRIT {
-                true => assert_refused(&done.result.unwrap_err(), ErrorKind::Quarantined, &[]),
-                false => assert_eq!(done.result.unwrap(), lookup::expected(number(next))),
+            if next == CULPRIT {
+                assert_refused(&done.result.unwrap_err(), ErrorKind::Quarantined, &[])
+            } else {
+                assert_eq!(done.result.unwrap(), lookup::expected(number(next)))
             }
             next += 1;
             Ok(())

@@ -153,9 +153,10 @@ pub fn slots_may_be_dropped_with_work_in_flight(backend: &Arc<dyn Backend>) {
                 program.give(&mut **device_slot, executor, &input).unwrap();
             }
             for (device_slot, executor) in slots {
-                match slot_first {
-                    true => drop((device_slot, executor)),
-                    false => drop((executor, device_slot)),
+                if slot_first {
+                    drop((device_slot, executor))
+                } else {
+                    drop((executor, device_slot))
                 }
             }
         }

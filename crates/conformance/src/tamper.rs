@@ -98,9 +98,10 @@ impl BackendHooks for Arc<Tamper> {
     }
 
     fn load(&self, inner: &dyn Backend, kernel: &Kernel) -> Result<FunctionId> {
-        match self.skips.load(Relaxed) {
-            false => inner.load(kernel),
-            true => inner.load(&kernel.clone().twin(|_| {})),
+        if self.skips.load(Relaxed) {
+            inner.load(&kernel.clone().twin(|_| {}))
+        } else {
+            inner.load(kernel)
         }
     }
 }
@@ -169,9 +170,10 @@ impl SlotHooks for TamperSlot {
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {
         self.tamper.launches.fetch_add(1, Relaxed);
         self.tamper.doze();
-        match self.tamper.runs() {
-            true => inner.launch_graph(graph),
-            false => Ok(()),
+        if self.tamper.runs() {
+            inner.launch_graph(graph)
+        } else {
+            Ok(())
         }
     }
 

@@ -244,9 +244,10 @@ pub fn results_that_change_from_run_to_run_are_caught_by_the_first_batch_that_is
         let compares_first = compares_first(backend, &policy);
         let first = verified(policy, Verify::First);
         let mut slot = Kernelled::new(backend, &first, "flaky");
-        match compares_first {
-            true => slot.fails(&place),
-            false => assert_eq!(slot.run(6).unwrap().1.verified, 0),
+        if compares_first {
+            slot.fails(&place)
+        } else {
+            assert_eq!(slot.run(6).unwrap().1.verified, 0)
         }
         let mut slot = Kernelled::new(backend, &verified(policy, every(3)), "flaky");
         if !compares_first {
@@ -348,9 +349,10 @@ pub fn a_batch_that_changes_an_input_uploaded_in_part_runs_once(backend: &Arc<dy
         let (y, replay) = kernelled.run(6).unwrap();
         assert_eq!(replay.verified, 0, "{policy:?}");
         // The rest of the device's side is as the batch before left it.
-        let rest = match backend.device().shares_host_memory {
-            true => [13, 14, 15],
-            false => [23, 24, 25],
+        let rest = if backend.device().shares_host_memory {
+            [13, 14, 15]
+        } else {
+            [23, 24, 25]
         };
         assert_eq!((&y[..3], &y[3..]), (&expected(3)[..], &rest[..]));
     }

@@ -61,12 +61,11 @@ fn input(batch: u32) -> impl Iterator<Item = f32> {
 
 /// Refuses anything but [`FACTOR`] times the input.
 fn check(batch: u32, y: &[f32]) -> Result<()> {
-    match y.iter().copied().eq(input(batch).map(|x| FACTOR * x)) {
-        true => Ok(()),
-        false => {
-            let message = format!("the result of batch {batch} is wrong");
-            Err(Error::new(ErrorKind::Mismatch, message))
-        }
+    if y.iter().copied().eq(input(batch).map(|x| FACTOR * x)) {
+        Ok(())
+    } else {
+        let message = format!("the result of batch {batch} is wrong");
+        Err(Error::new(ErrorKind::Mismatch, message))
     }
 }
 

@@ -160,14 +160,15 @@ impl Workload for Edges {
 
     fn extent(&self, image: &Arc<Image>) -> Result<Extent> {
         let pixels = u64::from(image.width) * u64::from(image.height);
-        match pixels == image.pixels.len() as u64 && pixels > 0 {
-            true => Ok([image.pixels.len() as u32, 1].into()),
-            false => Err(Error::input(format!(
+        if pixels == image.pixels.len() as u64 && pixels > 0 {
+            Ok([image.pixels.len() as u32, 1].into())
+        } else {
+            Err(Error::input(format!(
                 "{} pixels for {} by {}",
                 image.pixels.len(),
                 image.width,
                 image.height
-            ))),
+            )))
         }
     }
 

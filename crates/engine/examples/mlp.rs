@@ -224,13 +224,14 @@ impl Workload for Network {
     }
 
     fn extent(&self, item: &Arc<[f32]>) -> Result<Extent> {
-        match item.len() == WIDTHS[0] {
-            true => Ok([1].into()),
-            false => Err(Error::input(format!(
+        if item.len() == WIDTHS[0] {
+            Ok([1].into())
+        } else {
+            Err(Error::input(format!(
                 "{} numbers for {}",
                 item.len(),
                 WIDTHS[0]
-            ))),
+            )))
         }
     }
 

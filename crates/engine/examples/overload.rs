@@ -235,14 +235,15 @@ fn main() -> Result<()> {
     );
     let refusals = &outcome.refusals;
     let ms = |share: f64| 1e3 * refusals[((refusals.len() - 1) as f64 * share) as usize];
-    match refusals.is_empty() {
-        true => println!("nothing was refused"),
-        false => println!(
+    if refusals.is_empty() {
+        println!("nothing was refused")
+    } else {
+        println!(
             "refused: {:.0} items/s; half of them within {:.4} ms, 99% within {:.4} ms",
             rate(refusals.len()),
             ms(0.5),
             ms(0.99)
-        ),
+        )
     }
     Ok(())
 }

@@ -98,9 +98,10 @@ fn fill(elements: &mut [f32], start: f32) {
 
 /// Refuses anything but `a` times [`numbers`].
 fn check(y: &[f32], a: f32, start: f32) -> Result<()> {
-    match y.iter().copied().eq(numbers(start).map(|x| a * x)) {
-        true => Ok(()),
-        false => Err(Error::usage("the results are wrong")),
+    if y.iter().copied().eq(numbers(start).map(|x| a * x)) {
+        Ok(())
+    } else {
+        Err(Error::usage("the results are wrong"))
     }
 }
 

@@ -46,9 +46,10 @@ impl Workload for Saxpy {
     }
 
     fn extent(&self, (x, y): &Pair) -> Result<Extent> {
-        match x.len() == y.len() {
-            true => Ok([x.len() as u32].into()),
-            false => Err(Error::input("the vectors differ in length")),
+        if x.len() == y.len() {
+            Ok([x.len() as u32].into())
+        } else {
+            Err(Error::input("the vectors differ in length"))
         }
     }
 

@@ -176,13 +176,12 @@ fn one_item_in_ten_thousand_is_named_and_nothing_else_is_lost() {
         let mut next = 0;
         let mut sink = |done: Completion<Fated>| -> Result<()> {
             assert_eq!(done.item, item(next, fate), "in order");
-            match next == CULPRIT {
-                true => {
-                    let error = done.result.unwrap_err();
-                    assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
-                    say(&format!("{name}: {error}"));
-                }
-                false => assert_eq!(done.result.unwrap(), item(next, fate).wrapping_mul(7)),
+            if next == CULPRIT {
+                let error = done.result.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
+                say(&format!("{name}: {error}"));
+            } else {
+                assert_eq!(done.result.unwrap(), item(next, fate).wrapping_mul(7))
             }
             next += 1;
             Ok(())

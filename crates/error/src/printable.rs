@@ -31,9 +31,10 @@ pub fn printable<T: AsRef<[u8]> + ?Sized>(text: &T) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for char in chunk.valid().chars() {
-            match is_unsafe(char) {
-                true => escaped.extend(char.escape_default()),
-                false => escaped.push(char),
+            if is_unsafe(char) {
+                escaped.extend(char.escape_default())
+            } else {
+                escaped.push(char)
             }
         }
         for byte in chunk.invalid() {

@@ -93,9 +93,10 @@ pub(super) fn structures_in(
 /// The entries of a directory, sorted by name; none if `folder` is not a directory.
 pub(super) fn list_of_folder(folder: &Path) -> io::Result<Vec<Entry>> {
     let here = Path::new(".");
-    let entries = match folder.as_os_str().is_empty() {
-        true => here.read_dir(),
-        false => folder.read_dir(),
+    let entries = if folder.as_os_str().is_empty() {
+        here.read_dir()
+    } else {
+        folder.read_dir()
     };
     let entries = match entries {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Vec::new()),
@@ -114,9 +115,12 @@ impl Entry {
         let kind = if kind.is_symlink() {
             // A dangling link fails later, as a missing file does.
             let target = entry.path().metadata().map(|meta| meta.file_type());
-            target.map_or(EntryKind::File, |kind| match kind.is_dir() {
-                true => EntryKind::LinkedFolder,
-                false => EntryKind::of(kind),
+            target.map_or(EntryKind::File, |kind| {
+                if kind.is_dir() {
+                    EntryKind::LinkedFolder
+                } else {
+                    EntryKind::of(kind)
+                }
             })
         } else {
             EntryKind::of(kind)

@@ -287,9 +287,10 @@ impl Sources {
                 let Some(Level::Archive(archive)) = self.open.last_mut() else {
                     return None;
                 };
-                let content = match self.reads {
-                    true => archive.content(place),
-                    false => Err(Error::input("the member is only listed")),
+                let content = if self.reads {
+                    archive.content(place)
+                } else {
+                    Err(Error::input("the member is only listed"))
                 };
                 Some(self.taken(path, Some(bytes), content))
             }

@@ -19,9 +19,10 @@ impl Sources {
         match structures_in(&folder, is_other, &mut self.skipped) {
             Ok(entries) => {
                 let names = entries.iter().map(|entry| &*entry.name);
-                let complete = match has_archives {
-                    true => packed::check_names(&folder, names),
-                    false => Ok(()),
+                let complete = if has_archives {
+                    packed::check_names(&folder, names)
+                } else {
+                    Ok(())
                 };
                 let entries = entries.into_iter();
                 self.open.push(Level::Folder(folder.clone(), entries));

@@ -75,9 +75,10 @@ impl Declarations {
             }
         }
         layout.bytes = layout.bytes.next_multiple_of(layout.align);
-        match layout.bytes > BYTES_MAX {
-            true => self.tokens[start].error(too_large()),
-            false => Ok(layout),
+        if layout.bytes > BYTES_MAX {
+            self.tokens[start].error(too_large())
+        } else {
+            Ok(layout)
         }
     }
 

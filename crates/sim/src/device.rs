@@ -203,10 +203,7 @@ impl Device {
     pub(super) fn violate(&mut self, violation: Violation) -> Result<()> {
         let error = violation.error();
         self.violations.push(violation);
-        match self.refuses {
-            true => Err(error),
-            false => Ok(()),
-        }
+        if self.refuses { Err(error) } else { Ok(()) }
     }
 
     pub(super) fn slot(&mut self, slot: u32) -> &mut SlotState {
@@ -428,9 +425,12 @@ impl Device {
                 let steps = Arc::clone(&run.steps);
                 let copies = matches!(steps[node].op, Op::Upload { .. } | Op::Download { .. });
                 let plan = &mut self.plan;
-                let part = run.next_part(node, || match copies {
-                    true => plan.copy().unwrap_or_else(|| 1 + random.below(3) as u32),
-                    false => 1,
+                let part = run.next_part(node, || {
+                    if copies {
+                        plan.copy().unwrap_or_else(|| 1 + random.below(3) as u32)
+                    } else {
+                        1
+                    }
                 });
                 (steps, node, part, run.is_over())
             }

@@ -245,9 +245,10 @@ unsafe impl Backend for SimBackend {
     }
 
     fn allocate(&self, space: Space, bytes: usize) -> Result<Allocation> {
-        match self.is_supervised() {
-            true => Err(no_allocations()),
-            false => self.take(space, bytes),
+        if self.is_supervised() {
+            Err(no_allocations())
+        } else {
+            self.take(space, bytes)
         }
     }
 
@@ -313,9 +314,10 @@ unsafe impl Backend for SimBackend {
 
     fn revive(&self) -> Result<bool> {
         let mut device = self.shared.device.lock();
-        match device.supervised {
-            true => device.revive(),
-            false => device.check_lost().map(|()| false),
+        if device.supervised {
+            device.revive()
+        } else {
+            device.check_lost().map(|()| false)
         }
     }
 }

@@ -137,9 +137,10 @@ impl Device {
         let is_idle = self.loops_running() == 0;
         let it = self.device_loop(number);
         let is_taken = it.words[Word::Ring as usize].value == it.batch;
-        it.forsaken = match is_idle && !is_taken {
-            true => it.forsaken + 1,
-            false => 0,
+        it.forsaken = if is_idle && !is_taken {
+            it.forsaken + 1
+        } else {
+            0
         };
         // The first time the host may be about to launch the loop.
         if it.forsaken > 1 {
@@ -161,9 +162,10 @@ impl Device {
         let is_dropped =
             self.plan.makes(LoopMistake::StopIsLost) && (word, value) == (Word::Stop, 1);
         let is_relaxed = self.plan.makes(LoopMistake::RingsUnreleased) && word == Word::Ring;
-        let clock = match order == Release && !is_relaxed {
-            true => self.host.clone(),
-            false => Clock::default(),
+        let clock = if order == Release && !is_relaxed {
+            self.host.clone()
+        } else {
+            Clock::default()
         };
         if !is_dropped {
             self.device_loop(number).words[word as usize] = Stored { value, clock };
@@ -297,9 +299,10 @@ impl Device {
     /// A store by the loop, behind a fence or not.
     fn publish(&mut self, number: u32, word: Word, value: u64, fenced: bool) {
         let stream = self.device_loop(number).stream;
-        let clock = match fenced {
-            true => self.schedule.stream(stream).clock.clone(),
-            false => Clock::default(),
+        let clock = if fenced {
+            self.schedule.stream(stream).clock.clone()
+        } else {
+            Clock::default()
         };
         self.device_loop(number).words[word as usize] = Stored { value, clock };
     }

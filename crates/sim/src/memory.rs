@@ -249,12 +249,11 @@ impl Memory {
             let Some(mut here) = here.remove(start) else {
                 continue;
             };
-            let added = match launch.writes_any(&here) {
-                true => launch.add_exclusive(&mut here, allocation.bytes.as_mut_slice()),
-                false => {
-                    launch.add_shared(&here, allocation.bytes.as_slice());
-                    Ok(())
-                }
+            let added = if launch.writes_any(&here) {
+                launch.add_exclusive(&mut here, allocation.bytes.as_mut_slice())
+            } else {
+                launch.add_shared(&here, allocation.bytes.as_slice());
+                Ok(())
             };
             if added.is_err() {
                 return Some(added);

@@ -126,10 +126,11 @@ impl SimSlot {
 
     /// Refuses to change a resident graph: its loop has a copy.
     pub(super) fn check_changeable(&self, graph: GraphId) -> Result<()> {
-        match self.loops.contains_key(&graph) {
-            false => Ok(()),
-            true => Err(Error::usage("a resident graph does not change")
-                .fix("make a new graph, and drop this one")),
+        if self.loops.contains_key(&graph) {
+            Err(Error::usage("a resident graph does not change")
+                .fix("make a new graph, and drop this one"))
+        } else {
+            Ok(())
         }
     }
 

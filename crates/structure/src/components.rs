@@ -128,9 +128,10 @@ impl Residue {
     /// The standard components that this one was made of, separated by commas, if they are several.
     #[doc(hidden)]
     pub fn several_parents(&self) -> Option<&'static str> {
-        match self.comp_id == self.parent_comp_id {
-            true => None,
-            false => several_parents(self.comp_id),
+        if self.comp_id == self.parent_comp_id {
+            None
+        } else {
+            several_parents(self.comp_id)
         }
     }
 }

@@ -68,9 +68,10 @@ impl Compression {
             return Ok(());
         }
         let stream = self.reader(bytes).map_err(refused)?;
-        match share.fill(text, stream, size, max, refused)? {
-            true => Ok(()),
-            false => Err(limits.unpacks_too_far(method, bytes.len())),
+        if share.fill(text, stream, size, max, refused)? {
+            Ok(())
+        } else {
+            Err(limits.unpacks_too_far(method, bytes.len()))
         }
     }
 

@@ -63,9 +63,10 @@ fn letters(name: Text8) -> Text8 {
     let count = name.iter().take_while(is_letter).count();
     let (letters, rest) = name.split_at(count);
     let is_charge = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b' ');
-    match rest.iter().all(is_charge) {
-        true => text8(letters).map(|byte| byte.to_ascii_uppercase()),
-        false => text8(b""),
+    if rest.iter().all(is_charge) {
+        text8(letters).map(|byte| byte.to_ascii_uppercase())
+    } else {
+        text8(b"")
     }
 }
 

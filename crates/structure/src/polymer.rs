@@ -349,9 +349,10 @@ fn of_component(
     let component = match known {
         None if is_listed => of_sequence()?,
         None => {
-            let link = match run.is_marked {
-                true => NeededLink::OneSide,
-                false => NeededLink::BothSides,
+            let link = if run.is_marked {
+                NeededLink::OneSide
+            } else {
+                NeededLink::BothSides
             };
             return has_backbone(table, run).then_some((Component::unknown(Kind::Amino), link));
         }

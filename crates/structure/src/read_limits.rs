@@ -98,18 +98,20 @@ impl ReadLimits {
 
     /// The field, and its value, that a bound of [`Self::unpacked_bytes_max`] follows from.
     pub(super) fn unpacked_bytes_field(&self, bytes_max: u64) -> (&'static str, u32) {
-        match bytes_max < u64::from(self.text_bytes_max) {
-            true => ("unpack_ratio_max", self.unpack_ratio_max),
-            false => ("text_bytes_max", self.text_bytes_max),
+        if bytes_max < u64::from(self.text_bytes_max) {
+            ("unpack_ratio_max", self.unpack_ratio_max)
+        } else {
+            ("text_bytes_max", self.text_bytes_max)
         }
     }
 
     /// Refuses text over the limit.
     #[doc(hidden)]
     pub fn check_text(&self, bytes: u64) -> Result<()> {
-        match bytes > u64::from(self.text_bytes_max) {
-            true => Err(self.text_too_long(bytes)),
-            false => Ok(()),
+        if bytes > u64::from(self.text_bytes_max) {
+            Err(self.text_too_long(bytes))
+        } else {
+            Ok(())
         }
     }
 

@@ -249,9 +249,10 @@ impl Reader {
         if models == Models::Joined {
             deposited = joined_models::join(deposited, table)?;
         }
-        let structures = match table.generators.is_empty() {
-            true => deposited,
-            false => assembly::build_all(&deposited, &table.generators, &limits)?,
+        let structures = if table.generators.is_empty() {
+            deposited
+        } else {
+            assembly::build_all(&deposited, &table.generators, &limits)?
         };
         limits.check_row_names(&structures)?;
         Ok(structures)

@@ -239,9 +239,10 @@ fn is_terminal_oxygen(component: &'static Component, atom: &Atom, c: [i32; 3]) -
         *b"OC2     ",
         *b"OT      ",
     ];
-    let may_be = match component.has_template_atoms {
-        true => !is_of(component, atom.name),
-        false => NAMES.contains(&atom.name),
+    let may_be = if component.has_template_atoms {
+        !is_of(component, atom.name)
+    } else {
+        NAMES.contains(&atom.name)
     };
     may_be && atom.element == OXYGEN && is_within(atom.xyz, c, CARBOXYLATE)
 }

@@ -99,9 +99,12 @@ impl ResidueTemplate {
         if let Some(known) = self.fit(atoms) {
             classes.extend_from_slice(known);
             names.extend_from_slice(&self.names[..atoms.len()]);
-            let present = |at: u32| match (at as usize) < atoms.len() {
-                true => at,
-                false => MISSING,
+            let present = |at: u32| {
+                if (at as usize) < atoms.len() {
+                    at
+                } else {
+                    MISSING
+                }
             };
             return Applied {
                 backbone: self.backbone.map(present),
@@ -128,12 +131,11 @@ impl ResidueTemplate {
                     is_subset &= seen >> at & 1 == 0 && element == self.atoms[at].1;
                     seen |= 1 << at;
                     names.push(self.names[at]);
-                    classes.push(match element == self.atoms[at].1 {
-                        true => self.classes[at],
-                        false => {
-                            let radius = self.classes[at].radius_milli_angstrom();
-                            AtomClass::known(radius, name, element)
-                        }
+                    classes.push(if element == self.atoms[at].1 {
+                        self.classes[at]
+                    } else {
+                        let radius = self.classes[at].radius_milli_angstrom();
+                        AtomClass::known(radius, name, element)
                     });
                 }
                 None => {

@@ -63,9 +63,10 @@ struct Records<'a> {
 
 fn word_of(bytes: &[u8], is_big_endian: bool) -> u32 {
     let word = bytes[..4].try_into().expect("four bytes");
-    match is_big_endian {
-        true => u32::from_be_bytes(word),
-        false => u32::from_le_bytes(word),
+    if is_big_endian {
+        u32::from_be_bytes(word)
+    } else {
+        u32::from_le_bytes(word)
     }
 }
 
@@ -131,16 +132,16 @@ impl Dcd {
         let at = |word: usize| &start[4 + 4 * word..];
         let word = |number: usize| word_of(at(number), is_big_endian);
         let is_charmm = word(19) != 0;
-        let delta = match is_charmm {
-            true => f64::from(f32::from_bits(word(9))),
+        let delta = if is_charmm {
+            f64::from(f32::from_bits(word(9)))
+        } else {
             // X-PLOR writes 64 bits.
-            false => {
-                let bits = at(9)[..8].try_into().expect("eight bytes");
-                f64::from_bits(match is_big_endian {
-                    true => u64::from_be_bytes(bits),
-                    false => u64::from_le_bytes(bits),
-                })
-            }
+            let bits = at(9)[..8].try_into().expect("eight bytes");
+            f64::from_bits(if is_big_endian {
+                u64::from_be_bytes(bits)
+            } else {
+                u64::from_le_bytes(bits)
+            })
         };
         let has_step = delta.is_finite() && delta > 0.0;
         records.skip(TITLE_BYTES_MAX)?;
@@ -206,9 +207,10 @@ impl Dcd {
     }
 
     fn cell_bytes(&self) -> u64 {
-        match self.has_cell {
-            true => MARKERS_BYTES + u64::from(CELL_BYTES),
-            false => 0,
+        if self.has_cell {
+            MARKERS_BYTES + u64::from(CELL_BYTES)
+        } else {
+            0
         }
     }
 
@@ -285,9 +287,10 @@ impl Dcd {
             rest = after;
             let markers = [record, &record[bytes as usize + 4..]];
             let is = |marker: &[u8]| word_of(marker, self.is_big_endian) == bytes;
-            match markers.into_iter().all(is) {
-                true => Ok(&record[4..][..bytes as usize]),
-                false => Err(()),
+            if markers.into_iter().all(is) {
+                Ok(&record[4..][..bytes as usize])
+            } else {
+                Err(())
             }
         };
         let mut records = || {

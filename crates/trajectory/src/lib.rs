@@ -46,9 +46,10 @@ impl TrajectoryKind {
     pub fn of_name(name: &OsStr) -> Option<Self> {
         let ending = Path::new(name).extension()?;
         let is = |known: &str| ending.eq_ignore_ascii_case(known);
-        match is("xtc") {
-            true => Some(TrajectoryKind::Xtc),
-            false => is("dcd").then_some(TrajectoryKind::Dcd),
+        if is("xtc") {
+            Some(TrajectoryKind::Xtc)
+        } else {
+            is("dcd").then_some(TrajectoryKind::Dcd)
         }
     }
 }

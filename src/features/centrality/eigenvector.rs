@@ -143,15 +143,19 @@ impl Graph {
         let mut iteration = Iteration::of(self);
         iteration.run(steps);
         let is_known = iteration.is_converged && iteration.ritz.is_simple();
-        let value = |(x, &is_present): (&[f64; 2], &bool)| match is_known && is_present {
-            true => x[0].abs(),
-            false => f64::NAN,
+        let value = |(x, &is_present): (&[f64; 2], &bool)| {
+            if is_known && is_present {
+                x[0].abs()
+            } else {
+                f64::NAN
+            }
         };
         Found {
             vector: iteration.x.iter().zip(&self.present).map(value).collect(),
-            residual: match iteration.residual < f64::INFINITY {
-                true => iteration.residual,
-                false => f64::NAN,
+            residual: if iteration.residual < f64::INFINITY {
+                iteration.residual
+            } else {
+                f64::NAN
             },
         }
     }
@@ -211,14 +215,16 @@ impl Ritz {
         let s22 = b * b * h11 + 2.0 * b * c * h12 + c * c * h22;
         let (mean, half) = (0.5 * (s11 + s22), 0.5 * (s11 - s22));
         let root = (half * half + s12 * s12).sqrt();
-        let (y1, y2) = match half < 0.0 {
-            true => (s12, root - half),
-            false => (half + root, s12),
+        let (y1, y2) = if half < 0.0 {
+            (s12, root - half)
+        } else {
+            (half + root, s12)
         };
         let length = (y1 * y1 + y2 * y2).sqrt();
-        let (y1, y2) = match length > 0.0 {
-            true => (y1 / length, y2 / length),
-            false => (1.0, 0.0),
+        let (y1, y2) = if length > 0.0 {
+            (y1 / length, y2 / length)
+        } else {
+            (1.0, 0.0)
         };
         Ritz {
             values: [mean + root, mean - root],
@@ -268,9 +274,10 @@ impl<'a> Iteration<'a> {
     fn of(graph: &'a Graph) -> Self {
         let count = graph.present.len();
         let start = |m: usize| {
-            let weight = match graph.present[m] {
-                true => 1.0 + graph.contacts(m).len() as f32,
-                false => 0.0,
+            let weight = if graph.present[m] {
+                1.0 + graph.contacts(m).len() as f32
+            } else {
+                0.0
             };
             let numbers = [2 * m as u32, 2 * m as u32 + 1].map(random);
             [
@@ -359,16 +366,14 @@ impl<'a> Iteration<'a> {
     fn set_filter(&mut self, squares: f64, slope: f64, is_first: bool, is_last: bool) {
         let [largest, second] = self.ritz.values;
         self.residual = squares.sqrt();
-        let quotient = match squares > 0.0 {
-            true => slope / squares,
-            false => 0.0,
-        };
+        let quotient = if squares > 0.0 { slope / squares } else { 0.0 };
         if quotient < 0.0 && !is_first {
             self.lower = -1.0;
         }
-        let share = match largest > 0.0 {
-            true => quotient / largest,
-            false => 0.0,
+        let share = if largest > 0.0 {
+            quotient / largest
+        } else {
+            0.0
         };
         let least = if is_first { UPPER_FIRST } else { UPPER_MIN };
         let raised = if share > least { share } else { least };

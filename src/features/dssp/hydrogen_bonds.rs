@@ -280,9 +280,12 @@ impl Search {
     ) -> usize {
         let sources: &[i32] = cast_slice(cells.source);
         let (first, own) = (done.start as i32, done.end as i32);
-        let load = |values: &[i32], at: usize, lanes: usize| match WHOLE {
-            true => S::i32s::from_slice(simd, &values[at..at + S::i32s::LEN]),
-            false => load(simd, values, at, lanes),
+        let load = |values: &[i32], at: usize, lanes: usize| {
+            if WHOLE {
+                S::i32s::from_slice(simd, &values[at..at + S::i32s::LEN])
+            } else {
+                load(simd, values, at, lanes)
+            }
         };
         let mut len = 0;
         for run in &self.runs {

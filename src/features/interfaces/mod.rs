@@ -253,9 +253,10 @@ fn ends_of(
     degrees: Buffer<i32>,
 ) -> (Buffer<i32>, Buffer<i32>) {
     let of_chains = axis == CHAINS;
-    let (name, name_of_totals) = match of_chains {
-        true => ("interface_row_ends", "interface_totals"),
-        false => ("interface_partner_ends", "interface_partner_totals"),
+    let (name, name_of_totals) = if of_chains {
+        ("interface_row_ends", "interface_totals")
+    } else {
+        ("interface_partner_ends", "interface_partner_totals")
     };
     let ends = r.device(name, axis, 1);
     let totals = r.results(TableName::Structures, name_of_totals, 1).buffer;

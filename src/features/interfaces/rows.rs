@@ -36,9 +36,10 @@ impl InterfaceBuffers {
         let own = extent[PAIR_ROOM] as usize;
         // The interfaces are not known unless the partners had room. There are at most half as many,
         // as each has a partner on both sides.
-        let needed = match partners > own * PARTNERS_PER_UNIT {
-            true => partners.div_ceil(2 * INTERFACES_PER_UNIT),
-            false => interfaces.div_ceil(INTERFACES_PER_UNIT),
+        let needed = if partners > own * PARTNERS_PER_UNIT {
+            partners.div_ceil(2 * INTERFACES_PER_UNIT)
+        } else {
+            interfaces.div_ceil(INTERFACES_PER_UNIT)
         };
         let units = u32::try_from(needed).unwrap_or(u32::MAX);
         (needed > own).then(|| extent.with(PAIR_ROOM, units))

@@ -169,9 +169,10 @@ impl OwnKernel {
         });
         outputs.map(|(name, kind)| {
             let OwnColumn { table, unit, about } = self.column(name);
-            let about = match about.is_empty() {
-                true => format!("Computed by the kernel {}.", self.name()),
-                false => about,
+            let about = if about.is_empty() {
+                format!("Computed by the kernel {}.", self.name())
+            } else {
+                about
             };
             let column = ColumnDecl::residue(name, kind, interned(&unit), about).of(table);
             let null = if kind.is_real() {

@@ -74,9 +74,10 @@ pub(super) fn read_kernel(settings: &OwnKernelSettings) -> Result<(u32, Vec<(Str
     let Some(kernel) = kernels.iter().find(|kernel| kernel.name == *entry) else {
         let error = Error::config(format!("it has no kernel named {entry}"));
         let names: Vec<&str> = kernels.iter().map(|kernel| &*kernel.name).collect();
-        return Err(match names.is_empty() {
-            true => error.fix("declare it as extern \"C\" __global__ void"),
-            false => error.fix(format!("its kernels are {}", names.join(", "))),
+        return Err(if names.is_empty() {
+            error.fix("declare it as extern \"C\" __global__ void")
+        } else {
+            error.fix(format!("its kernels are {}", names.join(", ")))
         });
     };
     let mut params = Vec::with_capacity(kernel.parameters.len());
@@ -146,12 +147,11 @@ fn read_param(parameter: &Parameter, values: &BTreeMap<String, f64>) -> Result<O
                 (CudaType::Struct(name), DType::Struct(named)) => named.name() == *name,
                 (CudaType::Struct(_), _) => false,
             };
-            match matches {
-                true => Ok(OwnParam::Input(input)),
-                false => {
-                    let takes = text_of(INPUTS[input].dtype);
-                    Err(Error::config(format!("the input is const {takes}*")))
-                }
+            if matches {
+                Ok(OwnParam::Input(input))
+            } else {
+                let takes = text_of(INPUTS[input].dtype);
+                Err(Error::config(format!("the input is const {takes}*")))
             }
         }
         (Some(_), CudaType::Number(Number::F32)) => Ok(OwnParam::Reals),

@@ -43,10 +43,7 @@ impl Twin for residue_depth::Views<'_> {
                     let mean = sum / f64::from(residue.atom_count);
                     // Infinite where there is no surface.
                     let is_finite = residue.atom_count > 0 && mean < 1e30;
-                    *depths = match is_finite {
-                        true => [mean as f32, of_alpha],
-                        false => [f32::NAN; 2],
-                    };
+                    *depths = if is_finite { [mean as f32, of_alpha] } else { [f32::NAN; 2] };
                 }
             });
         });
@@ -97,9 +94,10 @@ impl NearestPoint<'_> {
             if reach == REACH {
                 break;
             }
-            reach = match needed < REACH as f32 {
-                true => needed as u32 + 1,
-                false => (2 * reach).min(REACH),
+            reach = if needed < REACH as f32 {
+                needed as u32 + 1
+            } else {
+                (2 * reach).min(REACH)
             };
         }
         // The points are farther than any search in cells: all atoms come.

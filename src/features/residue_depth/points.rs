@@ -82,9 +82,10 @@ impl Twin for exposed_spans::Views<'_> {
         let words = self.words as usize;
         let points_of = |own: usize| -> u32 {
             let bits = &self.bits[own * words..][..words];
-            match self.atoms[own].is_present() {
-                true => bits.iter().map(|word| word.count_ones()).sum(),
-                false => 0,
+            if self.atoms[own].is_present() {
+                bits.iter().map(|word| word.count_ones()).sum()
+            } else {
+                0
             }
         };
         let atoms = || structures.iter().map(StructureSpan::atoms);

@@ -101,9 +101,10 @@ impl Feature for Sasa {
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
-        let of_all = match self.own_chain {
-            true => "Solvent-accessible area of the residue in its chain alone.",
-            false => "Solvent-accessible area of the residue in the model.",
+        let of_all = if self.own_chain {
+            "Solvent-accessible area of the residue in its chain alone."
+        } else {
+            "Solvent-accessible area of the residue in the model."
         };
         let column = |name: &str, about: &str| {
             ColumnDecl::residue(name, ColumnKind::Real, "A^2", about.to_owned())
@@ -178,9 +179,10 @@ pub(super) fn area_deltas(r: &mut FeatureRecorder<'_>) -> Results<f32> {
     }
     let delta = r.results(TableName::Residues, "area_deltas", 1);
     let settings: &Sasa = r.settings();
-    let in_model = match settings.own_chain {
-        true => r.device("areas_in_model", RESIDUES, 3),
-        false => areas.model.buffer,
+    let in_model = if settings.own_chain {
+        r.device("areas_in_model", RESIDUES, 3)
+    } else {
+        areas.model.buffer
     };
     let args = sasa_delta::Args {
         header: r.header(),
@@ -212,9 +214,10 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
         return areas;
     }
     let settings: &Sasa = r.settings();
-    let model = match r.is_asked::<Sasa>() {
-        true => r.results(TableName::Residues, "areas", 3),
-        false => r.kept_results("areas", 3),
+    let model = if r.is_asked::<Sasa>() {
+        r.results(TableName::Residues, "areas", 3)
+    } else {
+        r.kept_results("areas", 3)
     };
     // Records the launches for the cells first.
     let cells = r.cells(CellKind::Atoms);
@@ -222,35 +225,32 @@ fn shared_areas(r: &mut FeatureRecorder<'_>) -> SharedAreas {
     let (header, structures, residues) = (r.header(), r.structures(), r.residues());
     let (atoms, areas, first) = (r.atoms(), model.buffer, points as u32);
     let (count, probe) = (settings.points, settings.probe.milli_angstrom());
-    let launch = match settings.own_chain {
-        true => {
-            let args = sasa_own_chain::Args {
-                header,
-                structures,
-                residues,
-                atoms,
-                cells,
-                areas,
-                first,
-                points: count,
-                probe,
-            };
-            r.launch_warps(RESIDUES, args)
-        }
-        false => {
-            let args = sasa::Args {
-                header,
-                structures,
-                residues,
-                atoms,
-                cells,
-                areas,
-                first,
-                points: count,
-                probe,
-            };
-            r.launch_warps(RESIDUES, args)
-        }
+    let launch = if settings.own_chain {
+        let args = sasa_own_chain::Args {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            areas,
+            first,
+            points: count,
+            probe,
+        };
+        r.launch_warps(RESIDUES, args)
+    } else {
+        let args = sasa::Args {
+            header,
+            structures,
+            residues,
+            atoms,
+            cells,
+            areas,
+            first,
+            points: count,
+            probe,
+        };
+        r.launch_warps(RESIDUES, args)
     };
     r.share(SharedAreas {
         model,

@@ -379,9 +379,10 @@ impl Neighbours {
             let point = [axis(X), axis(Y), axis(Z)];
             let open = self.outside(simd, &self.far, &point, first_lanes(simd, lanes));
             alone += u64::from(open.to_bitmask().count_ones());
-            let open = match O::ANY {
-                true => self.outside(simd, &self.other, &point, open),
-                false => open,
+            let open = if O::ANY {
+                self.outside(simd, &self.other, &point, open)
+            } else {
+                open
             };
             model += u64::from(open.to_bitmask().count_ones());
         }

@@ -146,9 +146,10 @@ fn centrality_is_the_eigenvector_of_the_largest_eigenvalue() {
             let own: Vec<_> = rows.iter().filter_map(|&i| ca[i]).collect();
             let matrix = contact_matrix(&own);
             let vector = centrality(&own);
-            match vector.iter().any(|value| value.is_nan()) {
-                true => double += 1,
-                false => known += 1,
+            if vector.iter().any(|value| value.is_nan()) {
+                double += 1
+            } else {
+                known += 1
             }
             rows.iter().zip(vector).for_each(|(&i, v)| expected[i] = v);
             let degree = |row: &Vec<f64>| row.iter().sum::<f64>() as usize;

@@ -62,9 +62,12 @@ fn with_rows(s: &Structure, rows: &[usize], chains: &[u32]) -> Structure {
 /// reversed, and the old row of each new one.
 fn reordered(s: &Structure, turn: usize) -> (Vec<u32>, Vec<usize>) {
     let with_rows = s.row_chains().len();
-    let place = |old: usize| match old < with_rows {
-        true => with_rows - 1 - (old + turn) % with_rows,
-        false => old,
+    let place = |old: usize| {
+        if old < with_rows {
+            with_rows - 1 - (old + turn) % with_rows
+        } else {
+            old
+        }
     };
     let chains: Vec<u32> = (0..s.chains.len()).map(|old| place(old) as u32).collect();
     let mut rows: Vec<usize> = (0..s.residues.len()).collect();

@@ -87,9 +87,12 @@ impl Axis {
         let last = (high / step).floor() as i64;
         let at = (first..=last).map(|tick| tick as f64 * step);
         // Zero needs no unit.
-        let text = |value: f64| match value == 0.0 {
-            true => "0".to_owned(),
-            false => (self.tick)(value),
+        let text = |value: f64| {
+            if value == 0.0 {
+                "0".to_owned()
+            } else {
+                (self.tick)(value)
+            }
         };
         Ruler {
             low,

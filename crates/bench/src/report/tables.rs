@@ -98,13 +98,19 @@ const COLUMNS: [Column; 19] = [
         f.stages
             .map_or_else(nothing, |s| one(format::digits(s.overlap)))
     }),
-    ("calls", "per batch", |f, _| match f.calls > 0.0 {
-        true => one(format::digits(f.calls)),
-        false => nothing(),
+    ("calls", "per batch", |f, _| {
+        if f.calls > 0.0 {
+            one(format::digits(f.calls))
+        } else {
+            nothing()
+        }
     }),
-    ("processor", "cores busy", |f, _| match f.busy > 0.0 {
-        true => one(format::digits(f.busy)),
-        false => nothing(),
+    ("processor", "cores busy", |f, _| {
+        if f.busy > 0.0 {
+            one(format::digits(f.busy))
+        } else {
+            nothing()
+        }
     }),
     ("processor", "s per million atoms", |f, _| cores(f)),
 ];

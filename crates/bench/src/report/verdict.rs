@@ -268,9 +268,10 @@ pub(super) fn replay_change((graph, stream): &Pair<'_>) -> Option<Change> {
     let noisy = is_noisy(replayed, &graph.facts) || is_noisy(launched, &stream.facts);
     // A difference that exceeds the noise stands.
     let apart = change.low > NOISE || change.high < 1.0 / NOISE;
-    Some(match noisy && !apart {
-        true => change.unclear(),
-        false => change,
+    Some(if noisy && !apart {
+        change.unclear()
+    } else {
+        change
     })
 }
 
@@ -301,9 +302,10 @@ fn equal_at(name: &str, pairs: &[Pair<'_>]) -> Option<String> {
 /// The interval of a ratio, unless its ends are the same in writing.
 pub(super) fn interval(change: &Change) -> String {
     let (low, high) = (format::factor(change.low), format::factor(change.high));
-    match low == high {
-        true => String::new(),
-        false => format!("{} of {low} to {high}", change.interval_name()),
+    if low == high {
+        String::new()
+    } else {
+        format!("{} of {low} to {high}", change.interval_name())
     }
 }
 

@@ -45,9 +45,10 @@ impl<S: Benchmark> RingRunner<S> {
         Ok(RingRunner {
             benchmark: Arc::clone(benchmark),
             // On the CPU backend other threads work for the one that submits.
-            threads: match backend.device().shares_host_memory {
-                true => Threads::All,
-                false => Threads::This,
+            threads: if backend.device().shares_host_memory {
+                Threads::All
+            } else {
+                Threads::This
             },
             point: *point,
             packer,
@@ -83,9 +84,10 @@ impl<S: Benchmark> RingRunner<S> {
     fn submit(&mut self, ready: Ready<S>, timed: bool) -> Result<Replay> {
         let Ready { slot, batch } = ready;
         let live = batch.extent();
-        let given = match timed {
-            false => self.ring.submit(slot, live, batch),
-            true => self.ring.submit_timed(slot, live, batch),
+        let given = if timed {
+            self.ring.submit_timed(slot, live, batch)
+        } else {
+            self.ring.submit(slot, live, batch)
         };
         given.map_err(|failed| failed.error)
     }

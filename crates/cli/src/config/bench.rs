@@ -217,9 +217,10 @@ impl BenchConfig {
     /// The points of a workload: all combinations if `full`, else one setting varied at a time.
     pub fn points(&self, work: Work, on_device: bool, full: bool) -> Vec<Point> {
         let space = self.space(work, on_device);
-        match full {
-            true => space.product(&self.axes),
-            false => space.one_at_a_time(&self.axes),
+        if full {
+            space.product(&self.axes)
+        } else {
+            space.one_at_a_time(&self.axes)
         }
     }
 

@@ -104,9 +104,10 @@ impl ColumnPlace {
 pub fn feature_of_column(name: &str) -> Option<ColumnPlace> {
     let mut config = FeatureConfig::default();
     FeatureName::ALL.iter().find_map(|&feature| {
-        let setting = match config.columns_of(feature).is_empty() {
-            true => let_compute(&mut config, feature),
-            false => None,
+        let setting = if config.columns_of(feature).is_empty() {
+            let_compute(&mut config, feature)
+        } else {
+            None
         };
         let columns = config.columns_of(feature);
         let column = columns.iter().find(|column| column.name == name)?;

@@ -287,9 +287,10 @@ pub(super) fn resolve_wanted(keys: &mut Resolver) -> Wanted {
     let names = keys.texts(KEY).map(|(names, _)| names);
     let names = names.unwrap_or_else(|| vec![ALL.to_owned()]);
     keys.record(KEY, json!(names));
-    match names.iter().any(|name| name == ALL) {
-        true => Wanted::All,
-        false => Wanted::Named(names),
+    if names.iter().any(|name| name == ALL) {
+        Wanted::All
+    } else {
+        Wanted::Named(names)
     }
 }
 
@@ -367,9 +368,10 @@ fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression 
     }
     if keys.entry(LEVEL_KEY).is_some() {
         let has_zstd = own.iter().any(|it| matches!(it, Compression::Zstd(_)));
-        let other = match has_zstd {
-            true => ", or set tables.compression = \"zstd\"",
-            false => "",
+        let other = if has_zstd {
+            ", or set tables.compression = \"zstd\""
+        } else {
+            ""
         };
         let text =
             format!("tables.compression = {name:?} has no level; leave the level out{other}");

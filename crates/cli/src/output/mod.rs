@@ -92,9 +92,10 @@ impl OutputFolder {
             fs::remove_file(&file).within(|| shown(&file))?;
         }
         let named = path.to_owned();
-        let path = match results.is_empty() {
-            true => named.clone(),
-            false => named.join(NEW),
+        let path = if results.is_empty() {
+            named.clone()
+        } else {
+            named.join(NEW)
         };
         make_folder(&path)?;
         if path != named {

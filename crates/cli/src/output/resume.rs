@@ -303,9 +303,10 @@ impl Interrupted {
             Ok::<_, std::io::Error>(file)
         };
         let file = open().within(|| shown(&rejected))?;
-        let earlier = match path == named {
-            true => HashSet::new(),
-            false => super::ids_of(&results_in(&named)?),
+        let earlier = if path == named {
+            HashSet::new()
+        } else {
+            super::ids_of(&results_in(&named)?)
         };
         Ok(OutputFolder {
             named,

@@ -74,9 +74,10 @@ fn few_residues(config: &Config) -> Option<u32> {
         let file = path_of(item).metadata().ok().filter(Metadata::is_file)?;
         let is_text = Compression::unpacked_name(item) == item
             && Format::from_name(item).is_some_and(|format| format != Format::BinaryCif);
-        let residue_bytes = match is_text {
-            true => RESIDUE_BYTES_TEXT,
-            false => RESIDUE_BYTES_PACKED,
+        let residue_bytes = if is_text {
+            RESIDUE_BYTES_TEXT
+        } else {
+            RESIDUE_BYTES_PACKED
         };
         residues += file.len().div_ceil(residue_bytes);
         if residues > u64::from(config.batch.residues) {

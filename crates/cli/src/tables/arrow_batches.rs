@@ -60,9 +60,10 @@ impl Format for ArrowBatches {
                 share: columns[index].place(),
                 encode: Box::new(move |group| {
                     let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();
-                    let data = match shares_texts {
-                        true => concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>()),
-                        false => one_array(&arrays),
+                    let data = if shares_texts {
+                        concat(&arrays.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+                    } else {
+                        one_array(&arrays)
                     };
                     Ok(Encoded {
                         data: data.map_err(from_arrow)?,

@@ -186,9 +186,10 @@ impl FileDictionary {
 pub(super) fn file_schema(spec: &FileSpec) -> Schema {
     let metadata = spec.metadata.iter();
     let metadata = metadata.map(|(key, value)| ((*key).to_owned(), value.clone()));
-    let schema = match spec.shares_texts {
-        true => arrow_schema(spec.columns()),
-        false => plain_schema(spec.columns()),
+    let schema = if spec.shares_texts {
+        arrow_schema(spec.columns())
+    } else {
+        plain_schema(spec.columns())
     };
     schema.with_metadata(metadata.collect::<HashMap<_, _>>())
 }

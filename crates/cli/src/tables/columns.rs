@@ -146,9 +146,12 @@ fn named(text: &str) -> Option<&str> {
 
 /// The columns of residues; with `unobserved` some are null for residues that were not observed.
 fn of_residues(unobserved: bool) -> Vec<Column> {
-    let null_of_unobserved = |column: Column| match unobserved {
-        true => column.nullable(),
-        false => column,
+    let null_of_unobserved = |column: Column| {
+        if unobserved {
+            column.nullable()
+        } else {
+            column
+        }
     };
     let break_before = "Whether the residue is not linked to the residue in the row before.";
     let mut columns = vec![
@@ -196,13 +199,14 @@ fn of_residues(unobserved: bool) -> Vec<Column> {
             |r, row| r.residue(row).aa,
             Some(b'X'),
         ),
-        match unobserved {
-            true => Column::flag_or_null("break_before", break_before, |r, row| {
+        if unobserved {
+            Column::flag_or_null("break_before", break_before, |r, row| {
                 r.is_observed(row).then(|| r.residue(row).break_before)
-            }),
-            false => Column::flag("break_before", break_before, |r, row| {
+            })
+        } else {
+            Column::flag("break_before", break_before, |r, row| {
                 r.residue(row).break_before
-            }),
+            })
         },
         Column::text("uniprot_acc", "The UniProt accession.", |r, row| {
             let uniprot = r.residue(row).uniprot?;

@@ -104,9 +104,10 @@ impl<'a> Dictionary<'a> {
             let place = (mixed >> (u64::BITS - PLACES_BITS)) as usize;
             if self.padded[place].0 != *name {
                 let text = std::str::from_utf8(name).unwrap_or("?").trim_ascii_end();
-                let key = match text.is_empty() && blank_is_null {
-                    true => NULL,
-                    false => self.key_of(text),
+                let key = if text.is_empty() && blank_is_null {
+                    NULL
+                } else {
+                    self.key_of(text)
                 };
                 self.padded[place] = (*name, key);
             }
@@ -147,9 +148,10 @@ impl<'a> Dictionary<'a> {
             }
             if self.indices[index] == UNKNOWN {
                 let text = text(index);
-                self.indices[index] = match text.is_empty() {
-                    true => NULL,
-                    false => self.key_of(text),
+                self.indices[index] = if text.is_empty() {
+                    NULL
+                } else {
+                    self.key_of(text)
                 };
             }
             self.keys.push(self.indices[index]);

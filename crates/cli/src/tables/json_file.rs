@@ -57,8 +57,9 @@ fn number<T>(text: &mut Vec<u8>, buffer: &mut ryu::Buffer, value: T)
 where
     T: ryu::Float + Into<f64>,
 {
-    match value.into().is_finite() {
-        true => text.extend(shortest(buffer, value).as_bytes()),
-        false => text.extend(b"null"),
+    if value.into().is_finite() {
+        text.extend(shortest(buffer, value).as_bytes())
+    } else {
+        text.extend(b"null")
     }
 }

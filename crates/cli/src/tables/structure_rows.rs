@@ -101,9 +101,10 @@ impl StructureRows {
             chains: chain_rows(&structure),
             first_positions: {
                 let pairs = [TableName::Contacts, TableName::HydrogenBonds];
-                match pairs.iter().any(|&table| features.rows(table) > 0) {
-                    true => structure.first_positions(),
-                    false => Vec::new(),
+                if pairs.iter().any(|&table| features.rows(table) > 0) {
+                    structure.first_positions()
+                } else {
+                    Vec::new()
                 }
             },
             structure: Arc::new(structure),

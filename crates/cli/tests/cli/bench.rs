@@ -5,9 +5,12 @@ use tapeloop_bench::record;
 
 /// A short benchmark: one workload in two modes, unless `more` overrides that.
 fn bench(folder: &Path, more: &[&str]) -> (Output, i32) {
-    let of = |option: &'static str, value: &'static str| match more.contains(&option) {
-        true => vec![],
-        false => vec![option, value],
+    let of = |option: &'static str, value: &'static str| {
+        if more.contains(&option) {
+            vec![]
+        } else {
+            vec![option, value]
+        }
     };
     let usual = [of("--workloads", "launch"), of("--axes", "mode")].concat();
     let start = [

@@ -80,9 +80,12 @@ impl Disk {
 /// The files in a folder and in its folders.
 pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten();
-    let files = |path: PathBuf| match path.is_dir() {
-        true => files_in(&path),
-        false => vec![path],
+    let files = |path: PathBuf| {
+        if path.is_dir() {
+            files_in(&path)
+        } else {
+            vec![path]
+        }
     };
     entries
         .flat_map(|entry| files(entry.unwrap().path()))

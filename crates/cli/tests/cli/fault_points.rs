@@ -68,9 +68,10 @@ fn copy_folder(from: &Path, to: &Path) {
     for entry in from.read_dir().unwrap() {
         let entry = entry.unwrap();
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        match from.is_dir() {
-            true => copy_folder(&from, &to),
-            false => drop(fs::copy(&from, &to).unwrap()),
+        if from.is_dir() {
+            copy_folder(&from, &to)
+        } else {
+            drop(fs::copy(&from, &to).unwrap())
         }
     }
 }

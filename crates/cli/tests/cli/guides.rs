@@ -89,9 +89,10 @@ fn compare(shown: &Block, printed: &str) {
         if line == "..." {
             skips = true;
         } else if !varies || !line.chars().any(|it| it.is_ascii_digit()) {
-            let is_next = match skips {
-                true => lines.any(|it| it == line),
-                false => lines.next().as_ref() == Some(&line),
+            let is_next = if skips {
+                lines.any(|it| it == line)
+            } else {
+                lines.next().as_ref() == Some(&line)
             };
             assert!(is_next, "{line:?} is not printed here:\n{printed}");
             skips = varies;

@@ -274,9 +274,10 @@ fn a_trajectory_that_is_compressed_or_in_an_archive_is_rejected_with_what_to_do(
     fs::create_dir(&inputs).unwrap();
     let bytes = fs::read(trajectory("xtc")).unwrap();
     let members = ["md.xtc", "md.dcd.zst", "1ubi.pdb"].map(|name| {
-        let bytes = match name.ends_with("pdb") {
-            true => fs::read(topology()).unwrap(),
-            false => bytes.clone(),
+        let bytes = if name.ends_with("pdb") {
+            fs::read(topology()).unwrap()
+        } else {
+            bytes.clone()
         };
         (name.to_owned(), bytes)
     });

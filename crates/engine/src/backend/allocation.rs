@@ -166,9 +166,10 @@ impl Allocation {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an allocation of another backend.
     pub fn check_key(&self, key: AllocationKey) -> Result<()> {
-        match self.key == key {
-            true => Ok(()),
-            false => Err(Error::usage("the memory is of another backend")),
+        if self.key == key {
+            Ok(())
+        } else {
+            Err(Error::usage("the memory is of another backend"))
         }
     }
 
@@ -221,11 +222,12 @@ impl Allocation {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage).
     pub fn check_disjoint(from: usize, to: usize, bytes: usize) -> Result<()> {
-        match from.abs_diff(to) >= bytes {
-            true => Ok(()),
-            false => Err(Error::usage(format!(
+        if from.abs_diff(to) >= bytes {
+            Ok(())
+        } else {
+            Err(Error::usage(format!(
                 "a copy of {bytes} bytes from {from} to {to} of one allocation overlaps itself"
-            ))),
+            )))
         }
     }
 
@@ -270,17 +272,19 @@ impl Allocation {
     /// holds it, and for an access that writes [`Allocation::read_only`] memory.
     pub fn lease(&self, access: Access) -> Result<Lease> {
         self.check_access(access)?;
-        let turn = match access.writes() {
-            false => self.region.try_read_arc().map(Turn::Read),
-            true => self.region.try_write_arc().map(Turn::Write),
+        let turn = if access.writes() {
+            self.region.try_write_arc().map(Turn::Write)
+        } else {
+            self.region.try_read_arc().map(Turn::Read)
         };
         turn.map(Lease).ok_or_else(|| self.in_use())
     }
 
     fn check_access(&self, access: Access) -> Result<()> {
-        match self.is_read_only && access.writes() {
-            true => Err(read_only()),
-            false => Ok(()),
+        if self.is_read_only && access.writes() {
+            Err(read_only())
+        } else {
+            Ok(())
         }
     }
 

@@ -38,9 +38,10 @@ impl Process {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage). `what` names what was made before the fork.
     #[inline]
     pub(crate) fn check(self, what: &str) -> Result<()> {
-        match self.is_current() {
-            true => Ok(()),
-            false => Err(forked(what)),
+        if self.is_current() {
+            Ok(())
+        } else {
+            Err(forked(what))
         }
     }
 }

@@ -64,18 +64,22 @@ impl<G> Graphs<G> {
 
 /// Refuses parameters of a captured graph for an explicit one, and the other way round.
 pub fn check_same_build(was_captured: bool, is_captured: bool) -> Result<()> {
-    let name = |captured| match captured {
-        true => "captured",
-        false => "built explicitly",
+    let name = |captured| {
+        if captured {
+            "captured"
+        } else {
+            "built explicitly"
+        }
     };
-    match was_captured == is_captured {
-        true => Ok(()),
-        false => Err(Error::usage(format!(
+    if was_captured == is_captured {
+        Ok(())
+    } else {
+        Err(Error::usage(format!(
             "the graph was {}, and its new parameters were {}",
             name(was_captured),
             name(is_captured)
         ))
-        .fix("update a graph as it was made, or make a new one")),
+        .fix("update a graph as it was made, or make a new one"))
     }
 }
 

@@ -217,9 +217,10 @@ impl Shared {
         }
         taken.map_err(|error| {
             stores.of(space).refuse();
-            match out(&error) {
-                true => stores.beyond_backend(&error),
-                false => error,
+            if out(&error) {
+                stores.beyond_backend(&error)
+            } else {
+                error
             }
         })
     }

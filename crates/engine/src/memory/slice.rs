@@ -261,20 +261,22 @@ fn checked(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
         Bound::Excluded(&end) => end,
         Bound::Unbounded => len,
     };
-    match start <= end && end <= len {
-        true => Ok(start..end),
-        false => Err(Error::usage(format!(
+    if start <= end && end <= len {
+        Ok(start..end)
+    } else {
+        Err(Error::usage(format!(
             "elements {start}..{end} are not inside {len} elements"
-        ))),
+        )))
     }
 }
 
 fn check_len(from: usize, to: usize) -> Result<()> {
-    match from == to {
-        true => Ok(()),
-        false => Err(Error::usage(format!(
+    if from == to {
+        Ok(())
+    } else {
+        Err(Error::usage(format!(
             "a copy of {from} elements to {to} elements"
-        ))),
+        )))
     }
 }
 

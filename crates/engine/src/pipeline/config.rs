@@ -175,11 +175,12 @@ impl EngineConfig {
 
 /// Refuses a number of slots on a device.
 pub(super) fn check_slots(slots: usize) -> Result<()> {
-    match (1..=SLOTS_MAX).contains(&slots) {
-        true => Ok(()),
-        false => Err(Error::config(format!(
+    if (1..=SLOTS_MAX).contains(&slots) {
+        Ok(())
+    } else {
+        Err(Error::config(format!(
             "slots = {slots} is not 1 to {SLOTS_MAX}"
-        ))),
+        )))
     }
 }
 

@@ -334,9 +334,10 @@ impl<W: Workload> Dispatcher<W> {
         // Where the pool computes, the device's thread maps small batches itself: workers would only take
         // the pool's cores.
         let maps = |run: &Ordered<W>| !self.computes() && run.results.maps();
-        let workers = match batch.ordered.as_ref().is_some_and(maps) {
-            true => self.shared.workers.as_deref(),
-            false => self.workers_for(self.shared.program.downloads.bytes(batch.total)),
+        let workers = if batch.ordered.as_ref().is_some_and(maps) {
+            self.shared.workers.as_deref()
+        } else {
+            self.workers_for(self.shared.program.downloads.bytes(batch.total))
         };
         match workers {
             Some(workers) => {
@@ -364,12 +365,11 @@ impl<W: Workload> Dispatcher<W> {
                 // The engine has ended, so nothing else closes the batches that are open.
                 queue.flush(&self.shared);
             }
-            match queue.put_free(taken.slot) {
-                true => {
-                    self.changes.fetch_add(1, SeqCst);
-                    Next::default()
-                }
-                false => self.next(&mut queue),
+            if queue.put_free(taken.slot) {
+                self.changes.fetch_add(1, SeqCst);
+                Next::default()
+            } else {
+                self.next(&mut queue)
             }
         };
         self.answer(taken.batch, taken.failure, &mut outputs);
@@ -452,9 +452,10 @@ impl<W: Workload> TicketEngine<W> for Dispatcher<W> {
             {
                 let ToDevice::Flight(flight) = message else {
                     self.devices.wake_again(device);
-                    match std::mem::replace(&mut was_woken, true) {
-                        true => break,
-                        false => continue,
+                    if std::mem::replace(&mut was_woken, true) {
+                        break;
+                    } else {
+                        continue;
                     }
                 };
                 let unfinished = match flight.map(Slot::poll) {

@@ -42,10 +42,7 @@ pub(crate) fn unpack<W: Workload, B>(
             return Vec::new();
         }
     };
-    let leases = match outgrown.is_empty() {
-        true => leases,
-        false => &copies,
-    };
+    let leases = if outgrown.is_empty() { leases } else { &copies };
     read_results(program, threads, &buffers, batch, outputs, leases);
     outgrown
 }

@@ -56,9 +56,10 @@ pub(super) fn start<W: Workload>(
     };
     let devices = Arc::new(ToDevices::new(devices));
     let dispatcher = Arc::new_cyclic(|this: &Weak<Dispatcher<W>>| {
-        let helped = match can_be_helped {
-            true => submitted.clone(),
-            false => Vec::new(),
+        let helped = if can_be_helped {
+            submitted.clone()
+        } else {
+            Vec::new()
         };
         let owner = EngineRef {
             engine: this.clone() as Weak<dyn TicketEngine<W>>,
@@ -272,9 +273,10 @@ where
         drop(completions);
         let sent = producer.join().unwrap_or_else(|panic| resume_unwind(panic));
         consumed?;
-        match sent? == accepted {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Closed, "a pipeline thread panicked")),
+        if sent? == accepted {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Closed, "a pipeline thread panicked"))
         }
     })
 }

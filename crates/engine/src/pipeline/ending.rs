@@ -74,9 +74,10 @@ impl Ending {
     #[inline]
     pub(super) fn check(&self) -> Result<()> {
         self.process.check(ENGINE)?;
-        match self.has_ended() {
-            false => Ok(()),
-            true => Err(self.error()),
+        if self.has_ended() {
+            Err(self.error())
+        } else {
+            Ok(())
         }
     }
 

@@ -120,12 +120,13 @@ impl fmt::Display for MemoryPlan {
         let (slots, device, host) = (self.slots, self.device_bytes(), self.host_bytes());
         for line in &self.lines {
             let (name, device, host) = (&line.name, line.slot_device_bytes, line.slot_host_bytes);
-            match self.shared {
-                true => writeln!(f, "  {name:<24} {device:>14} B per slot")?,
-                false => writeln!(
+            if self.shared {
+                writeln!(f, "  {name:<24} {device:>14} B per slot")?
+            } else {
+                writeln!(
                     f,
                     "  {name:<24} {device:>14} B per slot on the device {host:>14} B pinned"
-                )?,
+                )?
             }
         }
         for (name, bytes) in &self.resident {
@@ -135,12 +136,13 @@ impl fmt::Display for MemoryPlan {
                 self.devices
             )?;
         }
-        match self.shared {
-            true => write!(f, "  {slots} slots: {device} B of memory"),
-            false => write!(
+        if self.shared {
+            write!(f, "  {slots} slots: {device} B of memory")
+        } else {
+            write!(
                 f,
                 "  {slots} slots: {device} B on the device, {host} B pinned"
-            ),
+            )
         }
     }
 }

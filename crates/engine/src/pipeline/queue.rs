@@ -150,9 +150,10 @@ impl<W: Workload> Queue<W> {
 
     /// Whether an item may be added. Adding one adds at most two batches.
     pub(super) fn has_room(&self, is_urgent: bool) -> bool {
-        let waiting = match is_urgent {
-            true => &self.urgent,
-            false => &self.normal,
+        let waiting = if is_urgent {
+            &self.urgent
+        } else {
+            &self.normal
         };
         waiting.len() < self.waiting_max
     }
@@ -192,9 +193,10 @@ impl<W: Workload> Queue<W> {
             expires_at,
             ..
         } = options;
-        let place = match urgent && self.keeps_slots {
-            true => URGENT,
-            false => NORMAL,
+        let place = if urgent && self.keeps_slots {
+            URGENT
+        } else {
+            NORMAL
         };
         let extent = self.batchers[place].admit(extent);
         let closed_before =
@@ -351,9 +353,10 @@ impl<W: Workload> Queue<W> {
             });
             run.batches += 1;
         }
-        match is_urgent {
-            true => self.urgent.push_back(batch),
-            false => self.normal.push_back(batch),
+        if is_urgent {
+            self.urgent.push_back(batch)
+        } else {
+            self.normal.push_back(batch)
         }
         true
     }
@@ -361,9 +364,10 @@ impl<W: Workload> Queue<W> {
     /// The next batch and its slot, if there are both. Adds items that wait for room where there is some.
     #[inline]
     pub(super) fn next(&mut self, shared: &Shared<W>) -> Next<W> {
-        match self.has_nothing_to_start() {
-            true => Next::default(),
-            false => self.find_next(shared),
+        if self.has_nothing_to_start() {
+            Next::default()
+        } else {
+            self.find_next(shared)
         }
     }
 
@@ -419,9 +423,10 @@ impl<W: Workload> Queue<W> {
             let slot = self.free.remove(position)?;
             return Some(self.started(slot, batch));
         }
-        let queue = match is_urgent {
-            true => &mut self.urgent,
-            false => &mut self.normal,
+        let queue = if is_urgent {
+            &mut self.urgent
+        } else {
+            &mut self.normal
         };
         if let Some(Ordered { results, .. }) = &queue.front()?.ordered {
             if !results.begin() {
@@ -434,9 +439,10 @@ impl<W: Workload> Queue<W> {
         }
         let batch = queue.pop_front()?;
         let slot = self.free.remove(position)?;
-        self.urgent_in_a_row = match is_urgent {
-            true => self.urgent_in_a_row + 1,
-            false => 0,
+        self.urgent_in_a_row = if is_urgent {
+            self.urgent_in_a_row + 1
+        } else {
+            0
         };
         Some(self.started(slot, batch))
     }

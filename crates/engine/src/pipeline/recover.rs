@@ -77,9 +77,12 @@ impl<W: Workload> Shared<W> {
             }
         }
         lost.sort_by_key(|failed| failed.batch.number);
-        let run_again = |failed: Box<Failed<_>>| match self.comes_back(&failed) {
-            true => self.run_again(*failed),
-            false => Err(self.end_lost(failed)),
+        let run_again = |failed: Box<Failed<_>>| {
+            if self.comes_back(&failed) {
+                self.run_again(*failed)
+            } else {
+                Err(self.end_lost(failed))
+            }
         };
         finished.extend(lost.into_iter().map(run_again));
         finished

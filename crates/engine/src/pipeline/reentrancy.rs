@@ -80,12 +80,13 @@ pub(crate) fn is_inside_any() -> bool {
 /// # Errors
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) with `fix` if it does.
 pub(crate) fn check_outside(engine: EngineId, what: &str, fix: &str) -> Result<()> {
-    match is_inside(engine) {
-        false => Ok(()),
-        true => Err(Error::usage(format!(
+    if is_inside(engine) {
+        Err(Error::usage(format!(
             "{what} here would wait for itself: this thread runs the engine's own code"
         ))
-        .fix(fix)),
+        .fix(fix))
+    } else {
+        Ok(())
     }
 }
 

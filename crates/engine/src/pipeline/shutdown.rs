@@ -41,9 +41,10 @@ impl<W: Workload> Engine<W> {
         let (dispatcher, shared) = (self.dispatcher(), self.shared());
         let backoff = Backoff::new(start);
         // The threads may wait for this one.
-        let timeout = match is_inside_any() || runs_twin() {
-            true => Duration::ZERO,
-            false => timeout,
+        let timeout = if is_inside_any() || runs_twin() {
+            Duration::ZERO
+        } else {
+            timeout
         };
         let has_ended = |thread: &JoinHandle<()>| thread.is_finished();
         let is_over = || self.threads.iter().all(has_ended) && dispatcher.ends_timer();

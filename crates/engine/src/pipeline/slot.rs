@@ -179,11 +179,11 @@ impl Core {
         let bucket =
             bucket.ok_or_else(|| Error::usage(format!("no bucket holds a batch of {live}")))?;
         events.wait(&mut *self.device_slot)?;
-        let replay = match timed {
-            true => self
-                .executor
-                .replay_timed(&mut *self.device_slot, bucket, live)?,
-            false => self.executor.replay(&mut *self.device_slot, bucket, live)?,
+        let replay = if timed {
+            self.executor
+                .replay_timed(&mut *self.device_slot, bucket, live)?
+        } else {
+            self.executor.replay(&mut *self.device_slot, bucket, live)?
         };
         events.record(&mut *self.device_slot)?;
         Ok(Replay {

@@ -207,9 +207,10 @@ impl<W: Workload> Shared<W> {
     pub(super) fn end(&self, mut failed: Box<Failed<Box<Batch<W>>>>) -> Box<Failed<Box<Batch<W>>>> {
         let batch = format!("batch {}", failed.batch.number);
         failed.error = failed.error.clone().within(batch);
-        match failed.error.scope() < ErrorScope::Device {
-            true => tracing::warn!(error = %failed.error, "a batch failed"),
-            false => self.lose_device(failed.slot.device(), &failed.error),
+        if failed.error.scope() < ErrorScope::Device {
+            tracing::warn!(error = %failed.error, "a batch failed")
+        } else {
+            self.lose_device(failed.slot.device(), &failed.error)
         }
         failed
     }
@@ -268,9 +269,10 @@ impl<W: Workload> Shared<W> {
                 let Batch { number, items, .. } = **slot.batch();
                 let index = slot.index();
                 let _span = trace_span!("unpack", batch = number, slot = index, items).entered();
-                let outgrown = match slot.batch().settled.is_empty() {
-                    true => self.read(&mut slot, outputs, wakes),
-                    false => Vec::new(),
+                let outgrown = if slot.batch().settled.is_empty() {
+                    self.read(&mut slot, outputs, wakes)
+                } else {
+                    Vec::new()
                 };
                 let (mut slot, mut batch) = slot.release();
                 slot.take_back();

@@ -397,9 +397,10 @@ pub(super) fn statistics(
         Threads::Caller => (unpack.busy_ns, 0),
     };
     let idle_ns = wall_ns.saturating_sub(closed_ns + own + drained_ns);
-    let input_ns = match held.by_workers {
-        true => wall_ns.saturating_sub(stall.busy_ns + drained_ns),
-        false => idle_ns,
+    let input_ns = if held.by_workers {
+        wall_ns.saturating_sub(stall.busy_ns + drained_ns)
+    } else {
+        idle_ns
     };
     let mut statistics = Statistics {
         wall_ns,

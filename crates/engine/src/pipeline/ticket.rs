@@ -39,16 +39,18 @@ impl<W: Workload> Part<W> {
     }
 
     fn wait(&self, end: Option<Instant>) -> Result<bool> {
-        match self.items.is_empty() {
-            true => Ok(true),
-            false => self.answers.wait(self.items.start, end),
+        if self.items.is_empty() {
+            Ok(true)
+        } else {
+            self.answers.wait(self.items.start, end)
         }
     }
 
     fn poll(&self, waker: &Waker) -> Poll<Result<()>> {
-        match self.items.is_empty() {
-            true => Poll::Ready(Ok(())),
-            false => self.answers.poll(self.items.start, waker),
+        if self.items.is_empty() {
+            Poll::Ready(Ok(()))
+        } else {
+            self.answers.poll(self.items.start, waker)
         }
     }
 
@@ -125,9 +127,10 @@ impl<W: Workload> Ticket<W> {
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Completion<W>>> {
         // A timeout beyond the clock's range never ends.
         let end = Instant::now().checked_add(timeout);
-        match self.0.wait(end)? {
-            true => self.take().map(Some),
-            false => Ok(None),
+        if self.0.wait(end)? {
+            self.take().map(Some)
+        } else {
+            Ok(None)
         }
     }
 

@@ -26,9 +26,10 @@ impl Uniforms<'_> {
             let names = self.declared.iter().filter(|uniform| !uniform.is_constant);
             let names: Vec<&str> = names.map(|uniform| uniform.name.as_str()).collect();
             let error = Error::usage(format!("no uniform is named {name}"));
-            return Err(match names.is_empty() {
-                true => error.fix("the workload has none"),
-                false => error.fix(format!("there are: {}", names.join(", "))),
+            return Err(if names.is_empty() {
+                error.fix("the workload has none")
+            } else {
+                error.fix(format!("there are: {}", names.join(", ")))
             });
         };
         let (takes, got) = (self.declared[index].dtype, value.dtype);

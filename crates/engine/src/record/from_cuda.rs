@@ -61,9 +61,10 @@ impl Kernel {
             let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
             let message = format!("the text has no kernel named {name}");
             return Err(
-                Error::new(ErrorKind::Kernel, message).fix(match names.is_empty() {
-                    true => "declare it as extern \"C\" __global__ void".to_owned(),
-                    false => format!("its kernels are {}", names.join(", ")),
+                Error::new(ErrorKind::Kernel, message).fix(if names.is_empty() {
+                    "declare it as extern \"C\" __global__ void".to_owned()
+                } else {
+                    format!("its kernels are {}", names.join(", "))
                 }),
             );
         };

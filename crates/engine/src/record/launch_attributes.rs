@@ -48,12 +48,13 @@ impl LaunchAttributes {
             )));
         }
         let mut sides = grid.iter().zip(cluster);
-        match sides.all(|(&blocks, side)| blocks.is_multiple_of(side)) {
-            true => Ok(()),
-            false => Err(Error::usage(format!(
-                "a grid of {grid:?} thread blocks, which is not made of whole clusters of {cluster:?}"
-            ))
-            .fix("let each side of the grid be a multiple of the cluster's")),
+        if sides.all(|(&blocks, side)| blocks.is_multiple_of(side)) {
+            Ok(())
+        } else {
+            Err(Error::usage(format!(
+            "a grid of {grid:?} thread blocks, which is not made of whole clusters of {cluster:?}"
+        ))
+        .fix("let each side of the grid be a multiple of the cluster's"))
         }
     }
 
@@ -70,12 +71,13 @@ impl LaunchAttributes {
 
     /// Refuses attributes of a library call.
     pub(super) fn check_library_call(self) -> Result<()> {
-        match self == LaunchAttributes::NONE {
-            true => Ok(()),
-            false => Err(Error::usage(
+        if self == LaunchAttributes::NONE {
+            Ok(())
+        } else {
+            Err(Error::usage(
                 "a library call is declared with attributes of a launch, which the library chooses",
             )
-            .fix("leave out Kernel::cluster, Kernel::cooperative and Kernel::urgent")),
+            .fix("leave out Kernel::cluster, Kernel::cooperative and Kernel::urgent"))
         }
     }
 }

@@ -433,9 +433,10 @@ impl Recording {
 
     /// The buffer that a handle stands for; `None` for a handle of another recording.
     pub(crate) fn buffer(&self, id: BufferId) -> Option<&BufferDecl> {
-        match id.of == self.id {
-            true => self.buffers.get(id.index()),
-            false => None,
+        if id.of == self.id {
+            self.buffers.get(id.index())
+        } else {
+            None
         }
     }
 

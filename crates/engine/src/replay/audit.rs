@@ -101,10 +101,10 @@ impl<'a> AllowedMemory<'a> {
         if self.is_declared(address) {
             return "declared memory".to_owned();
         }
-        match self.declared.was_known(address) {
-            true => "stale: in memory that was bound or declared before, and no longer is".into(),
-            false => "foreign: not in memory that belongs to this slot, is bound or is declared"
-                .to_owned(),
+        if self.declared.was_known(address) {
+            "stale: in memory that was bound or declared before, and no longer is".into()
+        } else {
+            "foreign: not in memory that belongs to this slot, is bound or is declared".to_owned()
         }
     }
 }
@@ -139,9 +139,10 @@ pub(super) fn check_lowered<'a>(
                 let sides = sides(op);
                 audit.addresses += sides.len();
                 sides.into_iter().try_for_each(|(side, address, bytes)| {
-                    match memory.holds(address, bytes) {
-                        true => Ok(()),
-                        false => Err(refused(address, memory).within(side)),
+                    if memory.holds(address, bytes) {
+                        Ok(())
+                    } else {
+                        Err(refused(address, memory).within(side))
                     }
                 })
             }
@@ -320,13 +321,14 @@ impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (operations, addresses) = (self.operations, self.addresses);
         write!(f, "{operations} operations, {addresses} addresses")?;
-        match self.out_of_reach.is_empty() {
-            true => Ok(()),
-            false => write!(
+        if self.out_of_reach.is_empty() {
+            Ok(())
+        } else {
+            write!(
                 f,
                 "; out of reach: pointers in device memory that {} follows",
                 self.out_of_reach.join(", ")
-            ),
+            )
         }
     }
 }

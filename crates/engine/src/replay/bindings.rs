@@ -248,12 +248,13 @@ impl Bindings {
         let kernel = &recorded.ok_or_else(|| no_launch(launch))?.kernel;
         let bound = &mut self.launches[launch];
         let most = bound.grid_max;
-        let fits = match grid.iter().zip(most).any(|(&side, most)| side > most) {
-            false => Ok(()),
-            true => Err(Error::usage(format!(
+        let fits = if grid.iter().zip(most).any(|(&side, most)| side > most) {
+            Err(Error::usage(format!(
                 "a grid of {grid:?} blocks; it was recorded with {most:?}"
             ))
-            .fix("record the largest grid that any replay needs")),
+            .fix("record the largest grid that any replay needs"))
+        } else {
+            Ok(())
         };
         let checked = check_grid(grid).and(fits);
         let checked = checked.and_then(|()| kernel.attributes.check_grid(grid));
@@ -300,11 +301,12 @@ impl Bindings {
                 (old, new) => old == new,
             };
             let mut pairs = recorded.targets().iter().zip(value.targets());
-            match pairs.all(same) {
-                true => Ok(()),
-                false => Err(Error::usage(
+            if pairs.all(same) {
+                Ok(())
+            } else {
+                Err(Error::usage(
                     "its pointers to buffers are not those of the recording",
-                )),
+                ))
             }
         })
     }
@@ -327,12 +329,14 @@ impl Bindings {
             ))
         })?;
         let declared = &kernel.params()[index];
-        let checked =
-            check(&declared.kind, &recorded.args[index]).and_then(|()| match declared.changeable {
-                true => Ok(()),
-                false => Err(Error::usage("it keeps the value that it was recorded with")
-                    .fix("declare the parameter with Kernel::changeable")),
-            });
+        let checked = check(&declared.kind, &recorded.args[index]).and_then(|()| {
+            if declared.changeable {
+                Ok(())
+            } else {
+                Err(Error::usage("it keeps the value that it was recorded with")
+                    .fix("declare the parameter with Kernel::changeable"))
+            }
+        });
         checked.within(|| format!("kernel {}, parameter {param}", kernel.name()))?;
         self.launch_mut(launch)?.values[index] = Some(value);
         Ok(())
@@ -346,9 +350,10 @@ impl Bindings {
     /// Refuses a buffer of another recording.
     fn check_element<T: Element>(&self, id: BufferId) -> Result<()> {
         let decl = self.recording.buffer(id);
-        match decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
-            true => Ok(()),
-            false => Err(Error::usage("the buffer is of another recording")),
+        if decl.is_some_and(|decl| decl.dtype == T::DTYPE) {
+            Ok(())
+        } else {
+            Err(Error::usage("the buffer is of another recording"))
         }
     }
 
@@ -477,12 +482,13 @@ impl BoundLaunch {
 /// Refuses a recording of a workload. Only an engine may replay it, as only the workload may write
 /// the data that its batches upload.
 pub(super) fn refuse_workload(recording: &Recording) -> Result<()> {
-    match recording.is_of_workload() {
-        false => Ok(()),
-        true => Err(
+    if recording.is_of_workload() {
+        Err(
             Error::usage("an engine or a packer made this recording of a workload")
                 .fix("replay it in that engine, or in a ring that the packer fills"),
-        ),
+        )
+    } else {
+        Ok(())
     }
 }
 

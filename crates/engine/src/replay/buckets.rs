@@ -60,10 +60,11 @@ impl Buckets {
     ) -> Result<Self> {
         let decl = self.largest().recording.buffer(buffer.id());
         let fits = |decl: &BufferDecl| (decl.view, decl.dtype) == (View::Resident, T::DTYPE);
-        match decl.is_some_and(fits) {
-            true => Ok(self.with_resident_id(buffer.id(), memory)),
-            false => Err(Error::usage("the recording has no such resident buffer")
-                .fix("declare it with Recorder::resident_buffer")),
+        if decl.is_some_and(fits) {
+            Ok(self.with_resident_id(buffer.id(), memory))
+        } else {
+            Err(Error::usage("the recording has no such resident buffer")
+                .fix("declare it with Recorder::resident_buffer"))
         }
     }
 

@@ -12,9 +12,10 @@ pub(super) fn wait_within(slot: &mut dyn DeviceSlot, deadline: Option<Duration>)
     let Some(deadline) = deadline else {
         return slot.wait();
     };
-    match slot.wait_for(deadline)? {
-        true => Ok(()),
-        false => Err(give_up(slot, deadline)),
+    if slot.wait_for(deadline)? {
+        Ok(())
+    } else {
+        Err(give_up(slot, deadline))
     }
 }
 

@@ -57,9 +57,10 @@ pub(super) fn draw(
     }
     for (from, to) in edges {
         let shared = shared(bindings, nodes[from].command, nodes[to].command);
-        let line = match shared.is_empty() {
-            true => format!("  n{from} -> n{to} [style=dotted];\n"),
-            false => format!("  n{from} -> n{to} [label={}];\n", quoted(&shared)),
+        let line = if shared.is_empty() {
+            format!("  n{from} -> n{to} [style=dotted];\n")
+        } else {
+            format!("  n{from} -> n{to} [label={}];\n", quoted(&shared))
         };
         text.push_str(&line);
     }

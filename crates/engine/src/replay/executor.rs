@@ -197,9 +197,10 @@ impl Executor {
             let checked = run_twice(&**backend, slot, ready, bindings, live, policy, &mut replay);
             checked.within(|| format!("verification in bucket {bucket}"))
         } else {
-            let timed = match is_timed {
-                true => ready.timed(slot, bindings, declared, policy.build),
-                false => None,
+            let timed = if is_timed {
+                ready.timed(slot, bindings, declared, policy.build)
+            } else {
+                None
             };
             replay.timed = timed.is_some();
             let submission = timed.unwrap_or_else(|| ready.untimed());

@@ -275,17 +275,19 @@ impl ReadyBuckets {
 
     pub(super) fn check_slot(&self, slot: &dyn DeviceSlot) -> Result<()> {
         self.backend.id().check_process()?;
-        match *slot.id() == self.slot {
-            true => Ok(()),
-            false => Err(Error::usage("the executor is of another slot")),
+        if *slot.id() == self.slot {
+            Ok(())
+        } else {
+            Err(Error::usage("the executor is of another slot"))
         }
     }
 
     pub(super) fn check_bucket(&self, slot: &dyn DeviceSlot, bucket: usize) -> Result<()> {
         self.check_slot(slot)?;
-        match bucket < self.states.len() {
-            true => Ok(()),
-            false => Err(Error::usage(format!("there is no bucket {bucket}"))),
+        if bucket < self.states.len() {
+            Ok(())
+        } else {
+            Err(Error::usage(format!("there is no bucket {bucket}")))
         }
     }
 }

@@ -54,11 +54,10 @@ pub(super) fn draw(
     let title = format!("bucket {}: {}", title.bucket, title.way);
     drawing.svg.text("text strong", (MARGIN, 30.0), &title);
     drawing.svg.text(Ink::Quiet, (MARGIN, 50.0), &size);
-    let order = match is_line {
-        true => "Operations run in the order of their numbers and rows, each after the one before.",
-        false => {
-            "A kernel starts when its inputs are there and the kernels that it names are done; kernels of a step can overlap."
-        }
+    let order = if is_line {
+        "Operations run in the order of their numbers and rows, each after the one before."
+    } else {
+        "A kernel starts when its inputs are there and the kernels that it names are done; kernels of a step can overlap."
     };
     drawing.svg.text(Ink::Quiet, (MARGIN, 70.0), order);
     for (stage, (name, one, ink)) in STAGES.into_iter().enumerate() {

@@ -25,9 +25,10 @@ static TIMESTAMP_OPS: [Op; TIMESTAMPS] = [
 
 /// Refuses a command that was lowered for another slot.
 fn check_slot(slot: &dyn DeviceSlot, lowered: &Lowered) -> Result<()> {
-    match slot.id() == lowered.slot() {
-        true => Ok(()),
-        false => Err(Error::usage("the command was lowered for another slot")),
+    if slot.id() == lowered.slot() {
+        Ok(())
+    } else {
+        Err(Error::usage("the command was lowered for another slot"))
     }
 }
 

@@ -257,13 +257,12 @@ fn judge(ring: &mut Ring<usize>, finished: Finished<usize>, y: Buffer<f32>, valu
         Ok(done) => *done.batch(),
         Err(failed) => failed.batch,
     };
-    match values[batch] >= 0.0 {
-        true => check(&finished, y, values[batch]),
-        false => {
-            let error = &finished.as_ref().err().unwrap().error;
-            assert_eq!(error.kind(), ErrorKind::Kernel);
-            assert!(error.to_string().contains("planted"), "{error}");
-        }
+    if values[batch] >= 0.0 {
+        check(&finished, y, values[batch])
+    } else {
+        let error = &finished.as_ref().err().unwrap().error;
+        assert_eq!(error.kind(), ErrorKind::Kernel);
+        assert!(error.to_string().contains("planted"), "{error}");
     }
     ring.release(finished);
 }

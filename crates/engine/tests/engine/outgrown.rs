@@ -230,9 +230,10 @@ fn a_workload_that_panics_over_the_room_fails_its_batch_alone() {
         pipeline.flush();
         for _ in batch {
             let done = pipeline.wait().unwrap();
-            match batch.contains(&PANICS) {
-                true => assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Input),
-                false => assert_eq!(done.result.unwrap().len(), 6),
+            if batch.contains(&PANICS) {
+                assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Input)
+            } else {
+                assert_eq!(done.result.unwrap().len(), 6)
             }
         }
     }

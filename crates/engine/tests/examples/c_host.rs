@@ -31,9 +31,10 @@ impl Handle {
             opened = unsafe { tapeloop_open(backend.as_ptr(), error, bytes) };
             0
         });
-        match opened.is_null() {
-            true => Err(text),
-            false => Ok(Handle(opened)),
+        if opened.is_null() {
+            Err(text)
+        } else {
+            Ok(Handle(opened))
         }
     }
 

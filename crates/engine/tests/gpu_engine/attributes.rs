@@ -137,9 +137,10 @@ pub(crate) fn blocks_exchange_numbers_and_wait_for_each_other(target: &Target) {
                     panic!("a loop has no priorities, and a worker process no loops")
                 };
                 assert_eq!(error.kind(), ErrorKind::Unavailable);
-                let reason = match is_supervised {
-                    true => "in a worker process has no loops",
-                    false => "is declared urgent",
+                let reason = if is_supervised {
+                    "in a worker process has no loops"
+                } else {
+                    "is declared urgent"
                 };
                 assert!(error.to_string().contains(reason), "{error}");
                 continue;

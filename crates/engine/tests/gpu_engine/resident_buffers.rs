@@ -92,21 +92,18 @@ fn record(recorder: &mut Recorder, is_sum: bool) -> Buffers {
     recorder.upload(header);
     recorder.upload(x);
     let blocks = recorder.capacity(0).div_ceil(BLOCK);
-    match is_sum {
-        true => {
-            let args = [header.into(), x.into(), weights.into(), y.into()];
-            recorder.launch(&kernel("accumulate", accumulate), blocks, &args);
-        }
-        false => {
-            let args = [
-                header.into(),
-                x.into(),
-                rows.into(),
-                weights.into(),
-                y.into(),
-            ];
-            recorder.launch(&kernel("layer", layer), blocks, &args);
-        }
+    if is_sum {
+        let args = [header.into(), x.into(), weights.into(), y.into()];
+        recorder.launch(&kernel("accumulate", accumulate), blocks, &args);
+    } else {
+        let args = [
+            header.into(),
+            x.into(),
+            rows.into(),
+            weights.into(),
+            y.into(),
+        ];
+        recorder.launch(&kernel("layer", layer), blocks, &args);
     }
     recorder.download(y);
     Buffers {

@@ -198,9 +198,10 @@ pub(crate) fn a_long_run_of_items_takes_nothing(target: &Target) {
                     Err(refused) => assert_eq!(refused.into_item().id, next),
                 }
             }
-            let delivery = match next < count {
-                true => pipeline.poll_at(now),
-                false => pipeline.wait(),
+            let delivery = if next < count {
+                pipeline.poll_at(now)
+            } else {
+                pipeline.wait()
             };
             if let Some(delivery) = delivery {
                 let expected = delivery.item.output(UNIFORMS);

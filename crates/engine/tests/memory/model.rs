@@ -151,9 +151,10 @@ fn check(seed: u64, bytes_max: Option<u64>, cached_max_per_class: usize) {
             9 if dice.roll(8) == 0 => {
                 let later = Instant::now() + Duration::from_secs(dice.roll(2) * 61);
                 let idle = later > Instant::now();
-                let given: u64 = match idle {
-                    true => models.iter_mut().map(Model::give_all).sum(),
-                    false => 0,
+                let given: u64 = if idle {
+                    models.iter_mut().map(Model::give_all).sum()
+                } else {
+                    0
                 };
                 assert_eq!(pool.trim(later), given);
             }

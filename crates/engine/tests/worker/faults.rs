@@ -13,12 +13,11 @@ fn stream(count: u32, batch: u32, fate: u32, deadline: Option<Duration>) -> Coun
     let mut next = 0;
     let mut sink = |done: Completion<Fated>| -> Result<()> {
         assert_eq!(done.item, item(next), "in order");
-        match next == culprit {
-            true => {
-                let error = done.result.unwrap_err();
-                assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
-            }
-            false => assert_eq!(done.result.unwrap(), item(next).wrapping_mul(7)),
+        if next == culprit {
+            let error = done.result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Quarantined, "{error}");
+        } else {
+            assert_eq!(done.result.unwrap(), item(next).wrapping_mul(7))
         }
         next += 1;
         Ok(())

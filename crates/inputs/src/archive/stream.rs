@@ -211,9 +211,10 @@ impl Read for Unpacked {
         let read = self.decoder.read(buffer)?;
         self.unpacked += read as u64;
         let packed = self.packed.load(Relaxed);
-        match self.unpacked > self.limits.unpacked_stream_max(packed) {
-            true => Err(io::Error::other(self.limits.stream_unpacks_too_far())),
-            false => Ok(read),
+        if self.unpacked > self.limits.unpacked_stream_max(packed) {
+            Err(io::Error::other(self.limits.stream_unpacks_too_far()))
+        } else {
+            Ok(read)
         }
     }
 }

@@ -117,11 +117,10 @@ impl Tar {
                     let missing = bytes.saturating_sub(self.ahead.len()).max(1);
                     let read = self.read_ahead(missing)?;
                     if read < missing {
-                        let message = match self.ahead.is_empty() {
-                            true => {
-                                "the archive lacks the two empty blocks at its end, and may be cut short"
-                            }
-                            false => "the archive is cut short",
+                        let message = if self.ahead.is_empty() {
+                            "the archive lacks the two empty blocks at its end, and may be cut short"
+                        } else {
+                            "the archive is cut short"
                         };
                         return Err(Error::input(message)
                             .fix("fetch or make it again; the members before are read"));
@@ -184,11 +183,12 @@ impl Tar {
         let path = member_path(&self.path, &entry.path);
         let is_file = !is_no_input(&entry);
         let is_wanted = is_file && self.options.wants(&self.path, &path, skipped);
-        let place = match is_sparse {
-            true => Err(Error::input("the member is a sparse file").fix("archive it without -S")),
-            false => check_entry(&entry)
+        let place = if is_sparse {
+            Err(Error::input("the member is a sparse file").fix("archive it without -S"))
+        } else {
+            check_entry(&entry)
                 .and_then(|()| self.options.limits.check_text(size))
-                .map(|()| Place::Next),
+                .map(|()| Place::Next)
         };
         // Only what the parser asked for was read ahead, which is the headers.
         let is_more = consumed < self.ahead.len();
@@ -200,13 +200,14 @@ impl Tar {
         self.has_files |= is_file;
         self.member = size;
         self.padding = size.wrapping_neg() % BLOCK_BYTES;
-        Ok(match is_wanted {
-            true => Step::Member(Member {
+        Ok(if is_wanted {
+            Step::Member(Member {
                 path,
                 bytes: size,
                 place,
-            }),
-            false => Step::Skip,
+            })
+        } else {
+            Step::Skip
         })
     }
 

@@ -221,9 +221,10 @@ impl Columns {
         let kind = ERROR_KINDS.iter().find(|(name, _)| *name == kind);
         let kind = kind.map_or(ErrorKind::Input, |(_, kind)| *kind);
         let error = Error::new(kind, text("reason"));
-        Some(match child(&self.error, "fix").is_valid(row) {
-            true => error.fix(text("fix")),
-            false => error,
+        Some(if child(&self.error, "fix").is_valid(row) {
+            error.fix(text("fix"))
+        } else {
+            error
         })
     }
 
@@ -395,9 +396,10 @@ impl Columns {
             })
         };
         let range = lists.range(row);
-        match range.len() > CHANNELS_MAX {
-            true => Err(damaged("it has more than 1000 annotations")),
-            false => range.map(channel).collect(),
+        if range.len() > CHANNELS_MAX {
+            Err(damaged("it has more than 1000 annotations"))
+        } else {
+            range.map(channel).collect()
         }
     }
 

@@ -250,9 +250,12 @@ impl PackedFile {
         let index = |name: &str| self.layout.schema.index_of(name).map_err(from_arrow);
         let projection = vec![index("source")?, index("input")?];
         let are_first = projection == [0, 1];
-        let needed = decoding(|| match are_first {
-            true => check_message(&bytes, body, NAME_BUFFERS),
-            false => check_message(&bytes, body, usize::MAX).map(|_| body),
+        let needed = decoding(|| {
+            if are_first {
+                check_message(&bytes, body, NAME_BUFFERS)
+            } else {
+                check_message(&bytes, body, usize::MAX).map(|_| body)
+            }
         })?;
         let offset = block.offset() as u64 + metadata;
         bytes.reserve_exact(needed as usize);
@@ -354,9 +357,10 @@ impl UnreadBatch {
                 check_message(&bytes, body, usize::MAX)?;
                 Columns::new(layout.decode(block, bytes, &layout.columns)?)
             })?;
-            match columns.rows() == self.rows {
-                true => Ok(columns),
-                false => Err(damaged("it was changed while it was read")),
+            if columns.rows() == self.rows {
+                Ok(columns)
+            } else {
+                Err(damaged("it was changed while it was read"))
             }
         };
         let columns = decode().within(|| self.place.clone())?;

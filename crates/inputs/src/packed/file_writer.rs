@@ -95,9 +95,10 @@ impl PackedFileWriter {
             self.rows.add(self.inputs, source, structure.as_deref());
         }
         self.inputs += 1;
-        match self.rows.count >= BATCH_ROWS || self.rows.bytes >= BATCH_BYTES {
-            true => self.end_batch(),
-            false => Ok(()),
+        if self.rows.count >= BATCH_ROWS || self.rows.bytes >= BATCH_BYTES {
+            self.end_batch()
+        } else {
+            Ok(())
         }
     }
 

@@ -45,11 +45,10 @@ pub fn files_in(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     files.sort();
-    match files.is_empty() {
-        true => {
-            Err(Error::input("the folder has no packed file").fix("make one with `tapeloop pack`"))
-        }
-        false => Ok(files),
+    if files.is_empty() {
+        Err(Error::input("the folder has no packed file").fix("make one with `tapeloop pack`"))
+    } else {
+        Ok(files)
     }
 }
 

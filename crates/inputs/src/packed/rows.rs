@@ -214,12 +214,11 @@ impl Rows {
         atoms.element.append_slice(&structure.element);
         let class = bytemuck::cast_slice(&structure.class);
         atoms.class.append_slice(class);
-        match structure.atom_name.len() == structure.xyz.len() {
-            true => {
-                let names = bytemuck::cast_slice(&structure.atom_name);
-                atoms.atom_name.append_slice(names);
-            }
-            false => atoms.atom_name.append_value_n(0, structure.xyz.len()),
+        if structure.atom_name.len() == structure.xyz.len() {
+            let names = bytemuck::cast_slice(&structure.atom_name);
+            atoms.atom_name.append_slice(names);
+        } else {
+            atoms.atom_name.append_value_n(0, structure.xyz.len())
         }
         atoms.b_factor.append_slice(&structure.b_factor);
     }

@@ -139,12 +139,11 @@ impl SetSettings {
                 return Err(differs(key, &value(of_set), &value(own)));
             }
         }
-        match set.annotations == self.annotations {
-            true => Ok(()),
-            false => {
-                let shown = |of: &SetSettings| of.annotations.clone().unwrap_or("[]".to_owned());
-                Err(differs("annotations", &shown(set), &shown(self)))
-            }
+        if set.annotations == self.annotations {
+            Ok(())
+        } else {
+            let shown = |of: &SetSettings| of.annotations.clone().unwrap_or("[]".to_owned());
+            Err(differs("annotations", &shown(set), &shown(self)))
         }
     }
 }

@@ -97,9 +97,12 @@ struct DcdShape {
 
 /// Writes three frames, 2 ps apart from 10 ps on.
 fn dcd(atoms: usize, shape: DcdShape) -> Vec<u8> {
-    let word = |word: u32| match shape.is_big_endian {
-        true => word.to_be_bytes(),
-        false => word.to_le_bytes(),
+    let word = |word: u32| {
+        if shape.is_big_endian {
+            word.to_be_bytes()
+        } else {
+            word.to_le_bytes()
+        }
     };
     let mut file = Vec::new();
     let mut record = |bytes: &[u8]| {
@@ -115,9 +118,10 @@ fn dcd(atoms: usize, shape: DcdShape) -> Vec<u8> {
         let bits = step.to_bits();
         let halves = [bits as u32, (bits >> 32) as u32];
         let [low, high] = halves;
-        (words[9], words[10]) = match shape.is_big_endian {
-            true => (high, low),
-            false => (low, high),
+        (words[9], words[10]) = if shape.is_big_endian {
+            (high, low)
+        } else {
+            (low, high)
         };
     } else {
         words[9] = (step as f32).to_bits();

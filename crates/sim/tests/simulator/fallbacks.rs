@@ -210,13 +210,16 @@ fn an_engine_with_a_way_around_gives_every_result_and_counts_the_detours() {
     let policies = graph_policies(Fallback::Launches);
     each_seed(200, |seed| {
         let mut random = Random::new(seed);
-        let fault = |random: &mut Random| match random.flip() {
-            true => Fault::Capture {
-                capture: random.below(6) as u64,
-            },
-            false => Fault::Graph {
-                graph: random.below(6) as u64,
-            },
+        let fault = |random: &mut Random| {
+            if random.flip() {
+                Fault::Capture {
+                    capture: random.below(6) as u64,
+                }
+            } else {
+                Fault::Graph {
+                    graph: random.below(6) as u64,
+                }
+            }
         };
         // The first of either kind in any case.
         let mut faults = vec![Fault::Capture { capture: 0 }, Fault::Graph { graph: 0 }];

@@ -58,9 +58,10 @@ fn batches(
         if random.below(4) == 0 {
             executor.replay(&mut **slot, 1 - bucket, input.extent())?;
         }
-        match random.flip() {
-            true => slot.wait()?,
-            false => while !slot.is_done()? {},
+        if random.flip() {
+            slot.wait()?
+        } else {
+            while !slot.is_done()? {}
         }
         wrong += usize::from(!program.is_right(&**slot, &input));
     }

@@ -130,9 +130,10 @@ fn run_either(
     config: &EngineConfig,
     items: &[Vec<f32>],
 ) -> Result<Counters> {
-    match random.flip() {
-        true => run_engine(backend, config, items),
-        false => run_pipeline(backend, config, items),
+    if random.flip() {
+        run_engine(backend, config, items)
+    } else {
+        run_pipeline(backend, config, items)
     }
 }
 
@@ -215,9 +216,12 @@ fn an_item_that_cannot_be_written_again_gets_that_error_and_the_others_their_res
     let written = Mutex::new(HashSet::new());
     let workload = Watched {
         scale: Scale::new(2.0),
-        before_write: move |item: &[f32]| match written.lock().unwrap().insert(item[0].to_bits()) {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Input, "the file is gone")),
+        before_write: move |item: &[f32]| {
+            if written.lock().unwrap().insert(item[0].to_bits()) {
+                Ok(())
+            } else {
+                Err(Error::new(ErrorKind::Input, "the file is gone"))
+            }
         },
     };
     let config = config(&mut Random::new(11), Policy::default());

@@ -73,9 +73,10 @@ fn an_allocation_that_fails_costs_a_slot_and_nothing_else() {
             let mut config = config();
             config.policy = policy;
             let mut engine = Pipeline::new(Scale::new(2.0), &[backend], pool(), &config).unwrap();
-            let expected: &[Shrunk] = match engine.shrunk().is_empty() {
-                true => &[],
-                false => &[Shrunk::Slots { from: 3, to: 2 }],
+            let expected: &[Shrunk] = if engine.shrunk().is_empty() {
+                &[]
+            } else {
+                &[Shrunk::Slots { from: 3, to: 2 }]
             };
             assert_eq!(engine.shrunk(), expected);
             assert_eq!(engine.memory().slots, 3 - expected.len());

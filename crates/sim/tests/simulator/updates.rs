@@ -58,9 +58,12 @@ impl Model {
     fn y(&self, input: &Input) -> Vec<f32> {
         let live = input.x.len().min(self.grids[2] * BLOCK);
         let known = live.min(self.x_len).min(self.w_len).min(self.y_len);
-        let mid = |i: usize| match i < self.grids[0] * BLOCK {
-            true => input.x[i] * self.factor,
-            false => 0.0,
+        let mid = |i: usize| {
+            if i < self.grids[0] * BLOCK {
+                input.x[i] * self.factor
+            } else {
+                0.0
+            }
         };
         (0..known).map(|i| mid(i) + input.w[i]).collect()
     }
@@ -128,9 +131,10 @@ impl Walk<'_> {
         let Some((input, model)) = self.in_flight.take() else {
             return;
         };
-        match self.random.flip() {
-            true => self.device_slot.wait().unwrap(),
-            false => while !self.device_slot.is_done().unwrap() {},
+        if self.random.flip() {
+            self.device_slot.wait().unwrap()
+        } else {
+            while !self.device_slot.is_done().unwrap() {}
         }
         let handles = self.program.handles;
         assert_starts(&*self.device_slot, handles.y, &model.y, &model.y(&input));

@@ -200,12 +200,13 @@ fn strings_outside_of_their_text_are_refused() {
 #[test]
 fn masks_make_nulls_or_are_refused() {
     let with_mask = |name: &'static str, mask: Pack| {
-        let columns = glycine()
-            .into_iter()
-            .map(|(other, data)| match other == name {
-                true => masked(other, data, mask.clone()),
-                false => column(other, data),
-            });
+        let columns = glycine().into_iter().map(|(other, data)| {
+            if other == name {
+                masked(other, data, mask.clone())
+            } else {
+                column(other, data)
+            }
+        });
         file(vec![category("_atom_site", 3, columns.collect())])
     };
     for (name, mask, wanted) in [

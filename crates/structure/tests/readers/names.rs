@@ -179,9 +179,12 @@ fn names_of_simulation_programs_are_read_as_the_residues_that_they_stand_for() {
                 continue;
             }
             tested += 1;
-            let renamed = edit(&plain, |line| match is_of(line) {
-                true => with(line, 18, &format!("{name:>3} ")[..4]),
-                false => line.to_owned(),
+            let renamed = edit(&plain, |line| {
+                if is_of(line) {
+                    with(line, 18, &format!("{name:>3} ")[..4])
+                } else {
+                    line.to_owned()
+                }
             });
             assert_reads_as(&renamed, &plain, name);
             let structure = read(&renamed);
@@ -248,9 +251,10 @@ fn terminal_oxygens_of_all_programs_are_o_and_oxt() {
         let x: f64 = columns_of(o, 31, 38).trim().parse().unwrap();
         let oxt = with(&with(o, 13, " OXT"), 31, &format!("{:8.3}", x + 0.4));
         let has_oxt = plain.contains(" OXT ");
-        let plain = match has_oxt {
-            true => plain.clone(),
-            false => plain.replace("TER\n", &format!("{oxt}\nTER\n")),
+        let plain = if has_oxt {
+            plain.clone()
+        } else {
+            plain.replace("TER\n", &format!("{oxt}\nTER\n"))
         };
         for (first, second) in [
             ("OT1", "OT2"),

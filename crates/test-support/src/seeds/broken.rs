@@ -70,11 +70,11 @@ impl Watch {
 
     fn give(&self, busy: bool) {
         self.given.fetch_add(1, Relaxed);
-        match busy {
-            true => self.twice.fetch_add(1, Relaxed),
-            false => self
-                .peak
-                .fetch_max(self.in_flight.fetch_add(1, Relaxed) + 1, Relaxed),
+        if busy {
+            self.twice.fetch_add(1, Relaxed)
+        } else {
+            self.peak
+                .fetch_max(self.in_flight.fetch_add(1, Relaxed) + 1, Relaxed)
         };
     }
 }
@@ -205,11 +205,11 @@ impl SlotHooks for BrokenSlot {
         node: usize,
         op: &Op,
     ) -> Result<()> {
-        match self.bug == Bug::NoUpdate {
-            true => Ok(()),
-            // SAFETY: the caller keeps the same contract.
-            false => unsafe { inner.set_params(graph, node, op) },
+        if self.bug == Bug::NoUpdate {
+            return Ok(());
         }
+        // SAFETY: the caller keeps the same contract.
+        unsafe { inner.set_params(graph, node, op) }
     }
 
     fn launch_graph(&mut self, inner: &mut dyn DeviceSlot, graph: GraphId) -> Result<()> {

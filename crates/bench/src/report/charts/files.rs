@@ -95,13 +95,14 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     Figure::rows(
         format!("files-{threads}"),
         format!("The work on files, {words}"),
-        match has_others {
-            true => format!(
+        if has_others {
+            format!(
                 "The fastest at {}. Ratios are tapeloop's rate divided by the program's; bars show \
-                 the range of the repetitions.",
+             the range of the repetitions.",
                 says.join("; ")
-            ),
-            false => "Each from start to end; bars show the range of the repetitions.".to_owned(),
+            )
+        } else {
+            "Each from start to end; bars show the range of the repetitions.".to_owned()
         },
         rows,
     )

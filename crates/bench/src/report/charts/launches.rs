@@ -52,13 +52,15 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let saved: Vec<(f64, f64)> = saved.collect();
     let (most, time) = *saved.last()?;
     let each = slope(&of_stream)? - slope(&of_graph)?;
-    let what = match time > 0.0 {
-        true => format!("Graph replay saves {} per batch", format::time(time)),
-        false => format!("Graph replay costs {} more per batch", format::time(-time)),
+    let what = if time > 0.0 {
+        format!("Graph replay saves {} per batch", format::time(time))
+    } else {
+        format!("Graph replay costs {} more per batch", format::time(-time))
     };
-    let each = match each > 0.0 {
-        true => format!("{} for each additional kernel", format::time(each)),
-        false => "nothing for an additional kernel".to_owned(),
+    let each = if each > 0.0 {
+        format!("{} for each additional kernel", format::time(each))
+    } else {
+        "nothing for an additional kernel".to_owned()
     };
     let caption = format!("{what} of {most} kernels: {each}. The shaded area is the time saved.");
     let plot = Plot {

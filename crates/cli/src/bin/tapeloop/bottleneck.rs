@@ -130,9 +130,10 @@ impl Cores {
         // The threads' clocks may have counted slightly more than the process's.
         let of_all = (100.0 * seconds / self.all.as_secs_f64().max(1e-9)).min(100.0);
         let machine = available_parallelism().map_or(0, usize::from);
-        let more = match machine > self.threads {
-            true => format!("threads = {machine}, as many as this machine has cores"),
-            false => "more cores".to_owned(),
+        let more = if machine > self.threads {
+            format!("threads = {machine}, as many as this machine has cores")
+        } else {
+            "more cores".to_owned()
         };
         let also = match most {
             "tables" => ", fewer features, or tables.compression = \"lz4\"",

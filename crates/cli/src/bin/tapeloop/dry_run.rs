@@ -40,21 +40,23 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         )
     });
     let batch = plan.config.batch;
-    let alone = match batch.structure_residues_max > batch.residues_max {
-        true => format!(
+    let alone = if batch.structure_residues_max > batch.residues_max {
+        format!(
             "# A structure of more than {} runs alone, with up to {}.\n",
             format::counted(batch.residues_max.into(), "residue"),
             memory_text(&oversized::memory_max(plan)?),
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
-    let details = match verbose {
-        true => format!(
+    let details = if verbose {
+        format!(
             "# Feature columns: {}.\n# Memory of the engine by buffer:\n# {}\n",
             columns.join(", "),
             memory.to_string().replace('\n', "\n# ")
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     Ok(format!(
         "# This run would read {}, compute {} ({}) on {},\n\

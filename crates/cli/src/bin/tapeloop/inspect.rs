@@ -47,9 +47,10 @@ pub(super) fn inspect(args: &InspectArgs) -> Result<u8> {
                 let error = Error::usage(message).fix("give a file's name, with or without ending");
                 return Err(error.within(shown(&args.set)));
             }
-            match args.json {
-                true => format!("{:#}\n", Json::from(found)),
-                false => found.iter().map(text_of_input).collect(),
+            if args.json {
+                format!("{:#}\n", Json::from(found))
+            } else {
+                found.iter().map(text_of_input).collect()
             }
         }
     });

@@ -57,9 +57,10 @@ pub(super) fn parse() -> std::result::Result<Cli, clap::Error> {
                 }
                 _ => return error,
             };
-            match tips.is_empty() {
-                true => error.remove(ContextKind::Suggested),
-                false => error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips)),
+            if tips.is_empty() {
+                error.remove(ContextKind::Suggested)
+            } else {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips))
             };
         }
         error

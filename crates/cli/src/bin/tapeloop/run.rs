@@ -73,8 +73,8 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
     if !matches!(target, Target::Folder(_)) {
         warn_of_unprinted(&plan);
     }
-    let interrupted = match shown.resume {
-        true => match find_earlier(&plan, &target)? {
+    let interrupted = if shown.resume {
+        match find_earlier(&plan, &target)? {
             Found::Nothing => None,
             Found::Interrupted(interrupted) => Some(*interrupted),
             Found::Finished(record) => {
@@ -82,26 +82,29 @@ pub(super) fn run(args: RunArgs) -> Result<u8> {
                     complain("the run has finished already, and nothing is left to do");
                 }
                 let rejected = record["written"]["rejected"].as_u64().unwrap_or(0);
-                return Ok(match rejected <= shown.max_rejects {
-                    true => GOOD,
-                    false => REJECTED,
+                return Ok(if rejected <= shown.max_rejects {
+                    GOOD
+                } else {
+                    REJECTED
                 });
             }
-        },
-        false => None,
+        }
+    } else {
+        None
     };
     let to = Destination {
         target: &target,
         overwrite: shown.overwrite,
         interrupted,
-        progress: match shown.progress_json {
-            true => Some(Audience::Program),
-            false => (!shown.quiet && (shown.verbose || is_terminal && is_free))
-                .then_some(Audience::Reader),
+        progress: if shown.progress_json {
+            Some(Audience::Program)
+        } else {
+            (!shown.quiet && (shown.verbose || is_terminal && is_free)).then_some(Audience::Reader)
         },
-        compiling: match shown.progress_json {
-            true => Some(Audience::Program),
-            false => (!shown.quiet && (shown.verbose || is_terminal)).then_some(Audience::Reader),
+        compiling: if shown.progress_json {
+            Some(Audience::Program)
+        } else {
+            (!shown.quiet && (shown.verbose || is_terminal)).then_some(Audience::Reader)
         },
     };
     let outcome = compute(&plan, to, None)?;
@@ -291,9 +294,12 @@ pub(super) fn compute(
         );
         let timer = ThreadTimer::start();
         let (maker, is_watched) = (results.row_maker(), watch.is_some());
-        let make = move |done| match is_watched {
-            true => Made::Completion(Box::new(done)),
-            false => maker.make(done),
+        let make = move |done| {
+            if is_watched {
+                Made::Completion(Box::new(done))
+            } else {
+                maker.make(done)
+            }
         };
         let accept = |made| {
             if let (Some(watch), Made::Completion(done)) = (&mut watch, &made) {

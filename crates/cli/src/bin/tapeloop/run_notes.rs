@@ -18,9 +18,10 @@ pub(super) fn notes(
     let counts = counters.counts();
     let mut notes = Vec::new();
     let others = counters.first_others_skipped();
-    let more = match counts.others_skipped > others.len() as u64 {
-        true => ", ...",
-        false => "",
+    let more = if counts.others_skipped > others.len() as u64 {
+        ", ..."
+    } else {
+        ""
     };
     notes.extend(note(
         "skipped files in folders and archives whose names are not those of structure files",

@@ -78,9 +78,10 @@ impl Outcome {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
-        Ok(match self.interrupted {
-            true => INTERRUPTED,
-            false => exit_codes::of_inputs(self.counts.structures, self.counts.rejected),
+        Ok(if self.interrupted {
+            INTERRUPTED
+        } else {
+            exit_codes::of_inputs(self.counts.structures, self.counts.rejected)
         })
     }
 
@@ -305,9 +306,10 @@ impl Outcome {
 
     /// Why nothing was computed; empty if something was, or if an error ended the run.
     pub(super) fn nothing_done(&self) -> String {
-        match self.counts.structures == 0 && self.counts.rejected > 0 && self.error.is_none() {
-            true => self.rejections(),
-            false => String::new(),
+        if self.counts.structures == 0 && self.counts.rejected > 0 && self.error.is_none() {
+            self.rejections()
+        } else {
+            String::new()
         }
     }
 

@@ -178,9 +178,10 @@ impl<'a> Parser<'a> {
     }
 
     fn expect_sign(&mut self, sign: &str) -> Result<()> {
-        match self.takes_sign(sign) {
-            true => Ok(()),
-            false => Err(self.unexpected(&format!("`{sign}`"))),
+        if self.takes_sign(sign) {
+            Ok(())
+        } else {
+            Err(self.unexpected(&format!("`{sign}`")))
         }
     }
 
@@ -226,9 +227,10 @@ impl<'a> Parser<'a> {
             return Err(at(place, &message).fix("write fewer"));
         }
         self.depth += 1;
-        let inner = match is_not {
-            true => not(self.part()?),
-            false => self.any()?,
+        let inner = if is_not {
+            not(self.part()?)
+        } else {
+            self.any()?
         };
         self.depth -= 1;
         if !is_not {

@@ -191,10 +191,11 @@ impl CpuSlot {
         let Some(pool) = &self.shared.pool else {
             return false;
         };
-        let is_worth_it = match self.shared.takes_all {
-            true => !self.queue.is_empty(),
+        let is_worth_it = if self.shared.takes_all {
+            !self.queue.is_empty()
+        } else {
             // A thread of the pool runs it when it waits: another one would not be faster.
-            false => pool.current_thread_index().is_none() && takes_long(&self.queue),
+            pool.current_thread_index().is_none() && takes_long(&self.queue)
         };
         if self.failed.is_some() || !is_worth_it {
             return self.memory.is_none();
@@ -317,11 +318,12 @@ unsafe impl DeviceSlot for CpuSlot {
             let steps = graph.steps.iter();
             steps.map(|step| discriminant(&step.op)).collect()
         };
-        let built = match kinds(old) == kinds(&graph) {
-            true => Built::Updated,
-            false => Built::Reinstantiated {
+        let built = if kinds(old) == kinds(&graph) {
+            Built::Updated
+        } else {
+            Built::Reinstantiated {
                 reason: "the graph topology changed".to_owned(),
-            },
+            }
         };
         *old = graph;
         Ok((id, built))

@@ -183,9 +183,10 @@ impl Context {
     /// the state of the thread is then changed and restored once. `None` if that gains nothing, or
     /// if the calls will be refused.
     pub(super) fn enter(&self) -> Option<ThreadGuard> {
-        match crate_threads::is_registered() {
-            true => None,
-            false => self.bind().ok(),
+        if crate_threads::is_registered() {
+            None
+        } else {
+            self.bind().ok()
         }
     }
 

@@ -177,9 +177,10 @@ impl Copier {
         from.check_range(from_offset, bytes)?;
         to.check_range(to_offset, bytes)?;
         let mut leases = Vec::new();
-        match from.is(to) {
-            true => Allocation::check_disjoint(from_offset, to_offset, bytes)?,
-            false => leases.push(from.lease(Access::Read)?),
+        if from.is(to) {
+            Allocation::check_disjoint(from_offset, to_offset, bytes)?
+        } else {
+            leases.push(from.lease(Access::Read)?)
         }
         leases.push(to.lease(Access::Write)?);
         if (from.space(), to.space()) == (Space::Pinned, Space::Pinned) {

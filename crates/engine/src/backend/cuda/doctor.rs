@@ -43,10 +43,11 @@ fn library() -> Finding {
         Ok(version) => {
             let (has, needs) = (version_text(version), version_text(REQUIRED_VERSION));
             let detail = format!("libcuda supports CUDA {has}; this build needs {needs}");
-            match version < REQUIRED_VERSION {
-                true => Finding::new(Status::Missing, "driver", detail)
-                    .fix(format!("update the NVIDIA driver, {OR_CPU}")),
-                false => Finding::new(Status::Good, "driver", detail),
+            if version < REQUIRED_VERSION {
+                Finding::new(Status::Missing, "driver", detail)
+                    .fix(format!("update the NVIDIA driver, {OR_CPU}"))
+            } else {
+                Finding::new(Status::Good, "driver", detail)
             }
         }
         Err(error) => Finding::of_error("driver", &error),
@@ -84,9 +85,10 @@ fn embedded(kernels: KernelBuild<'_>, capabilities: &[(u32, u32)]) -> Finding {
         .iter()
         .map(|(major, minor)| {
             let machine = format!("sm_{major}{minor}");
-            match kernels.targets.split(' ').any(|target| target == machine) {
-                true => format!("; {machine} has its own code"),
-                false => format!("; {machine} runs what the driver makes of them"),
+            if kernels.targets.split(' ').any(|target| target == machine) {
+                format!("; {machine} has its own code")
+            } else {
+                format!("; {machine} runs what the driver makes of them")
             }
         })
         .collect();

@@ -391,9 +391,10 @@ fn graphs(driver: &mut Driver) {
                 false
             }
         });
-        match wrong_thread {
-            true => CAPTURE_WRONG_THREAD,
-            false => put(graph, std::ptr::null_mut()),
+        if wrong_thread {
+            CAPTURE_WRONG_THREAD
+        } else {
+            put(graph, std::ptr::null_mut())
         }
     }
     extern "C" fn create(graph: *mut sys::CUgraph, _: c_uint) -> i32 {

@@ -254,9 +254,10 @@ pub(super) fn install(driver: &mut Driver) {
         _: *mut sys::CUjit_option,
         _: *mut *mut c_void,
     ) -> i32 {
-        match state(|state| state.loops.loads_modules) {
-            true => handle(module),
-            false => result_codes::NOT_SUPPORTED,
+        if state(|state| state.loops.loads_modules) {
+            handle(module)
+        } else {
+            result_codes::NOT_SUPPORTED
         }
     }
     extern "C" fn function(
@@ -312,9 +313,10 @@ pub(super) fn install(driver: &mut Driver) {
             let running = stream.and_then(|stream| state.loops.running.get(stream));
             running.is_some_and(|running| !running.is_finished())
         });
-        match runs {
-            true => result_codes::NOT_READY,
-            false => wait(),
+        if runs {
+            result_codes::NOT_READY
+        } else {
+            wait()
         }
     }
     extern "C" fn synchronize(stream: sys::CUstream) -> i32 {

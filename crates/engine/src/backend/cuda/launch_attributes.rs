@@ -39,9 +39,10 @@ impl DriverAttributes {
         if declared.is_cooperative && device.attribute(cooperative) == 0 {
             return Err(missing(context, kernel, "cooperative launches"));
         }
-        let priority = match declared.is_urgent {
-            true => greatest_priority(context)?,
-            false => 0,
+        let priority = if declared.is_urgent {
+            greatest_priority(context)?
+        } else {
+            0
         };
         Ok(DriverAttributes { declared, priority })
     }

@@ -55,10 +55,7 @@ impl Bounds {
             most: newer.most.min(self.most.saturating_add(drift)),
             at_ns: newer.at_ns,
         };
-        match both.least <= both.most {
-            true => both,
-            false => newer,
-        }
+        if both.least <= both.most { both } else { newer }
     }
 }
 

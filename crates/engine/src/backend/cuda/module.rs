@@ -352,9 +352,10 @@ impl Functions {
             );
             return Err(mismatch(kernel, message));
         }
-        match kernel.shared_bytes + shared_static > SHARED_BYTES_DEFAULT {
-            true => self.opt_in(function, kernel.shared_bytes),
-            false => Ok(()),
+        if kernel.shared_bytes + shared_static > SHARED_BYTES_DEFAULT {
+            self.opt_in(function, kernel.shared_bytes)
+        } else {
+            Ok(())
         }
     }
 

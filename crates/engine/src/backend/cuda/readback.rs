@@ -153,13 +153,15 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -
     let (from, to, rows, bytes): (End, End, usize, usize) = unsafe {
         let from = (&raw const (*at).srcMemoryType).cast::<u32>().read();
         let to = (&raw const (*at).dstMemoryType).cast::<u32>().read();
-        let from_start = match from == host {
-            true => (*at).srcHost as u64,
-            false => (*at).srcDevice,
+        let from_start = if from == host {
+            (*at).srcHost as u64
+        } else {
+            (*at).srcDevice
         };
-        let to_start = match to == host {
-            true => (*at).dstHost as u64,
-            false => (*at).dstDevice,
+        let to_start = if to == host {
+            (*at).dstHost as u64
+        } else {
+            (*at).dstDevice
         };
         (
             (from, from_start + (*at).srcXInBytes as u64),

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a wait is repeated that the driver refuses because of a capture.
-const REFUSED_MAX: Duration = match cfg!(test) {
-    true => Duration::from_millis(20),
-    false => Duration::from_secs(10),
+const REFUSED_MAX: Duration = if cfg!(test) {
+    Duration::from_millis(20)
+} else {
+    Duration::from_secs(10)
 };
 /// The time between two attempts.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1);

@@ -323,9 +323,10 @@ unsafe impl DeviceSlot for WorkerSlot {
     }
 
     fn abandon(&mut self, error: &Error) -> Error {
-        let generation = match self.is_in_flight() {
-            true => self.generation,
-            false => self.supervisor.generation(),
+        let generation = if self.is_in_flight() {
+            self.generation
+        } else {
+            self.supervisor.generation()
         };
         self.supervisor.lose(generation, &as_loss(error.clone()));
         self.steps.clear();

@@ -239,9 +239,10 @@ impl Workers {
     /// # Errors
     /// The cause of the loss, if the worker takes no requests.
     pub(super) fn check(&self) -> Result<()> {
-        match self.is_lost() {
-            false => Ok(()),
-            true => Err(self.loss()),
+        if self.is_lost() {
+            Err(self.loss())
+        } else {
+            Ok(())
         }
     }
 

@@ -82,9 +82,10 @@ impl ServedSlot {
     /// device stays.
     pub(super) fn why(&self) -> Error {
         let mut state = self.lock();
-        let error = match state.is_lost {
-            true => state.error.clone(),
-            false => state.error.take(),
+        let error = if state.is_lost {
+            state.error.clone()
+        } else {
+            state.error.take()
         };
         if state.error.is_none() {
             self.flags.slot(self.index).clear_failure();
@@ -126,9 +127,10 @@ impl Polled for ServedSlot {
         let flag = self.flags.slot(self.index);
         // The failure first: a reader that sees the fence reached sees the failure too.
         if state.error.is_some() {
-            let failure = match state.is_lost {
-                true => DEVICE_FAILED,
-                false => BATCH_FAILED,
+            let failure = if state.is_lost {
+                DEVICE_FAILED
+            } else {
+                BATCH_FAILED
             };
             flag.failure.store(failure, Release);
         }

@@ -176,9 +176,10 @@ impl Supervisor {
     fn check_worker(&self, worker: Option<u64>) -> Result<u64> {
         self.workers.check()?;
         let generation = self.generation();
-        match worker.is_some_and(|worker| worker != generation) {
-            true => Err(self.workers.loss()),
-            false => Ok(generation),
+        if worker.is_some_and(|worker| worker != generation) {
+            Err(self.workers.loss())
+        } else {
+            Ok(generation)
         }
     }
 
@@ -209,9 +210,10 @@ impl Supervisor {
     /// loss.
     fn linked<T>(&self, link: &Link, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
-            match link.is_hung_up() {
-                true => self.workers.hung_up(self.generation(), &error),
-                false => self.lose(self.generation(), &error),
+            if link.is_hung_up() {
+                self.workers.hung_up(self.generation(), &error)
+            } else {
+                self.lose(self.generation(), &error)
             }
             self.workers.check().err().unwrap_or(error)
         })
@@ -390,13 +392,14 @@ const WORKER_OF: &str = "TAPELOOP_WORKER_OF";
 /// would do the same, without end.
 fn check_serves() -> Result<()> {
     let parent = std::os::unix::process::parent_id().to_string();
-    match std::env::var(WORKER_OF).is_ok_and(|of| of == parent) {
-        true => Err(
+    if std::env::var(WORKER_OF).is_ok_and(|of| of == parent) {
+        Err(
             Error::usage("a process that was started as a worker starts one itself").fix(
                 "call worker::serve before anything else where the program gets `args` and `env`",
             ),
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }
 

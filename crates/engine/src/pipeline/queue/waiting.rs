@@ -125,20 +125,17 @@ impl<W: Workload> Queue<W> {
                 let Some(next) = self.waiting.items[usize::from(is_urgent)].pop_front() else {
                     break;
                 };
-                let outcome = match has_ended {
-                    true => {
-                        admitted.refused.push(next.item);
-                        Err(shared.ended.error())
-                    }
-                    false => {
-                        let mut ticket = None;
-                        let (item, extent) = (next.item, next.extent);
-                        let added = self.add(shared, item, extent, next.options, |reply, index| {
-                            ticket = Some(Ticket(reply.ticket(index..index + 1)));
-                        });
-                        admitted.timed |= added.timed;
-                        Ok(ticket.expect("an item outside of a run has a ticket"))
-                    }
+                let outcome = if has_ended {
+                    admitted.refused.push(next.item);
+                    Err(shared.ended.error())
+                } else {
+                    let mut ticket = None;
+                    let (item, extent) = (next.item, next.extent);
+                    let added = self.add(shared, item, extent, next.options, |reply, index| {
+                        ticket = Some(Ticket(reply.ticket(index..index + 1)));
+                    });
+                    admitted.timed |= added.timed;
+                    Ok(ticket.expect("an item outside of a run has a ticket"))
                 };
                 self.waiting.outcomes.insert(next.id, outcome);
                 admitted.wakers.push(next.waker);

@@ -120,13 +120,14 @@ impl<W: Workload> Answers<W> {
     /// Fails if the ticket has no results, and this thread runs the engine's own code.
     fn check_can_wait(&self, first: u32) -> Result<()> {
         self.process.check(ENGINE)?;
-        match self.is_done(first) {
-            true => Ok(()),
-            false => check_outside(
+        if self.is_done(first) {
+            Ok(())
+        } else {
+            check_outside(
                 self.engine,
                 "waiting for a ticket",
                 "wait on another thread",
-            ),
+            )
         }
     }
 
@@ -135,9 +136,10 @@ impl<W: Workload> Answers<W> {
     #[inline]
     pub(super) fn wait(&self, first: u32, end: Option<Instant>) -> Result<bool> {
         self.process.check(ENGINE)?;
-        match self.is_over() {
-            true => Ok(true),
-            false => self.wait_for(first, end),
+        if self.is_over() {
+            Ok(true)
+        } else {
+            self.wait_for(first, end)
         }
     }
 

@@ -163,9 +163,10 @@ impl Timeline {
             let (of_device, others): (Vec<&Span>, Vec<&Span>) = of_slot
                 .filter(|span| IN_SLOT.contains(&span.kind) || span.kind.is_of_device())
                 .partition(|span| span.kind.is_of_device());
-            let numbered = match of_device.is_empty() {
-                true => SpanKind::Flight,
-                false => SpanKind::Kernels,
+            let numbered = if of_device.is_empty() {
+                SpanKind::Flight
+            } else {
+                SpanKind::Kernels
             };
             for span in &others {
                 draw.bar(span, 0.0, span.kind == numbered);
@@ -196,10 +197,7 @@ impl Timeline {
 
     fn rows(&self) -> Vec<Row> {
         let timed = self.spans.iter().any(|span| span.kind.is_of_device());
-        let on_device = match timed {
-            true => &ON_DEVICE[..],
-            false => &[IN_FLIGHT],
-        };
+        let on_device = if timed { &ON_DEVICE[..] } else { &[IN_FLIGHT] };
         let mut rows = vec![FILLING];
         match self.devices.len() {
             0 | 1 => rows.extend(on_device),
@@ -242,9 +240,10 @@ impl Timeline {
         let most = slots.saturating_add(1).saturating_mul(4);
         start = start.max(end.saturating_sub(most));
         // When this batch is filled, earlier batches have left every slot.
-        let lead = match is_first {
-            true => start,
-            false => start.saturating_add(slots.saturating_sub(1)).min(end - 1),
+        let lead = if is_first {
+            start
+        } else {
+            start.saturating_add(slots.saturating_sub(1)).min(end - 1)
         };
         let of = |batch: u64, kind: SpanKind| {
             let mut spans = self.spans.iter();
@@ -260,9 +259,10 @@ impl Timeline {
         let from = from.or_else(|| inside().map(|span| span.start_ns).min())?;
         let from = from.min(u64::MAX - 1);
         // The timeline does not have what was filled after the last batch.
-        let to = match end == self.batches {
-            true => last,
-            false => of(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns),
+        let to = if end == self.batches {
+            last
+        } else {
+            of(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns)
         };
         let to = if to > from { to } else { last };
         Some(Shown {

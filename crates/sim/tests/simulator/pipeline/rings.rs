@@ -115,9 +115,10 @@ fn run(
 fn unplanned(error: &Error) -> Vec<String> {
     let kinds = [ErrorKind::Device, ErrorKind::OutOfMemory];
     let text = error.to_string();
-    match kinds.contains(&error.kind()) && text.contains("as planned") {
-        true => Vec::new(),
-        false => vec![text],
+    if kinds.contains(&error.kind()) && text.contains("as planned") {
+        Vec::new()
+    } else {
+        vec![text]
     }
 }
 
@@ -220,9 +221,10 @@ impl Driver<'_> {
         }
         if let Some(error) = error {
             self.outcome.failed = true;
-            let wrong = match self.faulted {
-                true => unplanned(&error),
-                false => vec![error.to_string()],
+            let wrong = if self.faulted {
+                unplanned(&error)
+            } else {
+                vec![error.to_string()]
             };
             self.outcome.wrong.extend(wrong);
         }

@@ -50,9 +50,10 @@ impl<'a> EncodedColumn<'a> {
     /// Decodes the column, which must have `rows` values.
     pub(super) fn decode(&self, rows: u32, expansion: &mut Expansion) -> Result<Column<'a>> {
         let values = self.data.decode(expansion)?;
-        let check = |what: &str, len: usize| match len == rows as usize {
-            true => Ok(()),
-            false => {
+        let check = |what: &str, len: usize| {
+            if len == rows as usize {
+                Ok(())
+            } else {
                 let message = format!("{len} {what}, but the category has {rows} rows");
                 Err(Error::input(message).fix(FETCH_AGAIN))
             }

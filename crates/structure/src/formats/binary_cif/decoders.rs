@@ -91,9 +91,10 @@ pub(super) fn delta(mut values: Vec<i32>, origin: i32) -> Result<Vec<i32>> {
         *value = sum as i32;
         lost |= sum ^ i64::from(*value);
     }
-    match lost != 0 {
-        false => Ok(values),
-        true => Err(wrong("Delta", "a sum does not fit in 32 bits")),
+    if lost == 0 {
+        Ok(values)
+    } else {
+        Err(wrong("Delta", "a sum does not fit in 32 bits"))
     }
 }
 

@@ -174,9 +174,10 @@ impl<'a> Cursor<'a> {
                 }
             }
         }
-        match self.at <= self.data.len() {
-            true => Ok(()),
-            false => Err(self.no_value()),
+        if self.at <= self.data.len() {
+            Ok(())
+        } else {
+            Err(self.no_value())
         }
     }
 

@@ -67,9 +67,10 @@ pub(super) fn read(file: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     if !has_blocks {
         return Err(Cursor::new(file).error("the MessagePack data has no \"dataBlocks\""));
     }
-    match table.atoms.is_empty() {
-        true => Err(content.error()),
-        false => Ok(()),
+    if table.atoms.is_empty() {
+        Err(content.error())
+    } else {
+        Ok(())
     }
 }
 

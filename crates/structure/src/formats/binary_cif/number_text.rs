@@ -69,18 +69,20 @@ impl NumberText {
     pub(super) fn set_single(&mut self, value: f32) -> &[u8] {
         (self.start, self.end) = (0, 0);
         // The text has room for both forms, so writing does not fail.
-        let _ = match is_plain(f64::from(value)) {
-            true => write!(self, "{value}"),
-            false => write!(self, "{value:e}"),
+        let _ = if is_plain(f64::from(value)) {
+            write!(self, "{value}")
+        } else {
+            write!(self, "{value:e}")
         };
         self.text()
     }
 
     pub(super) fn set_double(&mut self, value: f64) -> &[u8] {
         (self.start, self.end) = (0, 0);
-        let _ = match is_plain(value) {
-            true => write!(self, "{value}"),
-            false => write!(self, "{value:e}"),
+        let _ = if is_plain(value) {
+            write!(self, "{value}")
+        } else {
+            write!(self, "{value:e}")
         };
         self.text()
     }

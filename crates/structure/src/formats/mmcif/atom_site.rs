@@ -222,9 +222,10 @@ pub(in crate::formats) fn element(symbol_number: u8, name: Text8) -> u8 {
 #[cold]
 #[inline(never)]
 fn element_of_name(name: Text8) -> u8 {
-    match element::is_virtual_site(&name, false) {
-        true => element::VIRTUAL_SITE,
-        false => element::from_name(name),
+    if element::is_virtual_site(&name, false) {
+        element::VIRTUAL_SITE
+    } else {
+        element::from_name(name)
     }
 }
 

@@ -105,9 +105,10 @@ pub(super) fn b_factor_fields(text: &[u8]) -> Result<FieldsOfAtoms> {
     let mut fields = FieldsOfAtoms::default();
     let found = add_b_factor_fields(text, &mut fields);
     // The block that is read comes first, and nothing reads the others.
-    match fields.atoms.is_empty() {
-        true => found.map(|()| fields),
-        false => Ok(fields),
+    if fields.atoms.is_empty() {
+        found.map(|()| fields)
+    } else {
+        Ok(fields)
     }
 }
 

@@ -361,9 +361,10 @@ impl<'a> PdbReader<'a> {
         }
         let text = self.text;
         let left_aligned = &mut self.is_left_aligned;
-        match is_polymer || *left_aligned.get_or_insert_with(|| is_left_aligned(text)) {
-            true => element::from_name_columns(name),
-            false => element::from_columns(name),
+        if is_polymer || *left_aligned.get_or_insert_with(|| is_left_aligned(text)) {
+            element::from_name_columns(name)
+        } else {
+            element::from_columns(name)
         }
     }
 

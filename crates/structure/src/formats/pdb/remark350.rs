@@ -119,9 +119,10 @@ impl<'a> Remark350<'a> {
 
     /// Refuses a line that belongs to a generator before the first one.
     fn check_generator(&self, at: usize) -> Result<()> {
-        match self.generators.is_empty() {
-            true => Err(self.error(at, "no APPLY THE FOLLOWING TO CHAINS before this")),
-            false => Ok(()),
+        if self.generators.is_empty() {
+            Err(self.error(at, "no APPLY THE FOLLOWING TO CHAINS before this"))
+        } else {
+            Ok(())
         }
     }
 

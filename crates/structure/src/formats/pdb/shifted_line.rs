@@ -105,9 +105,10 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
     let serial = serial.unwrap_or_default().len().saturating_sub(5);
     if serial > 0 && is_digits(&line[11..11 + serial]) {
         let one = without(line, 11, serial);
-        return match serial == shift {
-            true => Ok(one),
-            false => unshifted(&one.columns, shift - serial, last),
+        return if serial == shift {
+            Ok(one)
+        } else {
+            unshifted(&one.columns, shift - serial, last)
         };
     }
     // What follows a wide component or chain: number, insertion code, and three blanks.

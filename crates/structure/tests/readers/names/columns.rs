@@ -334,9 +334,10 @@ fn tabs_are_read_where_the_fields_are_clear() {
         let unexpanded = edit(&plain, |line| {
             let parts = line.as_bytes().chunks(8).map(|part| {
                 let text = std::str::from_utf8(part).unwrap();
-                match text.len() == 8 && text.ends_with("  ") {
-                    true => format!("{}\t", text.trim_end()),
-                    false => text.to_owned(),
+                if text.len() == 8 && text.ends_with("  ") {
+                    format!("{}\t", text.trim_end())
+                } else {
+                    text.to_owned()
                 }
             });
             parts.collect::<String>()

@@ -5,9 +5,12 @@ use tapeloop_structure::{Check, Format, ReadOptions, Structure};
 
 /// The text with residue `chosen` under the name LU6, of records `record`.
 fn unknown(text: &str, record: &str, chosen: i32) -> String {
-    edit(text, |line| match number(line) == chosen {
-        true => with(&with(line, 1, record), 18, "LU6 "),
-        false => line.to_owned(),
+    edit(text, |line| {
+        if number(line) == chosen {
+            with(&with(line, 1, record), 18, "LU6 ")
+        } else {
+            line.to_owned()
+        }
     })
 }
 

@@ -276,12 +276,13 @@ impl FileWork<'_> {
             read.sum::<usize>()
         });
         let seconds = start.elapsed().as_secs_f64();
-        match read >= self.set.structures().len() {
-            true => Ok(seconds),
-            false => Err(Error::new(
+        if read >= self.set.structures().len() {
+            Ok(seconds)
+        } else {
+            Err(Error::new(
                 ErrorKind::Mismatch,
                 format!("{read} structures of {}", self.set.structures().len()),
-            )),
+            ))
         }
     }
 

@@ -45,9 +45,10 @@ const REPORT: &str = "report.html";
 /// The config or a file is wrong, or the device cannot be used.
 pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     if let [old, new] = &args.compare[..] {
-        let machines = match args.any_machine {
-            true => Machines::Any,
-            false => Machines::Same,
+        let machines = if args.any_machine {
+            Machines::Any
+        } else {
+            Machines::Same
         };
         let comparison = compare(&record::read(old)?, &record::read(new)?, machines)?;
         say(&format!("{comparison}\n"));
@@ -105,9 +106,10 @@ fn measure(
     } = References::start(config.references.as_deref())?;
     let has_features = plan.iter().any(|(work, _)| *work == Work::Features);
     let has_input = !config.input.is_empty();
-    let structures = match has_features || (files || !tools.is_empty()) && has_input {
-        true => Some(Structures::read(config, &machine)?),
-        false => None,
+    let structures = if has_features || (files || !tools.is_empty()) && has_input {
+        Some(Structures::read(config, &machine)?)
+    } else {
+        None
     };
     fs::create_dir_all(&config.output).within(|| shown(&config.output))?;
     let mut run = machine::describe(&machine.backends, config.to_toml());

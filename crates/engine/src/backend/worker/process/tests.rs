@@ -129,9 +129,10 @@ fn only_a_signal_from_outside_clears_the_work() {
     let faults = FAULT_SIGNALS.map(Signal::as_raw);
     for signal in 1..=31 {
         let exit = Exit::of(ExitStatus::from_raw(signal));
-        let kind = match faults.contains(&signal) {
-            true => ErrorKind::Device,
-            false => ErrorKind::Worker,
+        let kind = if faults.contains(&signal) {
+            ErrorKind::Device
+        } else {
+            ErrorKind::Worker
         };
         assert_eq!(exit.loss().kind(), kind, "{}", exit.status);
     }
