@@ -34,13 +34,10 @@ fn samples(format: Format) -> Vec<Sample> {
         let bytes = std::fs::read(&path).unwrap();
         let mut text = Vec::new();
         if bytes.starts_with(&[0x1f, 0x8b]) {
-            drop(
-                MultiGzDecoder::new(&bytes[..])
-                    .read_to_end(&mut text)
-                    .unwrap(),
-            )
+            let mut decoder = MultiGzDecoder::new(&bytes[..]);
+            decoder.read_to_end(&mut text).unwrap();
         } else {
-            text = bytes
+            text = bytes;
         }
         let lines = text.split(|&byte| byte == b'\n');
         let is_atom = |line: &&[u8]| line.starts_with(b"ATOM ") || line.starts_with(b"HETATM");

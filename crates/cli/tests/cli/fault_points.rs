@@ -69,9 +69,9 @@ fn copy_folder(from: &Path, to: &Path) {
         let entry = entry.unwrap();
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.is_dir() {
-            copy_folder(&from, &to)
+            copy_folder(&from, &to);
         } else {
-            drop(fs::copy(&from, &to).unwrap())
+            fs::copy(&from, &to).unwrap();
         }
     }
 }
