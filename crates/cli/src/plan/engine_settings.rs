@@ -10,8 +10,9 @@ use tapeloop::structure::{Assembly, Format};
 use tapeloop_files::path_of;
 use tapeloop_structure::internal::Compression;
 
-/// A residue takes more bytes in nearly all files: as text, and compressed or in a binary format.
-const RESIDUE_BYTES_TEXT: u64 = 80;
+/// A residue takes as many bytes in nearly all files: as text an atom in the columns of a PDB file up to its
+/// coordinates, and compressed or in a binary format.
+const RESIDUE_BYTES_TEXT: u64 = 54;
 const RESIDUE_BYTES_PACKED: u64 = 16;
 
 /// The engine's settings on devices such as `device`, with a pool of so many threads.

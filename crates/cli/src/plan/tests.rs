@@ -106,6 +106,41 @@ fn the_numbers_of_files_in_memory_end_at_the_largest() {
 }
 
 #[test]
+fn a_few_small_files_take_one_slot_and_one_bucket() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples");
+    let engine = |inputs: &[&str], more: &str| {
+        let inputs: Vec<_> = inputs
+            .iter()
+            .map(|name| format!("{samples}/{name}"))
+            .collect();
+        let text = format!("backend = \"cpu\"\nthreads = 2\ninput = {inputs:?}\n{more}");
+        let raw = RawConfig::parse(&text, Path::new("run.toml")).unwrap();
+        Plan::new(Config::resolve(raw).unwrap()).unwrap().engine
+    };
+    let few = engine(&["1ubi.pdb", "1a8o.cif.gz"], "");
+    assert_eq!((few.slots, few.buckets.len()), (1, 1));
+    // Its residues are those that the files could have at most, and more than they have.
+    let residues = few.batch[0];
+    assert!((76 + 70..16_384).contains(&residues), "{residues}");
+    // As much room for pairs as without the limit, so that the same structures are rejected.
+    let all = engine(&[""], "");
+    assert_eq!(all.slots, 2);
+    let largest = all.buckets.last().unwrap();
+    let room = Features::with_pair_room(Features::capacity(residues), largest[0]);
+    assert_eq!(few.buckets, [room]);
+    for (inputs, more) in [
+        (&["*.pdb"][..], ""),
+        (&["1ubi.pdb"], "assembly = \"1\""),
+        (&["1ubi.pdb"], "batch.residues = 64"),
+        (&["1ubi.pdb", ""], ""),
+    ] {
+        assert!(engine(inputs, more).buckets.len() > 1, "{inputs:?} {more}");
+    }
+    let chosen = engine(&["1ubi.pdb"], "slots = 5");
+    assert_eq!((chosen.slots, chosen.buckets.len()), (5, 1));
+}
+
+#[test]
 fn the_tables_read_are_those_written_and_what_their_columns_are_made_of() {
     let read = |text: &str| {
         let text = format!("backend = \"cpu\"\n{text}");
