@@ -131,10 +131,11 @@ impl Features {
         Extent::from(lengths)
     }
 
-    /// A capacity with the room that [`Features::capacity`] gives so many `residues` for rows whose number
-    /// follows from the data: contacts, hydrogen bonds, interfaces.
-    pub fn with_pair_room(capacity: Extent, residues: u32) -> Extent {
-        capacity.with(PAIR_ROOM, residues)
+    /// A capacity with `factor` times the room for rows whose number follows from the data: contacts,
+    /// hydrogen bonds, interfaces.
+    pub fn with_pair_room(capacity: Extent, factor: u32) -> Extent {
+        let room = capacity[PAIR_ROOM].saturating_mul(factor);
+        capacity.with(PAIR_ROOM, room)
     }
 
     /// Buckets for batches of `residues` residues and single structures of up to `residues_max`: an

@@ -74,13 +74,16 @@ pub fn run<T: Send + 'static>(
         Routed::Alone(result)
     };
     let ran = engine.run_mapped(inputs, map, |routed| {
-        let result = match routed {
-            Routed::Made(made) => return accept(made),
-            Routed::Alone(result) => result.recv(),
+        let (made, ran) = match routed {
+            Routed::Made(made) => (made, false),
+            Routed::Alone(result) => {
+                let text = "the thread of large structures ended";
+                let ended = |_| Error::new(ErrorKind::Closed, text);
+                result.recv().map_err(ended)??
+            }
         };
-        let ended = |_| Error::new(ErrorKind::Closed, "the thread of large structures ended");
-        let (made, ran) = result.map_err(ended)??;
-        accept(made)?;
+        // No other structure is computed for a run that has failed.
+        accept(made).inspect_err(|_| has_ended.store(true, Relaxed))?;
         // `accept` may have ended the part before this input.
         if ran {
             counters.add_alone();
@@ -319,9 +322,9 @@ fn features(config: &Config) -> Result<Features> {
 /// is likely to fit, and a recording has no axis of length 0.
 fn capacity_for(extent: Extent, residues: u32, residues_max: u32) -> Extent {
     let residues = residues.next_power_of_two().min(residues_max);
+    let capacity = extent.max(Features::capacity(residues));
     // The structure may be here because its pairs have outgrown the largest bucket.
-    let room = residues.saturating_mul(PAIR_ROOM_FACTOR);
-    Features::with_pair_room(extent.max(Features::capacity(residues)), room)
+    Features::with_pair_room(capacity, PAIR_ROOM_FACTOR)
 }
 
 /// Whether there is not enough memory.

@@ -21,9 +21,12 @@ pub fn engine_config(config: &Config, device: &DeviceInfo, threads: usize) -> En
     let few = few_residues(config);
     let buckets = match (few, config.policy.mode) {
         (Some(residues), _) => {
-            // The same structures are rejected for their pairs as in the largest of all buckets.
-            let capacity = Features::capacity(residues);
-            vec![Features::with_pair_room(capacity, batch.residues_max)]
+            // As much room for pairs as in the largest of all buckets.
+            let factor = batch.residues_max.div_ceil(residues);
+            vec![Features::with_pair_room(
+                Features::capacity(residues),
+                factor,
+            )]
         }
         // A device runs few loops, and each bucket of a slot needs one.
         (None, Mode::Resident) => {

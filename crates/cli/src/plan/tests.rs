@@ -122,12 +122,12 @@ fn a_few_small_files_take_one_slot_and_one_bucket() {
     // Its residues are those that the files could have at most, and more than they have.
     let residues = few.batch[0];
     assert!((76 + 70..16_384).contains(&residues), "{residues}");
-    // As much room for pairs as without the limit, so that the same structures are rejected.
+    // As much room for pairs as in the largest bucket of other runs.
     let all = engine(&[""], "");
     assert_eq!(all.slots, 2);
-    let largest = all.buckets.last().unwrap();
-    let room = Features::with_pair_room(Features::capacity(residues), largest[0]);
-    assert_eq!(few.buckets, [room]);
+    let factor = all.buckets.last().unwrap()[0].div_ceil(residues);
+    let capacity = Features::capacity(residues);
+    assert_eq!(few.buckets, [Features::with_pair_room(capacity, factor)]);
     for (inputs, more) in [
         (&["*.pdb"][..], ""),
         (&["1ubi.pdb"], "assembly = \"1\""),

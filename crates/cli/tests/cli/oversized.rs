@@ -91,6 +91,17 @@ fn a_structure_of_few_residues_and_many_atoms_runs_alone() {
         (&1.into(), &1.into())
     );
     assert_eq!(counts["atoms"], 308);
+    // Points of atoms that are of no residue take room for pairs.
+    let depth = [
+        "--features",
+        "residue_depth",
+        "--set",
+        "residue_depth.chains=all",
+    ];
+    let (whole, _) = run_into("whole depth", &depth);
+    let (alone, counts) = run_into("alone depth", &[&depth[..], &SMALL].concat());
+    assert!(whole == alone);
+    assert_eq!(counts["alone"], 1);
 }
 
 #[test]

@@ -312,11 +312,14 @@ impl<W: Workload> Batcher<W> {
         closed
     }
 
-    /// An item's extent, or the error that rejects the item.
+    /// An item's extent, or the error that rejects the item. The item is added next.
     #[inline]
-    pub(crate) fn admit(&self, extent: Result<Extent>) -> Result<Extent> {
+    pub(crate) fn admit(&mut self, extent: Result<Extent>) -> Result<Extent> {
         match extent {
-            Ok(extent) if !extent.fits(self.max) => Err(self.too_large(extent)),
+            Ok(extent) if !extent.fits(self.max) => {
+                self.open.ends_here = true;
+                Err(self.too_large(extent))
+            }
             extent => extent,
         }
     }
@@ -363,7 +366,6 @@ impl<W: Workload> Batcher<W> {
         // It does not overflow: there is room for the item.
         self.open.total = at.wrapping_add(needed);
         self.open.items += u32::from(extent.is_ok());
-        self.open.ends_here |= extent.as_ref().is_err_and(is_too_large);
         self.open.empty_entries += u32::from(needed == Extent::default());
         self.open.entries.push(Entry {
             item: Some(item),
@@ -441,10 +443,6 @@ impl<W: Workload> Batcher<W> {
         Error::new(ErrorKind::Capacity, format!("the item has {excess}"))
             .fix("raise the largest batch")
     }
-}
-
-fn is_too_large(error: &Error) -> bool {
-    error.kind() == ErrorKind::Capacity
 }
 
 /// How an extent exceeds the largest batch, in words; `None` if it does not.
