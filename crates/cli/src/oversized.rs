@@ -59,7 +59,7 @@ pub fn run<T: Send + 'static>(
         .name("tapeloop-alone".to_owned())
         .spawn(compute)
         .map_err(Error::io)?;
-    // Taken at the end of the run, after which the engine may still map batches.
+    // `None` after the run, when the engine may still map batches that nobody waits for.
     let sender = Arc::new(Mutex::new(Some(sender)));
     let jobs = Arc::clone(&sender);
     let map = move |completion: Completion<Features>| {
@@ -201,7 +201,7 @@ impl Oversized {
         })
     }
 
-    /// Drops the oldest of the kept buckets.
+    /// Drops so many of the kept buckets, the oldest first.
     fn drop_oldest(&mut self, buckets: usize) {
         let rest = self.kept.split_off(buckets);
         self.losses = self.losses();

@@ -10,8 +10,8 @@ use tapeloop::structure::{Assembly, Format};
 use tapeloop_files::path_of;
 use tapeloop_structure::internal::Compression;
 
-/// A residue takes as many bytes in nearly all files: as text an atom in the columns of a PDB file up to its
-/// coordinates, and compressed or in a binary format.
+/// The fewest bytes of a residue in nearly all files. As text it has at least one atom, whose line in a PDB
+/// file has 54 columns up to the end of its coordinates. The other is for compressed and binary files.
 const RESIDUE_BYTES_TEXT: u64 = 54;
 const RESIDUE_BYTES_PACKED: u64 = 16;
 
@@ -65,8 +65,8 @@ fn slots(device: &DeviceInfo, threads: usize) -> usize {
 }
 
 /// The residues of all inputs at most, if these are files that fit one batch by their sizes. A run over
-/// them takes one slot with one small graph, as taking the memory of six and making all graphs would be
-/// a quarter of its time on a GPU. Should the files hold more, they take more batches.
+/// them takes one slot with one small graph: on a GPU the memory of six slots and the graphs of all
+/// buckets take a quarter of the time of such a run. Should the files hold more, they take more batches.
 fn few_residues(config: &Config) -> Option<u32> {
     let repeats_atoms = config.topology.is_some() || config.reading.assembly != Assembly::Deposited;
     if config.input.is_empty() || repeats_atoms {

@@ -91,8 +91,8 @@ fn planted(which: impl Fn(&Policy) -> bool, plant: impl Fn(&mut Setup)) {
 
 #[test]
 fn a_slot_that_is_always_done_is_caught() {
-    // A loop that is taken for done refuses the fence of its failed batch, for ten seconds of this machine's
-    // time. Those of a ring have such a slot too.
+    // In mode resident such a slot refuses the fence of a failed batch until the engine gives up after ten
+    // seconds. `rings` plants the same bug in that mode too.
     let has_no_loops = |policy: &Policy| policy.mode != Mode::Resident;
     planted(has_no_loops, |setup| setup.bug = Bug::DoneTooEarly);
 }
