@@ -96,7 +96,7 @@ fn pipeline(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, confi
     let mut pipeline = Pipeline::new(Nothing::new(KERNELS), &backends, pool(), config).unwrap();
     time(group, name, 1, || {
         pipeline.submit(7).unwrap();
-        pipeline.wait().unwrap().result.unwrap();
+        pipeline.wait().unwrap().1.result.unwrap();
     });
 }
 
@@ -147,7 +147,7 @@ fn pipeline_items(group: &mut Group<'_>, backend: &Arc<dyn Backend>, items: u32)
             pipeline.submit(item).unwrap();
         }
         for _ in 0..items {
-            pipeline.wait().unwrap().result.unwrap();
+            pipeline.wait().unwrap().1.result.unwrap();
         }
     });
 }

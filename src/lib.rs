@@ -23,9 +23,10 @@ pub mod features;
 
 pub use tapeloop_engine::{
     Backend, Bindings, Buffer, Completion, Counters, DeviceInfo, Engine, EngineConfig, Error,
-    ErrorKind, ErrorScope, Executor, Extent, Image, Kernel, Leased, Mode, ReadViews, Recorder,
-    Recording, Result, Sink, Statistics, Ticket, TwinLaunch, Workload, WriteViews, backend, error,
-    memory, pipeline, record, replay, workload,
+    ErrorKind, ErrorScope, Executor, Extent, Image, Kernel, Leased, Mode, Pipeline, Policy,
+    ReadViews, Recorder, Recording, Result, Sink, Statistics, SubmitOptions, Ticket, Tickets,
+    TrySubmitError, TwinLaunch, Workload, WriteViews, backend, error, memory, pipeline, record,
+    replay, workload,
 };
 pub use tapeloop_structure as structure;
 

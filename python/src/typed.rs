@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use tapeloop::backend::AllocationView;
 use tapeloop::pipeline::{Done, Filling, Slot};
-use tapeloop::record::{Arg, Buffer, DType, Recorder, Scalar, Unit};
+use tapeloop::record::{Arg, Buffer, DType, Recorder, Scalar};
 use tapeloop::replay::{Bindings, Buckets};
 
 /// What a buffer is for.
@@ -59,7 +59,7 @@ macro_rules! typed {
                         Role::Input => recorder.upload_buffer::<$rust>(name, 0, len),
                         Role::Output => recorder.download_buffer(name, 0, len),
                         Role::Scratch => {
-                            recorder.device_buffer(name, Unit::PerBatch { elements: len })
+                            recorder.batch_buffer(name, len)
                         }
                         Role::Constant | Role::OnDevice => recorder.resident_buffer(name, len),
                     }),)*

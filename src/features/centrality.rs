@@ -8,11 +8,10 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row_of_two;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField};
 use super::kernels::{self, Twin, contact_list};
 use super::layout::{CHAINS, ChainSpan, RESIDUES, StructureSpan};
 use super::recorder::FeatureRecorder;
-use crate::error::Result;
 use fearless_simd::dispatch;
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -59,19 +58,11 @@ impl Feature for Centrality {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let steps = Setting::Integer(i64::from(self.steps), 1..=STEPS_MAX);
-        vec![("centrality.steps", steps)]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("centrality.steps", Setting::Integer(steps, _)) => {
-                self.steps = u32::try_from(*steps).map_err(|_| unknown(key))?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![(
+            "centrality.steps",
+            SettingField::Integer(&mut self.steps, 1..=STEPS_MAX),
+        )]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

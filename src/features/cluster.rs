@@ -6,7 +6,7 @@ use super::cpu::forest::Forest;
 use super::cpu::simd;
 use super::cpu::split::parts;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
+use super::feature::{About, Feature, SettingField, own_chain};
 use super::kernels::Cells;
 use super::kernels::{Twin, cluster_join, cluster_number, cluster_start};
 use super::layout::{Atom, RESIDUES, STRUCTURES, StructureSpan};
@@ -40,22 +40,11 @@ impl Feature for Cluster {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("cluster.select", Setting::Texts(self.select.clone())),
-            ("cluster.chains", chains(self.own_chain)),
+            ("cluster.select", SettingField::Texts(&mut self.select)),
+            ("cluster.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("cluster.select", Setting::Texts(select)) => self.select.clone_from(select),
-            ("cluster.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -1,7 +1,7 @@
 //! The configuration: the features to compute, and their settings.
 
 use super::columns::{ColumnDecl, TableName};
-use super::feature::{About, Feature, Setting};
+use super::feature::{About, Feature, Setting, unknown};
 use super::fused::Fusion;
 use super::kernels::WithCode;
 use super::own_kernels::OwnKernel;
@@ -204,7 +204,10 @@ impl FeatureConfig {
 
     /// A feature's settings by their keys.
     pub fn settings(&self, name: FeatureName) -> Vec<(&'static str, Setting)> {
-        self.feature(name).settings()
+        // The fields are borrowed to be changed, so their values are those of a copy.
+        let mut copy = self.clone();
+        let settings = copy.feature_mut(name).settings().into_iter();
+        settings.map(|(key, field)| (key, field.value())).collect()
     }
 
     /// Changes a feature's setting.
@@ -213,7 +216,11 @@ impl FeatureConfig {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that the feature does not have, or
     /// a value that it cannot take.
     pub fn set(&mut self, name: FeatureName, key: &str, value: &Setting) -> Result<()> {
-        self.feature_mut(name).set(key, value)
+        let mut settings = self.feature_mut(name).settings().into_iter();
+        match settings.find(|(other, _)| *other == key) {
+            Some((_, field)) => field.set(key, value),
+            None => Err(unknown(key)),
+        }
     }
 
     /// The columns of a feature.
@@ -260,7 +267,7 @@ impl FeatureConfig {
     /// Checks the settings of a feature and of those that it needs.
     fn check_settings(&self, name: FeatureName) -> Result<()> {
         let feature = self.feature(name);
-        for (key, setting) in feature.settings() {
+        for (key, setting) in self.settings(name) {
             setting.check(key)?;
         }
         feature.check()?;

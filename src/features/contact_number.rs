@@ -6,7 +6,7 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, neighbours_of, unknown};
+use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
 use super::kernels::Cells;
 use super::kernels::{Twin, contact_number};
 use super::layout::{AtomTag, Position, RESIDUES, StructureSpan};
@@ -68,24 +68,12 @@ impl Feature for ContactNumber {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("contact_number.ca", Setting::Lengths(self.ca.clone())),
-            ("contact_number.cb", Setting::Lengths(self.cb.clone())),
-            ("contact_number.chains", chains(self.own_chain)),
+            ("contact_number.ca", SettingField::Lengths(&mut self.ca)),
+            ("contact_number.cb", SettingField::Lengths(&mut self.cb)),
+            ("contact_number.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("contact_number.ca", Setting::Lengths(cutoffs)) => self.ca.clone_from(cutoffs),
-            ("contact_number.cb", Setting::Lengths(cutoffs)) => self.cb.clone_from(cutoffs),
-            ("contact_number.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -6,13 +6,12 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
 use super::cpu::split::{for_each_row_of_two, parts};
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField, choice};
 use super::kernels::Cells;
 use super::kernels::{Twin, contact_order, relative_contact_order};
 use super::layout::{ATOMS, Atom, CHAINS, RESIDUES, StructureSpan};
 use super::recorder::FeatureRecorder;
 use super::summary;
-use crate::error::Result;
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
@@ -40,8 +39,7 @@ pub enum Separation {
     ResIndex,
 }
 
-/// The names in a config of [`Separation::Sequence`] and [`Separation::ResIndex`].
-const SEPARATIONS: &[&str] = &["sequence", "res_index"];
+choice!(Separation: Sequence "sequence", ResIndex "res_index");
 
 impl Default for ContactOrder {
     /// 6 A, in the sequence.
@@ -67,32 +65,17 @@ impl Feature for ContactOrder {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let separation = match self.separation {
-            Separation::Sequence => SEPARATIONS[0],
-            Separation::ResIndex => SEPARATIONS[1],
-        };
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("contact_order.cutoff", Setting::Length(self.cutoff)),
+            (
+                "contact_order.cutoff",
+                SettingField::Length(&mut self.cutoff),
+            ),
             (
                 "contact_order.separation",
-                Setting::Choice(separation, SEPARATIONS),
+                SettingField::Choice(&mut self.separation),
             ),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("contact_order.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
-            ("contact_order.separation", Setting::Choice("sequence", _)) => {
-                self.separation = Separation::Sequence;
-            }
-            ("contact_order.separation", Setting::Choice("res_index", _)) => {
-                self.separation = Separation::ResIndex;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

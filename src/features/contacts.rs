@@ -5,7 +5,7 @@ mod search;
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField, choice, own_chain};
 use super::kernels::{
     CellBuffers, contact_degrees, contact_rows, near_residue_degrees, near_residue_rows,
     nearest_points, nearest_residues,
@@ -54,10 +54,7 @@ pub enum ContactPoint {
     Any,
 }
 
-const POINTS: &[&str] = &["none", "ca", "cb", "any"];
-
-/// The names in a config of the residues that are paired.
-const CHAINS: &[&str] = &["all", "own"];
+choice!(ContactPoint: None "none", Ca "ca", Cb "cb", Any "any");
 
 impl Default for Contacts {
     /// No contacts; 10 A and all chains if an atom is chosen.
@@ -113,38 +110,16 @@ impl Feature for Contacts {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let nearest = Setting::Integer(i64::from(self.nearest), 0..=i64::from(NEAREST_MAX));
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
+            ("contacts.atom", SettingField::Choice(&mut self.point)),
+            ("contacts.cutoff", SettingField::Length(&mut self.cutoff)),
             (
-                "contacts.atom",
-                Setting::Choice(POINTS[self.point as usize], POINTS),
+                "contacts.nearest",
+                SettingField::Integer(&mut self.nearest, 0..=i64::from(NEAREST_MAX)),
             ),
-            ("contacts.cutoff", Setting::Length(self.cutoff)),
-            ("contacts.nearest", nearest),
-            (
-                "contacts.chains",
-                Setting::Choice(CHAINS[usize::from(self.own_chain)], CHAINS),
-            ),
+            ("contacts.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("contacts.atom", Setting::Choice("none", _)) => self.point = ContactPoint::None,
-            ("contacts.atom", Setting::Choice("ca", _)) => self.point = ContactPoint::Ca,
-            ("contacts.atom", Setting::Choice("cb", _)) => self.point = ContactPoint::Cb,
-            ("contacts.atom", Setting::Choice("any", _)) => self.point = ContactPoint::Any,
-            ("contacts.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
-            ("contacts.nearest", Setting::Integer(count, _)) => {
-                value.check(key)?;
-                self.nearest = *count as u32;
-            }
-            ("contacts.chains", Setting::Choice("all", _)) => self.own_chain = false,
-            ("contacts.chains", Setting::Choice("own", _)) => self.own_chain = true,
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

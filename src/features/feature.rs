@@ -14,18 +14,9 @@ pub(super) trait Feature: std::any::Any {
     /// Its description.
     fn about(&self) -> About;
 
-    /// Its settings, each with its key in a config (`sasa.probe`).
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    /// Its settings: the field of each, by its key in a config (`sasa.probe`).
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         Vec::new()
-    }
-
-    /// Changes a setting. `key` and the type of the value are among those that
-    /// [`Feature::settings`] lists.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a value that is out of range.
-    fn set(&mut self, key: &str, _: &Setting) -> Result<()> {
-        Err(unknown(key))
     }
 
     /// Its columns, in order.
@@ -88,24 +79,107 @@ impl Setting {
     }
 }
 
-/// The words of the settings that say whose residues and atoms are neighbours.
-const CHAINS: &[&str] = &["all", "own"];
+/// The field of a feature that holds a setting.
+pub(super) enum SettingField<'a> {
+    Length(&'a mut Cutoff),
+    Lengths(&'a mut Vec<Cutoff>),
+    /// With its range.
+    Integer(&'a mut u32, RangeInclusive<i64>),
+    Flag(&'a mut bool),
+    /// False is the first word, true the second.
+    Either(&'a mut bool, &'static [&'static str; 2]),
+    Choice(&'a mut dyn Choice),
+    Texts(&'a mut Vec<String>),
+}
+
+impl SettingField<'_> {
+    /// The value of the field.
+    pub(super) fn value(&self) -> Setting {
+        match self {
+            SettingField::Length(length) => Setting::Length(**length),
+            SettingField::Lengths(lengths) => Setting::Lengths(lengths.to_vec()),
+            SettingField::Integer(value, range) => {
+                Setting::Integer(i64::from(**value), range.clone())
+            }
+            SettingField::Flag(flag) => Setting::Flag(**flag),
+            SettingField::Either(is_second, words) => {
+                Setting::Choice(words[usize::from(**is_second)], *words)
+            }
+            SettingField::Choice(choice) => Setting::Choice(choice.word(), choice.words()),
+            SettingField::Texts(texts) => Setting::Texts(texts.to_vec()),
+        }
+    }
+
+    /// Sets the field, whose key is `key`, to a value of its type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a value of another type, an integer out of
+    /// range, or an unknown word.
+    pub(super) fn set(self, key: &str, value: &Setting) -> Result<()> {
+        match (self, value) {
+            (SettingField::Length(field), Setting::Length(length)) => *field = *length,
+            (SettingField::Lengths(field), Setting::Lengths(lengths)) => field.clone_from(lengths),
+            (SettingField::Integer(field, range), Setting::Integer(integer, _)) => {
+                Setting::Integer(*integer, range).check(key)?;
+                *field = u32::try_from(*integer).map_err(|_| unknown(key))?;
+            }
+            (SettingField::Flag(field), Setting::Flag(flag)) => *field = *flag,
+            (SettingField::Either(field, words), Setting::Choice(word, _)) => {
+                let index = words.iter().position(|known| known == word);
+                *field = index.ok_or_else(|| unknown(key))? == 1;
+            }
+            (SettingField::Choice(field), Setting::Choice(word, _)) => {
+                if !field.choose(word) {
+                    return Err(unknown(key));
+                }
+            }
+            (SettingField::Texts(field), Setting::Texts(texts)) => field.clone_from(texts),
+            _ => return Err(unknown(key)),
+        }
+        Ok(())
+    }
+}
+
+/// An enum whose variants are words of the config.
+pub(super) trait Choice {
+    /// All words, in the order of the variants.
+    fn words(&self) -> &'static [&'static str];
+
+    /// The word of this variant.
+    fn word(&self) -> &'static str;
+
+    /// Takes the variant of this word. Returns whether there is one.
+    fn choose(&mut self, word: &str) -> bool;
+}
+
+/// Implements [`Choice`] for an enum: each variant and its word, in their order.
+macro_rules! choice {
+    ($type:ident: $($variant:ident $word:literal),+) => {
+        impl $crate::features::feature::Choice for $type {
+            fn words(&self) -> &'static [&'static str] {
+                &[$($word),+]
+            }
+
+            fn word(&self) -> &'static str {
+                match self { $($type::$variant => $word,)+ }
+            }
+
+            fn choose(&mut self, word: &str) -> bool {
+                *self = match word {
+                    $($word => $type::$variant,)+
+                    _ => return false,
+                };
+                true
+            }
+        }
+    };
+}
+pub(super) use choice;
 
 /// The setting that says whose residues and atoms are neighbours: those of all chains of the model,
 /// or of the own chain alone.
-pub(super) fn chains(own_chain: bool) -> Setting {
-    Setting::Choice(CHAINS[usize::from(own_chain)], CHAINS)
-}
-
-/// Whether such a setting chooses the own chain.
-///
-/// # Errors
-/// [`ErrorKind::Config`](crate::ErrorKind::Config) if the word is none of the setting's.
-pub(super) fn is_own_chain(key: &str, word: &str) -> Result<bool> {
-    match CHAINS.iter().position(|own| *own == word) {
-        Some(index) => Ok(index == 1),
-        None => Err(unknown(key)),
-    }
+pub(super) fn own_chain(own_chain: &mut bool) -> SettingField<'_> {
+    SettingField::Either(own_chain, &["all", "own"])
 }
 
 /// What neighbours are of, for descriptions.

@@ -332,10 +332,7 @@ mod tests {
             access,
         };
         let mut recorder = Recorder::new(&[1; 6]);
-        let mut buffer = |name| {
-            let unit = crate::record::Unit::PerBatch { elements: 1 };
-            Arg::from(recorder.device_buffer::<u32>(name, unit))
-        };
+        let mut buffer = |name| Arg::from(recorder.batch_buffer::<u32>(name, 1));
         let (made, given) = (buffer("made"), buffer("given"));
         let mut program = Program::default();
         assert_eq!(program.value_index(&made, &kind(Access::Write)), 0);

@@ -7,12 +7,11 @@ use super::cpu::simd::{first_lanes, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cpu::vector::{Vector, cross, difference, dot};
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
+use super::feature::{About, Feature, SettingField, own_chain};
 use super::kernels::Cells;
 use super::kernels::{Twin, half_sphere_exposure, half_sphere_normal_a, half_sphere_normal_b};
 use super::layout::{Atom, Backbone, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
-use crate::error::Result;
 use crate::record::Buffer;
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
@@ -118,22 +117,11 @@ impl Feature for HalfSphereA {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("hse_a.radius", Setting::Length(self.radius)),
-            ("hse_a.chains", chains(self.own_chain)),
+            ("hse_a.radius", SettingField::Length(&mut self.radius)),
+            ("hse_a.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("hse_a.radius", Setting::Length(radius)) => self.radius = *radius,
-            ("hse_a.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {
@@ -172,22 +160,11 @@ impl Feature for HalfSphereB {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("hse_b.radius", Setting::Length(self.radius)),
-            ("hse_b.chains", chains(self.own_chain)),
+            ("hse_b.radius", SettingField::Length(&mut self.radius)),
+            ("hse_b.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("hse_b.radius", Setting::Length(radius)) => self.radius = *radius,
-            ("hse_b.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

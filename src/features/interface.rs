@@ -6,7 +6,7 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors};
 use super::cpu::split::{for_each_row, parts};
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField};
 use super::grid::corners;
 use super::kernels::Cells;
 use super::kernels::{Twin, chain_range, nearest_chain};
@@ -57,16 +57,8 @@ impl Feature for Interface {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("iface.cutoff", Setting::Length(self.cutoff))]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("iface.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![("iface.cutoff", SettingField::Length(&mut self.cutoff))]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -4,7 +4,7 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, NULL_COUNT, TableName, Tolerance};
 use super::cpu::split::{for_each_row, for_each_row_of_two};
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField};
 use super::grid::corners;
 use super::kernels::{Cells, Twin, ligand_residues, nearest_ligand};
 use super::layout::{Atom, LIGANDS, Position, RESIDUES, ResidueSpan, StructureSpan};
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 const LIGAND_REACH: u32 = 12_000;
 
 /// The words of the settings `ligands` and `ligand.agents`.
-const CHOICES: &[&str] = &["drop", "keep"];
+const CHOICES: &[&str; 2] = &["drop", "keep"];
 
 /// Settings of ligands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,25 +55,15 @@ impl Feature for Ligands {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let choice = |keep| Setting::Choice(CHOICES[usize::from(keep)], CHOICES);
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("ligands", choice(self.keep)),
-            ("ligand.agents", choice(self.keep_agents)),
-            ("ligand.cutoff", Setting::Length(self.cutoff)),
+            ("ligands", SettingField::Either(&mut self.keep, CHOICES)),
+            (
+                "ligand.agents",
+                SettingField::Either(&mut self.keep_agents, CHOICES),
+            ),
+            ("ligand.cutoff", SettingField::Length(&mut self.cutoff)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("ligands", Setting::Choice(choice, _)) => self.keep = *choice == CHOICES[1],
-            ("ligand.agents", Setting::Choice(choice, _)) => {
-                self.keep_agents = *choice == CHOICES[1];
-            }
-            ("ligand.cutoff", Setting::Length(cutoff)) => self.cutoff = *cutoff,
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

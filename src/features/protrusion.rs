@@ -6,12 +6,11 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, load, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
+use super::feature::{About, Feature, SettingField, own_chain};
 use super::kernels::Cells;
 use super::kernels::{Twin, protrusion, protrusion_own_chain};
 use super::layout::{Atom, Position, REACH, RESIDUES, ResidueSpan, StructureSpan};
 use super::recorder::FeatureRecorder;
-use crate::error::Result;
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use std::ops::Range;
@@ -49,22 +48,11 @@ impl Feature for Protrusion {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("protrusion.radius", Setting::Length(self.radius)),
-            ("protrusion.chains", chains(self.own_chain)),
+            ("protrusion.radius", SettingField::Length(&mut self.radius)),
+            ("protrusion.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("protrusion.radius", Setting::Length(radius)) => self.radius = *radius,
-            ("protrusion.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

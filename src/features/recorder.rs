@@ -18,7 +18,7 @@ use super::results::{ResultBuffer, ResultColumn, ResultNumber};
 use super::table::{SharedColumns, SizedRows};
 use crate::backend::DeviceInfo;
 use crate::error::{Context, Result};
-use crate::record::{Arg, Buffer, Element, Image, Kernel, Number, Recorder, Unit};
+use crate::record::{Arg, Buffer, Element, Image, Kernel, Number, Recorder};
 use crate::workload::{Extent, ReadViews};
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -373,8 +373,7 @@ impl<'a> FeatureRecorder<'a> {
         axis: usize,
         elements: usize,
     ) -> Buffer<T> {
-        self.recorder
-            .device_buffer(name, Unit::PerAxis { axis, elements })
+        self.recorder.device_buffer(name, axis, elements)
     }
 
     /// A buffer that stays on the device and is zeroed at the start of each batch, of `elements`

@@ -6,7 +6,7 @@ use super::cpu::simd;
 use super::cpu::simd::{first_lanes, lanes_of, load, of_chain, squared, vectors_of};
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, neighbours_of, unknown};
+use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
 use super::inputs::{B_CA, PLDDT};
 use super::kernels::Cells;
 use super::kernels::{Twin, smooth};
@@ -55,26 +55,13 @@ impl Feature for Smooth {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            ("smooth.channels", Setting::Texts(self.channels.clone())),
-            ("smooth.radius", Setting::Length(self.radius)),
-            ("smooth.weighted", Setting::Flag(self.weighted)),
-            ("smooth.chains", chains(self.own_chain)),
+            ("smooth.channels", SettingField::Texts(&mut self.channels)),
+            ("smooth.radius", SettingField::Length(&mut self.radius)),
+            ("smooth.weighted", SettingField::Flag(&mut self.weighted)),
+            ("smooth.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("smooth.channels", Setting::Texts(channels)) => self.channels.clone_from(channels),
-            ("smooth.radius", Setting::Length(radius)) => self.radius = *radius,
-            ("smooth.weighted", Setting::Flag(weighted)) => self.weighted = *weighted,
-            ("smooth.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -3,12 +3,11 @@
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::parts;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, neighbours_of, unknown};
+use super::feature::{About, Feature, SettingField, neighbours_of, own_chain};
 use super::grid::Grid;
 use super::kernels::{Twin, coincident_pairs, weighted_contact_number};
 use super::layout::{Atom, RESIDUES, STRUCTURES, StructureSpan, TILES, Tile};
 use super::recorder::FeatureRecorder;
-use crate::error::Result;
 use fearless_simd::dispatch;
 use fearless_simd::prelude::*;
 use rayon::prelude::*;
@@ -31,18 +30,8 @@ impl Feature for WeightedContactNumber {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("wcn.chains", chains(self.own_chain))]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("wcn.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![("wcn.chains", own_chain(&mut self.own_chain))]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

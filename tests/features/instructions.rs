@@ -90,7 +90,7 @@ fn count_batches<W: Workload>(
                 .unwrap_or_else(|_| panic!("the batch has room"));
         }
         for _ in 0..count {
-            assert!(pipeline.wait().unwrap().result.is_ok());
+            assert!(pipeline.wait().unwrap().1.result.is_ok());
         }
     };
     (0..WARM_UP).for_each(|_| run(items()));

@@ -8,7 +8,7 @@ use tapeloop::ErrorKind;
 use tapeloop::backend::contract::{DeviceSlot, Priority};
 use tapeloop::backend::cuda::CudaBackend;
 use tapeloop::backend::{Backend, CudaOptions, DeviceChoice, NvrtcLibrary, Space};
-use tapeloop::record::{Kernel, Recorder, Recording, Unit};
+use tapeloop::record::{Kernel, Recorder, Recording};
 use tapeloop::replay::{Executor, Mode};
 
 #[test]
@@ -68,7 +68,7 @@ fn memory_that_is_not_there_is_out_of_memory_by_its_size() {
     let backend = device();
     let elements = 1 << 40;
     let mut recorder = Recorder::new(&[1]);
-    recorder.device_buffer::<u64>("huge", Unit::PerBatch { elements });
+    recorder.batch_buffer::<u64>("huge", elements);
     let out = recorder.download_buffer::<u32>("out", 0, 1);
     recorder.launch(
         &with_code(Kernel::new("f").writes::<u32>("out"), &source_image(SAXPY)),

@@ -7,7 +7,7 @@ use super::record::Amounts;
 use std::sync::{Arc, OnceLock};
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::error::{Error, ErrorKind, Result};
-use tapeloop_engine::record::{Arg, Buffer, Image, Kernel, Recorder, Twin, TwinLaunch, Unit};
+use tapeloop_engine::record::{Arg, Buffer, Image, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 
 /// Threads per block, as in the reference programs.
@@ -295,11 +295,7 @@ impl Workload for Chain {
 
 /// Records the chain from `x` to `y`, through two buffers in turn.
 fn steps(recorder: &mut Recorder, count: usize, stride: u32, x: Buffer<f32>, y: Buffer<f32>) {
-    let unit = Unit::PerAxis {
-        axis: 0,
-        elements: 1,
-    };
-    let between = ["s0", "s1"].map(|name| recorder.device_buffer::<f32>(name, unit));
+    let between = ["s0", "s1"].map(|name| recorder.device_buffer::<f32>(name, 0, 1));
     let n = recorder.capacity(0);
     let kernel = kernel("step", step);
     let mut input = x;

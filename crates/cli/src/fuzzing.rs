@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tapeloop::backend::{Choice, select};
 use tapeloop::features::{FeatureConfig, Features, Input, TableName};
-use tapeloop::pipeline::{Delivery, EngineConfig, Pipeline};
+use tapeloop::pipeline::{EngineConfig, Pipeline};
 use tapeloop::structure::{
     Assembly, BFactorFields, ChainSplit, Format, Models, ReadBudget, ReadLimits, ReadOptions,
     Reader, Structure,
 };
+use tapeloop::workload::Completion;
 use tapeloop_annotations::Annotations;
 use tapeloop_annotations::Wanted;
 use tapeloop_files::text_of;
@@ -94,7 +95,7 @@ impl Session {
     fn compute(&mut self, source: &str, structure: Structure) -> Option<StructureRows> {
         let input = Input::new(source, 0, Ok(structure));
         self.pipeline.submit(input).expect("the slot is free");
-        let Delivery { item, result, .. } = self.pipeline.wait().expect("an item is in flight");
+        let (_, Completion { item, result }) = self.pipeline.wait().expect("an item is in flight");
         let structure = item.structure.ok()?.into_inner();
         let rows = StructureRows::new(item.source, structure, result.ok()?);
         let features = |table: TableName| self.features.columns(table);

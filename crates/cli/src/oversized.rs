@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use rayon::ThreadPool;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tapeloop::backend::{Backend, Choice, select};
 use tapeloop::error::{Error, ErrorKind, ErrorScope, Result};
 use tapeloop::features::{Features, Input};
-use tapeloop::pipeline::{Delivery, Engine, EngineConfig, MemoryPlan, Pipeline, TrySubmitError};
+use tapeloop::pipeline::{Engine, EngineConfig, MemoryPlan, Pipeline, TrySubmitError};
 use tapeloop::replay::{Mode, Policy};
 use tapeloop::workload::{Completion, Extent, Workload};
 
@@ -40,40 +40,20 @@ pub fn run<T: Send + 'static>(
     make: impl Fn(Completion<Features>) -> T + Clone + Send + Sync + 'static,
     mut accept: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    let (sender, jobs) = unbounded();
-    let has_ended = Arc::new(AtomicBool::new(false));
-    let (ends, make_alone) = (Arc::clone(&has_ended), make.clone());
-    let mut oversized = Oversized::new(plan)?;
-    let compute = move || {
-        for Job { completion, reply } in jobs {
-            if ends.load(Relaxed) {
-                break;
-            }
-            let done = oversized.complete(completion);
-            // Nobody waits for it if the run has ended.
-            let _ = reply.send(done.map(|(completion, ran)| (make_alone(completion), ran)));
-        }
-        oversized.losses()
-    };
-    let thread = std::thread::Builder::new()
-        .name("tapeloop-alone".to_owned())
-        .spawn(compute)
-        .map_err(Error::io)?;
-    // `None` after the run, when the engine may still map batches that nobody waits for.
-    let sender = Arc::new(Mutex::new(Some(sender)));
-    let jobs = Arc::clone(&sender);
+    let mut thread = AloneThread::start(Oversized::new(plan)?, make.clone())?;
+    let jobs = Arc::clone(&thread.jobs);
     let map = move |completion: Completion<Features>| {
         if !is_too_large(&completion) {
             return Routed::Made(make(completion));
         }
         let (reply, result) = bounded(1);
         if let Some(jobs) = &*jobs.lock() {
-            // The thread ends before its senders only if it panics. Then there is no reply.
+            // If the thread has panicked, there is no reply.
             let _ = jobs.send(Job { completion, reply });
         }
         Routed::Alone(result)
     };
-    let ran = engine.run_mapped(inputs, map, |routed| {
+    let streamed = engine.run_mapped(inputs, map, |routed| {
         let (made, ran) = match routed {
             Routed::Made(made) => (made, false),
             Routed::Alone(result) => {
@@ -82,19 +62,79 @@ pub fn run<T: Send + 'static>(
                 result.recv().map_err(ended)??
             }
         };
-        // No other structure is computed for a run that has failed.
-        accept(made).inspect_err(|_| has_ended.store(true, Relaxed))?;
+        // A run that has failed computes no further structure.
+        accept(made).inspect_err(|_| thread.close())?;
         // `accept` may have ended the part before this input.
         if ran {
             counters.add_alone();
         }
         Ok(())
     });
-    has_ended.store(true, Relaxed);
-    sender.lock().take();
-    let losses = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-    counters.set_losses_alone(losses);
-    ran
+    thread.close();
+    counters.set_losses_alone(thread.join());
+    streamed
+}
+
+/// The sender of the thread's jobs; `None` once the run has ended, when the engine may still map batches
+/// whose results are dropped.
+type Jobs<T> = Arc<Mutex<Option<Sender<Job<T>>>>>;
+
+/// The thread that computes the structures; it ends, at the latest, when this is dropped.
+struct AloneThread<T> {
+    jobs: Jobs<T>,
+    /// `None` after `join`.
+    handle: Option<JoinHandle<LossesAlone>>,
+}
+
+impl<T: Send + 'static> AloneThread<T> {
+    fn start(
+        mut oversized: Oversized,
+        make: impl Fn(Completion<Features>) -> T + Send + 'static,
+    ) -> Result<Self> {
+        let (sender, receiver) = unbounded();
+        let jobs = Arc::new(Mutex::new(Some(sender)));
+        let run_jobs = Arc::clone(&jobs);
+        let compute = move || {
+            for Job { completion, reply } in receiver {
+                if run_jobs.lock().is_none() {
+                    break;
+                }
+                let done = oversized.complete(completion);
+                // The receiver is gone if the run has ended meanwhile.
+                let _ = reply.send(done.map(|(completion, ran)| (make(completion), ran)));
+            }
+            oversized.losses()
+        };
+        let thread = std::thread::Builder::new().name("tapeloop-alone".to_owned());
+        let handle = Some(thread.spawn(compute).map_err(Error::io)?);
+        Ok(AloneThread { jobs, handle })
+    }
+}
+
+impl<T> AloneThread<T> {
+    /// Lets the thread end after the structure that it computes now.
+    fn close(&self) {
+        self.jobs.lock().take();
+    }
+
+    /// Waits for the end of the thread.
+    ///
+    /// # Panics
+    /// As the thread did.
+    fn join(&mut self) -> LossesAlone {
+        let handle = self.handle.take().expect("joined once");
+        handle.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// For a run that panics: the thread would otherwise compute what is left.
+impl<T> Drop for AloneThread<T> {
+    fn drop(&mut self) {
+        self.close();
+        if let Some(handle) = self.handle.take() {
+            let _ = handle.join();
+        }
+    }
 }
 
 /// A structure that the engine rejected, and where its result goes, with whether it ran.
@@ -111,7 +151,8 @@ enum Routed<T> {
 
 fn is_too_large(completion: &Completion<Features>) -> bool {
     let error = completion.result.as_ref().err();
-    completion.item.structure.is_ok() && error.is_some_and(|it| it.kind() == ErrorKind::Capacity)
+    completion.item.structure.is_ok()
+        && error.is_some_and(|error| error.kind() == ErrorKind::Capacity)
 }
 
 /// Computes structures that the engine rejected for their size.
@@ -180,17 +221,19 @@ impl Oversized {
             Err(TrySubmitError::Full(_)) => unreachable!("the slot is free"),
             Err(TrySubmitError::Closed(_, error)) => return Err(error),
         }
-        let delivery = bucket.pipeline.wait();
-        let Delivery { item, result, .. } = delivery.expect("an item is in flight");
-        if let Some(error) = bucket.pipeline.ended() {
+        let done = bucket.pipeline.wait();
+        let (_, completion) = done.expect("an item is in flight");
+        let ended = bucket.pipeline.ended();
+        // Kept if its device failed, too: `losses` counts its restarts.
+        self.kept.push(bucket);
+        if let Some(error) = ended {
             return Err(error);
         }
-        self.kept.push(bucket);
         self.free(0);
-        Ok((Completion { item, result }, true))
+        Ok((completion, true))
     }
 
-    /// Those of all buckets so far.
+    /// The losses of all buckets so far.
     fn losses(&self) -> LossesAlone {
         self.kept.iter().fold(self.losses, |losses, bucket| {
             let counters = bucket.pipeline.counters();
@@ -201,14 +244,14 @@ impl Oversized {
         })
     }
 
-    /// Drops so many of the kept buckets, the oldest first.
+    /// Drops the oldest `buckets` of the kept ones.
     fn drop_oldest(&mut self, buckets: usize) {
         let rest = self.kept.split_off(buckets);
         self.losses = self.losses();
         self.kept = rest;
     }
 
-    /// Frees the oldest kept buckets until there is room for so many bytes.
+    /// Frees the oldest kept buckets until there is room for `bytes` more.
     fn free(&mut self, bytes: u64) {
         let kept = |all: &[Bucket]| all.iter().map(Bucket::bytes).sum::<u64>();
         while !self.kept.is_empty() && kept(&self.kept).saturating_add(bytes) > KEPT_BYTES_MAX {

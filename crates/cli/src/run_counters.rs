@@ -23,29 +23,12 @@ const TRUNCATED_LISTED_MAX: usize = 10;
 pub struct RunCounters {
     /// Inputs of the whole run; 0 until they have been counted.
     inputs_total: AtomicU64,
-    inputs: AtomicU64,
-    structures: AtomicU64,
-    residues: AtomicU64,
-    residues_left_out: AtomicU64,
-    atoms: AtomicU64,
-    rounded_atoms: AtomicU64,
-    scaled_plddt: AtomicU64,
-    unnamed_plddt: AtomicU64,
-    unnumbered_chains: AtomicU64,
-    assemblies: AtomicU64,
-    alone: AtomicU64,
-    truncated: AtomicU64,
-    truncated_likely: AtomicU64,
+    atomic: AtomicCounts,
     /// The first structures whose files are likely cut short: their source, and what is missing.
     first_truncated: Mutex<Vec<String>>,
     /// The first source whose file ends in a whole line but without END.
     first_endless: Mutex<Option<String>>,
     findings: Mutex<FindingCounts>,
-    rejected: AtomicU64,
-    specials_skipped: AtomicU64,
-    others_skipped: AtomicU64,
-    names_repeated: AtomicU64,
-    files_repeated: AtomicU64,
     first_others: Mutex<Vec<String>>,
     first_repeated: Mutex<Option<String>>,
     /// What the annotations matched.
@@ -104,49 +87,92 @@ impl StructureCounts {
     }
 }
 
-/// The values of [`RunCounters`] at one moment.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct RunCounts {
-    pub inputs_total: Option<u64>,
-    /// Inputs with results.
-    pub inputs: u64,
-    pub structures: u64,
-    pub residues: u64,
-    /// Those of them that do not meet `tables.where`.
-    pub residues_left_out: u64,
-    pub atoms: u64,
-    /// Atoms whose coordinates had more than three decimals.
-    pub rounded_atoms: u64,
-    /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
-    pub scaled_plddt: u64,
-    /// Structures with B factors that look like pLDDT, which their files do not name.
-    #[serde(default)]
-    pub unnamed_plddt: u64,
-    /// Chains with breaks whose residues have no positions in the sequence.
-    #[serde(default)]
-    pub unnumbered_chains: u64,
-    /// Structures that are an assembly.
-    pub assemblies: u64,
-    /// Structures that no bucket of the engine held, which ran alone.
-    pub alone: u64,
-    /// Structures whose files may be cut short.
-    pub truncated: u64,
-    /// Those of them for which more than a missing END suggests it.
-    pub truncated_likely: u64,
-    /// Rejected files, and models of files.
-    pub rejected: u64,
-    /// FIFOs, sockets and devices in folders and globs.
-    pub specials_skipped: u64,
-    /// Files in folders whose names have the ending of no structure file.
-    pub others_skipped: u64,
-    /// Members of archives that have the name of an earlier one.
-    pub names_repeated: u64,
-    /// Files that were named before and are read once.
-    #[serde(default)]
-    pub files_repeated: u64,
-    /// Sum over the reading threads.
-    pub read: Duration,
-    pub write: Duration,
+/// Declares the counts of a run: their atomic counters, and [`RunCounts`], their values at one moment.
+macro_rules! run_counts {
+    (
+        continued: { $($(#[$about:meta])* $count:ident,)* }
+        counted_anew: { $($(#[$about_anew:meta])* $anew:ident,)* }
+    ) => {
+        #[derive(Debug, Default)]
+        struct AtomicCounts {
+            $($count: AtomicU64,)*
+            $($anew: AtomicU64,)*
+        }
+
+        impl AtomicCounts {
+            /// Sets the counts that a resumed run continues.
+            fn resume(&self, counts: &RunCounts) {
+                $(self.$count.store(counts.$count, Relaxed);)*
+            }
+        }
+
+        /// The values of [`RunCounters`] at one moment.
+        #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+        pub struct RunCounts {
+            pub inputs_total: Option<u64>,
+            $($(#[$about])* pub $count: u64,)*
+            $($(#[$about_anew])* pub $anew: u64,)*
+            /// Sum over the reading threads.
+            pub read: Duration,
+            pub write: Duration,
+        }
+
+        impl RunCounters {
+            pub fn counts(&self) -> RunCounts {
+                let total = self.inputs_total.load(Relaxed);
+                RunCounts {
+                    inputs_total: (total > 0).then_some(total),
+                    $($count: self.atomic.$count.load(Relaxed),)*
+                    $($anew: self.atomic.$anew.load(Relaxed),)*
+                    read: Duration::from_nanos(self.read_ns.load(Relaxed)),
+                    write: Duration::from_nanos(self.write_ns.load(Relaxed)),
+                }
+            }
+        }
+    };
+}
+
+run_counts! {
+    continued: {
+        /// Inputs with results.
+        inputs,
+        structures,
+        residues,
+        /// Those of them that do not meet `tables.where`.
+        residues_left_out,
+        atoms,
+        /// Atoms whose coordinates had more than three decimals.
+        rounded_atoms,
+        /// Structures whose pLDDT was from 0 to 1, and was multiplied by 100.
+        scaled_plddt,
+        /// Structures with B factors that look like pLDDT, which their files do not name.
+        #[serde(default)]
+        unnamed_plddt,
+        /// Chains with breaks whose residues have no positions in the sequence.
+        #[serde(default)]
+        unnumbered_chains,
+        /// Structures that are an assembly.
+        assemblies,
+        /// Structures that no bucket of the engine held, which ran alone.
+        alone,
+        /// Structures whose files may be cut short.
+        truncated,
+        /// Those of them for which more than a missing END suggests it.
+        truncated_likely,
+        /// Rejected files, and models of files.
+        rejected,
+    }
+    counted_anew: {
+        /// FIFOs, sockets and devices in folders and globs.
+        specials_skipped,
+        /// Files in folders whose names have the ending of no structure file.
+        others_skipped,
+        /// Members of archives that have the name of an earlier one.
+        names_repeated,
+        /// Files that were named before and are read once.
+        #[serde(default)]
+        files_repeated,
+    }
 }
 
 /// What the annotations matched, which is known once an input has been read.
@@ -167,7 +193,7 @@ pub struct WrittenParts {
 }
 
 impl RunCounters {
-    /// Goes on from the counts of an interrupted run. What is skipped is counted anew.
+    /// Continues the counts of an interrupted run. What is skipped is counted anew.
     pub fn resume(
         &self,
         counts: &RunCounts,
@@ -176,25 +202,7 @@ impl RunCounters {
         endless: Option<&str>,
         findings: &FindingCounts,
     ) {
-        let restored = [
-            (&self.inputs, counts.inputs),
-            (&self.structures, counts.structures),
-            (&self.residues, counts.residues),
-            (&self.residues_left_out, counts.residues_left_out),
-            (&self.atoms, counts.atoms),
-            (&self.rounded_atoms, counts.rounded_atoms),
-            (&self.scaled_plddt, counts.scaled_plddt),
-            (&self.unnamed_plddt, counts.unnamed_plddt),
-            (&self.unnumbered_chains, counts.unnumbered_chains),
-            (&self.assemblies, counts.assemblies),
-            (&self.alone, counts.alone),
-            (&self.truncated, counts.truncated),
-            (&self.truncated_likely, counts.truncated_likely),
-            (&self.rejected, counts.rejected),
-        ];
-        for (counter, value) in restored {
-            counter.store(value, Relaxed);
-        }
+        self.atomic.resume(counts);
         locked(&self.matches).done = matches.clone();
         *locked(&self.first_truncated) = truncated.to_vec();
         *locked(&self.first_endless) = endless.map(str::to_owned);
@@ -207,7 +215,7 @@ impl RunCounters {
 
     /// Sets the number of inputs that have results.
     pub fn set_inputs(&self, inputs: u64) {
-        self.inputs.store(inputs, Relaxed);
+        self.atomic.inputs.store(inputs, Relaxed);
         let MatchesSoFar { done, ahead } = &mut *locked(&self.matches);
         while let Some(next) = ahead.first_entry()
             && *next.key() < inputs
@@ -229,9 +237,9 @@ impl RunCounters {
     /// Adds a structure, of which the atoms are not needed any more.
     pub fn add_structure(&self, source: &str, structure: &Structure, counts: StructureCounts) {
         if let Some(truncation) = structure.truncation {
-            self.truncated.fetch_add(1, Relaxed);
+            self.atomic.truncated.fetch_add(1, Relaxed);
             if truncation.is_likely() {
-                self.truncated_likely.fetch_add(1, Relaxed);
+                self.atomic.truncated_likely.fetch_add(1, Relaxed);
                 let mut first = locked(&self.first_truncated);
                 if first.len() < TRUNCATED_LISTED_MAX {
                     first.push(format!("{} ({truncation})", printable(source)));
@@ -241,20 +249,22 @@ impl RunCounters {
             }
         }
         self.add_findings(source, &structure.findings);
-        self.structures.fetch_add(1, Relaxed);
-        self.residues
-            .fetch_add(structure.residues.len() as u64, Relaxed);
-        self.atoms.fetch_add(counts.atoms, Relaxed);
-        let rounded = u64::from(structure.rounded_atoms);
-        self.rounded_atoms.fetch_add(rounded, Relaxed);
-        let scaled = u64::from(structure.plddt_scaled);
-        self.scaled_plddt.fetch_add(scaled, Relaxed);
-        let unnamed = u64::from(counts.may_have_plddt);
-        self.unnamed_plddt.fetch_add(unnamed, Relaxed);
-        let unnumbered = counts.unnumbered_broken_chains;
-        self.unnumbered_chains.fetch_add(unnumbered, Relaxed);
-        let assembly = u64::from(structure.assembly != Assembly::Deposited);
-        self.assemblies.fetch_add(assembly, Relaxed);
+        let atomic = &self.atomic;
+        for (counter, more) in [
+            (&atomic.structures, 1),
+            (&atomic.residues, structure.residues.len() as u64),
+            (&atomic.atoms, counts.atoms),
+            (&atomic.rounded_atoms, u64::from(structure.rounded_atoms)),
+            (&atomic.scaled_plddt, u64::from(structure.plddt_scaled)),
+            (&atomic.unnamed_plddt, u64::from(counts.may_have_plddt)),
+            (&atomic.unnumbered_chains, counts.unnumbered_broken_chains),
+            (
+                &atomic.assemblies,
+                u64::from(structure.assembly != Assembly::Deposited),
+            ),
+        ] {
+            counter.fetch_add(more, Relaxed);
+        }
     }
 
     /// Adds what the checks found in a file.
@@ -287,25 +297,27 @@ impl RunCounters {
 
     /// Adds residues that do not meet `tables.where`.
     pub fn add_left_out(&self, residues: u64) {
-        self.residues_left_out.fetch_add(residues, Relaxed);
+        self.atomic.residues_left_out.fetch_add(residues, Relaxed);
     }
 
     pub fn add_alone(&self) {
-        self.alone.fetch_add(1, Relaxed);
+        self.atomic.alone.fetch_add(1, Relaxed);
     }
 
     pub fn add_rejected(&self) {
-        self.rejected.fetch_add(1, Relaxed);
+        self.atomic.rejected.fetch_add(1, Relaxed);
     }
 
     pub fn set_skipped(&self, skipped: &Skipped) {
-        self.specials_skipped.store(skipped.specials, Relaxed);
-        let others = self.others_skipped.swap(skipped.others, Relaxed);
+        self.atomic
+            .specials_skipped
+            .store(skipped.specials, Relaxed);
+        let others = self.atomic.others_skipped.swap(skipped.others, Relaxed);
         if others != skipped.others {
             let names = skipped.first_others.iter().map(|path| shown(path));
             *locked(&self.first_others) = names.collect();
         }
-        let repeated = self.files_repeated.swap(skipped.repeated, Relaxed);
+        let repeated = self.atomic.files_repeated.swap(skipped.repeated, Relaxed);
         if repeated != skipped.repeated {
             let first = skipped.first_repeated.as_deref();
             *locked(&self.first_repeated) = first.map(shown);
@@ -313,7 +325,7 @@ impl RunCounters {
     }
 
     pub fn set_names_repeated(&self, count: u64) {
-        self.names_repeated.store(count, Relaxed);
+        self.atomic.names_repeated.store(count, Relaxed);
     }
 
     /// The first files that were skipped for their names.
@@ -369,33 +381,6 @@ impl RunCounters {
         all.restarts += losses.restarts;
         all.items_quarantined += losses.quarantined;
         all
-    }
-
-    pub fn counts(&self) -> RunCounts {
-        let total = self.inputs_total.load(Relaxed);
-        RunCounts {
-            inputs_total: (total > 0).then_some(total),
-            inputs: self.inputs.load(Relaxed),
-            structures: self.structures.load(Relaxed),
-            residues: self.residues.load(Relaxed),
-            residues_left_out: self.residues_left_out.load(Relaxed),
-            atoms: self.atoms.load(Relaxed),
-            rounded_atoms: self.rounded_atoms.load(Relaxed),
-            scaled_plddt: self.scaled_plddt.load(Relaxed),
-            unnamed_plddt: self.unnamed_plddt.load(Relaxed),
-            unnumbered_chains: self.unnumbered_chains.load(Relaxed),
-            assemblies: self.assemblies.load(Relaxed),
-            alone: self.alone.load(Relaxed),
-            truncated: self.truncated.load(Relaxed),
-            truncated_likely: self.truncated_likely.load(Relaxed),
-            rejected: self.rejected.load(Relaxed),
-            specials_skipped: self.specials_skipped.load(Relaxed),
-            others_skipped: self.others_skipped.load(Relaxed),
-            names_repeated: self.names_repeated.load(Relaxed),
-            files_repeated: self.files_repeated.load(Relaxed),
-            read: Duration::from_nanos(self.read_ns.load(Relaxed)),
-            write: Duration::from_nanos(self.write_ns.load(Relaxed)),
-        }
     }
 }
 

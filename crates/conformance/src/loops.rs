@@ -30,8 +30,8 @@ fn run(backend: &Arc<dyn Backend>, policy: Policy) -> Result<()> {
     let mut pipeline = Pipeline::new(workload, &backends, threads(1), &config(policy))?;
     for vector in vectors(60) {
         pipeline.submit(vector).map_err(|_| ()).unwrap();
-        let delivery = pipeline.wait().unwrap();
-        assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+        let (_, done) = pipeline.wait().unwrap();
+        assert_eq!(done.result.unwrap().0, doubled(&done.item));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tapeloop_engine::ErrorKind;
 use tapeloop_engine::backend::contract::{DeviceSlot, Priority};
 use tapeloop_engine::backend::{Backend, Residency};
-use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, Twin, TwinLaunch, Unit};
+use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, Twin, TwinLaunch};
 use tapeloop_engine::replay::{Bucket, Buckets, Executor, Mode, Policy, Replay, Verify};
 use tapeloop_engine::workload::Extent;
 
@@ -116,15 +116,11 @@ fn record(mut recorder: Recorder) -> (Bucket, Handles) {
     let shift = with_code(shift).twin(shift_live);
     let add = kernel("add").reads::<f32>("mid").reads::<f32>("w");
     let add = with_code(add.writes::<f32>("y")).twin(add_live);
-    let unit = Unit::PerAxis {
-        axis: 0,
-        elements: 1,
-    };
     let handles = Handles {
         header: recorder.header(),
         x: recorder.upload_buffer("x", 0, 1),
         w: recorder.upload_buffer("w", 0, 1),
-        mid: recorder.device_buffer("mid", unit),
+        mid: recorder.device_buffer("mid", 0, 1),
         y: recorder.download_buffer("y", 0, 1),
         z: recorder.download_buffer("z", 0, 1),
     };
@@ -160,7 +156,8 @@ impl Program {
     /// Records the program.
     pub fn new() -> Self {
         let capacities = CAPACITIES.map(|capacity| [capacity as u32]);
-        let recorders = Recorder::ladder(&capacities.each_ref().map(|it| it.as_slice()));
+        let recorders =
+            Recorder::ladder(&capacities.each_ref().map(|capacity| capacity.as_slice()));
         let recorded: Vec<_> = recorders.into_iter().map(record).collect();
         let handles = recorded[0].1;
         let buckets = recorded.into_iter().map(|(bucket, _)| bucket).collect();

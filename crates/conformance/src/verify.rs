@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tapeloop_engine::backend::contract::{DeviceSlot, Op, Priority};
 use tapeloop_engine::backend::{AllocationView, Backend, Space};
 use tapeloop_engine::record::{
-    Access, Buffer, DType, Image, Kernel, Recorder, StructArg, Twin, TwinLaunch, Unit,
+    Access, Buffer, DType, Image, Kernel, Recorder, StructArg, Twin, TwinLaunch,
 };
 use tapeloop_engine::replay::{Buckets, Build, Executor, Mode, Policy, Replay, Verify};
 use tapeloop_engine::workload::Extent;
@@ -268,7 +268,7 @@ pub fn results_that_depend_on_the_order_of_threads_are_caught(backend: &Arc<dyn 
         };
         let mut recorder = Recorder::new(&[LEN]);
         let out = recorder.download_buffer::<u64>("out", 0, 1);
-        let tickets = recorder.device_buffer::<u32>("tickets", Unit::PerBatch { elements: 1 });
+        let tickets = recorder.batch_buffer::<u32>("tickets", 1);
         let kernel = Kernel::new("race").updates::<u32>("tickets");
         let kernel = complete(kernel.writes::<u64>("out").scalar::<u32>("n"));
         recorder.memset(tickets, 0);

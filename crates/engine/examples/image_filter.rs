@@ -6,7 +6,7 @@
 //! ```
 
 use std::sync::Arc;
-use tapeloop_engine::record::{TwinLaunch, Unit};
+use tapeloop_engine::record::TwinLaunch;
 use tapeloop_engine::*;
 
 /// The pixels and the images of a batch.
@@ -178,13 +178,8 @@ impl Workload for Edges {
         let image = recorder.upload_buffer::<u32>("image", 0, 1);
         let images = recorder.upload_buffer::<u32>("images", 1, 3);
         let edges = recorder.download_buffer::<f32>("edges", 0, 1);
-        let [rows, columns] = ["rows", "columns"].map(|name| {
-            let unit = Unit::PerAxis {
-                axis: 0,
-                elements: 1,
-            };
-            recorder.device_buffer::<f32>(name, unit)
-        });
+        let [rows, columns] =
+            ["rows", "columns"].map(|name| recorder.device_buffer::<f32>(name, 0, 1));
         recorder.upload(header);
         recorder.upload(pixels);
         recorder.upload(image);

@@ -12,7 +12,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tapeloop_engine::pipeline::Wait;
-use tapeloop_engine::record::{Kernel, LibraryCall, TwinLaunch, Unit};
+use tapeloop_engine::record::{Kernel, LibraryCall, TwinLaunch};
 use tapeloop_engine::workload::ResidentViews;
 use tapeloop_engine::*;
 
@@ -245,10 +245,10 @@ impl Workload for Network {
         });
         let inner = [1, 2].map(|layer| {
             let elements = WIDTHS[layer];
-            recorder.device_buffer::<f32>(&format!("y{layer}"), Unit::PerAxis { axis: 0, elements })
+            recorder.device_buffer::<f32>(&format!("y{layer}"), 0, elements)
         });
         let elements = WORKSPACE_BYTES;
-        let workspace = recorder.device_buffer::<u8>("workspace", Unit::PerBatch { elements });
+        let workspace = recorder.batch_buffer::<u8>("workspace", elements);
         recorder.upload(header);
         recorder.upload(x);
         let values = [x, inner[0], inner[1], y];

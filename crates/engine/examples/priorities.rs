@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use tapeloop_engine::pipeline::{SubmitOptions, Tickets, Wait};
-use tapeloop_engine::record::Unit;
 use tapeloop_engine::*;
 
 const KERNELS: usize = 12;
@@ -78,13 +77,7 @@ impl Workload for Turns {
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
         let y = recorder.download_buffer("y", 0, 1);
-        let between = ["even", "odd"].map(|name| {
-            let unit = Unit::PerAxis {
-                axis: 0,
-                elements: 1,
-            };
-            recorder.device_buffer(name, unit)
-        });
+        let between = ["even", "odd"].map(|name| recorder.device_buffer(name, 0, 1));
         recorder.upload(header);
         recorder.upload(x);
         let mut from = x;

@@ -126,9 +126,12 @@ pub mod replay;
 pub mod workload;
 
 pub use backend::{Backend, DeviceInfo};
-pub use pipeline::{Counters, Engine, EngineConfig, Statistics, Ticket};
+pub use pipeline::{
+    Counters, Engine, EngineConfig, Pipeline, Statistics, SubmitOptions, Ticket, Tickets,
+    TrySubmitError,
+};
 pub use record::{Buffer, Image, Kernel, Recorder, Recording, TwinLaunch};
-pub use replay::{Bindings, Executor, Mode};
+pub use replay::{Bindings, Executor, Mode, Policy};
 pub use tapeloop_error as error;
 pub use tapeloop_error::{Error, ErrorKind, ErrorScope, Result};
 pub use workload::{Completion, Extent, Leased, ReadViews, Sink, Workload, WriteViews};

@@ -19,7 +19,7 @@ use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::backend::worker::{WorkerBackend, WorkerEnv, WorkerOptions, serve};
 use tapeloop_engine::backend::{Backend, Choice, CudaOptions, Space};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Shrunk};
-use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, Unit};
+use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder};
 use tapeloop_engine::replay::Mode;
 use tapeloop_engine::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, ErrorKind, Result};
@@ -131,11 +131,7 @@ impl Workload for Fated {
         let header = recorder.header();
         let x = recorder.upload_buffer("x", 0, 1);
         let y = recorder.download_buffer("y", 0, 1);
-        let unit = Unit::PerAxis {
-            axis: 0,
-            elements: self.room,
-        };
-        let work: Buffer<u32> = recorder.device_buffer("work", unit);
+        let work: Buffer<u32> = recorder.device_buffer("work", 0, self.room);
         recorder.upload(header);
         recorder.upload(x);
         let args = [header.into(), x.into(), y.into(), work.into()];
@@ -210,7 +206,7 @@ fn without_supervision_the_error_names_batch_and_stage_and_items_come_back() {
     let _turn = CARD.lock();
     for (mode, (name, _)) in MODES
         .into_iter()
-        .flat_map(|mode| FATES.map(|it| (mode, it)))
+        .flat_map(|mode| FATES.map(|fate| (mode, fate)))
     {
         let output = play("alone", name).env(MODE, mode.name()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -173,8 +173,8 @@ fn run_pipeline(backend: &Arc<dyn Backend>, count: usize, after: &dyn Fn(&str)) 
         pipeline.submit(item.clone()).expect("it is free");
         pipeline.flush();
         after("Pipeline::submit and Pipeline::flush");
-        let delivery = pipeline.wait().unwrap();
-        assert_eq!(delivery.result.unwrap(), item.output(UNIFORMS));
+        let (_, done) = pipeline.wait().unwrap();
+        assert_eq!(done.result.unwrap(), item.output(UNIFORMS));
         after("Pipeline::wait");
     }
     drop(pipeline);

@@ -75,7 +75,7 @@ impl Listener {
     /// The fields of all spans of a name, in their order.
     fn of(&self, name: &str) -> Vec<BTreeMap<&'static str, u64>> {
         let spans = self.spans.lock();
-        let named = spans.iter().filter(|(it, _)| *it == name);
+        let named = spans.iter().filter(|(span_name, _)| *span_name == name);
         named.map(|(_, fields)| fields.clone()).collect()
     }
 }

@@ -145,7 +145,7 @@ fn pipeline(policy: &Policy, items: u32) {
             pipeline.submit(item).unwrap();
         }
         for _ in 0..items {
-            pipeline.wait().unwrap().result.unwrap();
+            pipeline.wait().unwrap().1.result.unwrap();
         }
     });
 }

@@ -403,14 +403,14 @@ mod tests {
     use crate::{Live, SimBackend, SimOptions, ViolationKind};
     use tapeloop_engine::backend::contract::Priority;
     use tapeloop_engine::backend::{Backend, Space};
-    use tapeloop_engine::record::{Kernel, Recorder, Unit};
+    use tapeloop_engine::record::{Kernel, Recorder};
 
     #[test]
     fn an_allocation_ends_a_capture_of_its_own_thread_and_no_other() {
         let sim = SimBackend::new(SimOptions::seeded(0));
         let mut recorder = Recorder::new(&[1]);
         let elements = 64;
-        let buffer = recorder.device_buffer::<u8>("b", Unit::PerBatch { elements });
+        let buffer = recorder.batch_buffer::<u8>("b", elements);
         recorder.memset(buffer, 0);
         let kernel = Kernel::new("nothing").updates::<u8>("b").twin(|_| {});
         recorder.launch(&kernel, 1, &[buffer.into()]);
@@ -437,7 +437,11 @@ mod tests {
         assert!(sim.allocate(Space::Device, 8).is_err());
         let error = slot.end_capture(None).unwrap_err();
         assert_eq!(error.code(), Some(901), "{error}");
-        let kinds: Vec<_> = sim.violations().iter().map(|it| it.kind).collect();
+        let kinds: Vec<_> = sim
+            .violations()
+            .iter()
+            .map(|violation| violation.kind)
+            .collect();
         assert_eq!(kinds, [ViolationKind::Capture]);
         drop(slot);
         opened.drain(..).for_each(std::mem::forget);

@@ -118,10 +118,10 @@ impl Device {
     /// A load by the host.
     pub(super) fn load_word(&mut self, number: u32, word: Word, order: Ordering) -> u64 {
         let is_mistaken = self.plan.makes(LoopMistake::LooksOnce);
-        let it = self.device_loop(number);
-        let found = it.words[word as usize].clone();
+        let device_loop = self.device_loop(number);
+        let found = device_loop.words[word as usize].clone();
         if word == Word::Parked && is_mistaken {
-            return *it.seen_parked.get_or_insert(found.value);
+            return *device_loop.seen_parked.get_or_insert(found.value);
         }
         if word == Word::Done {
             self.check_forsaken(number);
@@ -135,16 +135,19 @@ impl Device {
     /// Loses the device if the host looks for a batch again and again that no loop will take.
     fn check_forsaken(&mut self, number: u32) {
         let is_idle = self.loops_running() == 0;
-        let it = self.device_loop(number);
-        let is_taken = it.words[Word::Ring as usize].value == it.batch;
-        it.forsaken = if is_idle && !is_taken {
-            it.forsaken + 1
+        let device_loop = self.device_loop(number);
+        let is_taken = device_loop.words[Word::Ring as usize].value == device_loop.batch;
+        device_loop.forsaken = if is_idle && !is_taken {
+            device_loop.forsaken + 1
         } else {
             0
         };
         // The first time the host may be about to launch the loop.
-        if it.forsaken > 1 {
-            let (batch, slot) = (it.words[Word::Ring as usize].value, it.slot);
+        if device_loop.forsaken > 1 {
+            let (batch, slot) = (
+                device_loop.words[Word::Ring as usize].value,
+                device_loop.slot,
+            );
             let message =
                 format!("no loop takes batch {batch} of slot {slot}, which parked before it");
             let violation = Violation::new(ViolationKind::Doorbell, message);
@@ -176,11 +179,11 @@ impl Device {
     fn note_ring(&mut self, number: u32, batch: u64) {
         let next = self.next_of_loop(number);
         let host = &self.host;
-        let it = self.loops.get_mut(&number).expect("a loop that was added");
-        (it.forsaken, it.seen_parked) = (0, None);
-        let before = it.rung.replace(next);
+        let device_loop = self.loops.get_mut(&number).expect("a loop that was added");
+        (device_loop.forsaken, device_loop.seen_parked) = (0, None);
+        let before = device_loop.rung.replace(next);
         if before.is_some_and(|before| !host.covers(before)) {
-            let slot = it.slot;
+            let slot = device_loop.slot;
             let message = format!(
                 "batch {batch} of slot {slot} is rung before the batch before it was seen done"
             );
@@ -191,9 +194,11 @@ impl Device {
 
     /// Launches a loop, ordered after all that the host has done and seen.
     pub(super) fn launch_loop(&mut self, number: u32) -> Result<()> {
-        let it = self.device_loop(number);
-        let (slot, stream) = (it.slot, it.stream);
-        self.loops.values_mut().for_each(|it| it.forsaken = 0);
+        let device_loop = self.device_loop(number);
+        let (slot, stream) = (device_loop.slot, device_loop.stream);
+        self.loops
+            .values_mut()
+            .for_each(|device_loop| device_loop.forsaken = 0);
         if self.schedule.is_busy(stream) {
             let message = format!("a loop of slot {slot} is launched while it runs");
             return self.doorbell_violation(message);
@@ -218,9 +223,9 @@ impl Device {
 
     /// Takes back a batch whose loop could not be launched, and whose place is not used again.
     pub(super) fn take_back(&mut self, number: u32) {
-        let (next, it) = (self.next_of_loop(number), self.device_loop(number));
-        let stream = it.stream;
-        if it.rung.take() == Some(next) && !self.schedule.is_busy(stream) {
+        let (next, device_loop) = (self.next_of_loop(number), self.device_loop(number));
+        let stream = device_loop.stream;
+        if device_loop.rung.take() == Some(next) && !self.schedule.is_busy(stream) {
             let epoch = self.schedule.give(stream, Work::Fence);
             self.schedule.finish(stream);
             self.host.reach(epoch);
@@ -234,16 +239,16 @@ impl Device {
             self.take_back(number);
             let [ring, _, _, parked] = &mut self.device_loop(number).words;
             parked.value = ring.value;
-            let it = self.device_loop(number);
-            it.batch = it.words[Word::Ring as usize].value;
+            let device_loop = self.device_loop(number);
+            device_loop.batch = device_loop.words[Word::Ring as usize].value;
         }
     }
 
     /// Waits for a loop that was told to stop, and removes it.
     pub(super) fn end_loop(&mut self, number: u32) {
-        let it = self.device_loop(number);
-        let (slot, stream) = (it.slot, it.stream);
-        let is_told = it.words[Word::Stop as usize].value != 0;
+        let device_loop = self.device_loop(number);
+        let (slot, stream) = (device_loop.slot, device_loop.stream);
+        let is_told = device_loop.words[Word::Stop as usize].value != 0;
         if self.check_lost().is_ok() && self.runs(number) && !is_told {
             let message = format!(
                 "a loop of slot {slot} is waited for, and goes on: it was not told to stop"
@@ -266,14 +271,14 @@ impl Device {
         let steps = self.steps;
         let early = self.plan.makes(LoopMistake::AnnouncesEarly);
         let unfenced = self.plan.makes(LoopMistake::AnnouncesUnfenced);
-        let it = self.device_loop(number);
-        let (stream, batch) = (it.stream, it.batch);
-        let ring = it.words[Word::Ring as usize].value;
-        match it.next {
+        let device_loop = self.device_loop(number);
+        let (stream, batch) = (device_loop.stream, device_loop.batch);
+        let ring = device_loop.words[Word::Ring as usize].value;
+        match device_loop.next {
             Step::Begin => self.take(number),
             Step::Announce => {
-                it.next = Step::Look { since: steps };
-                let (slot, begun) = (it.slot, it.begun);
+                device_loop.next = Step::Look { since: steps };
+                let (slot, begun) = (device_loop.slot, device_loop.begun);
                 self.slot(slot).timestamps = of_whole_batch(begun, steps);
                 if !early {
                     self.publish(number, Word::Done, batch, !unfenced);
@@ -281,9 +286,9 @@ impl Device {
             }
             Step::Look { .. } if ring != batch => self.take(number),
             Step::Look { since } => {
-                let idle = u128::from(steps - since) > it.residency.idle.as_micros();
-                if it.words[Word::Stop as usize].value != 0 || idle {
-                    it.next = Step::Park;
+                let idle = u128::from(steps - since) > device_loop.residency.idle.as_micros();
+                if device_loop.words[Word::Stop as usize].value != 0 || idle {
+                    device_loop.next = Step::Park;
                 }
             }
             Step::Park => {
@@ -313,12 +318,12 @@ impl Device {
         let acquires = !self.plan.makes(LoopMistake::TakesUnfenced);
         let early = self.plan.makes(LoopMistake::AnnouncesEarly);
         let steps = self.steps;
-        let it = self.device_loop(number);
-        it.begun = steps;
-        let (slot, stream, before) = (it.slot, it.stream, it.batch);
-        let Stored { value, clock } = it.words[Word::Ring as usize].clone();
-        (it.batch, it.next) = (value, Step::Announce);
-        let mut graph = it.graph.clone();
+        let device_loop = self.device_loop(number);
+        device_loop.begun = steps;
+        let (slot, stream, before) = (device_loop.slot, device_loop.stream, device_loop.batch);
+        let Stored { value, clock } = device_loop.words[Word::Ring as usize].clone();
+        (device_loop.batch, device_loop.next) = (value, Step::Announce);
+        let mut graph = device_loop.graph.clone();
         if value <= before {
             let message = format!("batch {value} of slot {slot} runs twice");
             if let Err(error) = self.doorbell_violation(message) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use tapeloop_engine::backend::DeviceInfo;
-use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Uniform, Unit};
+use tapeloop_engine::record::{Buffer, Image, Kernel, Recorder, TwinLaunch, Uniform};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, Result};
 
@@ -197,7 +197,7 @@ impl Workload for Mix {
             x: recorder.upload_buffer("x", 0, 1),
             owner: recorder.upload_buffer("owner", 0, 1),
             bias: recorder.upload_buffer("bias", 1, 1),
-            mid: recorder.device_buffer("mid", Unit::PerAxis { axis, elements }),
+            mid: recorder.device_buffer("mid", axis, elements),
             y: recorder.download_buffer("y", 0, 1),
             z: recorder.download_buffer("z", 1, 1),
             factor: recorder.uniform("factor", UNIFORMS.0),

@@ -3,14 +3,13 @@
 use super::super::cell_kind::CellKind;
 use super::super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::super::cpu::split::{for_each_row, parts};
-use super::super::feature::{About, Feature, Setting, unknown};
+use super::super::feature::{About, Feature, SettingField};
 use super::super::kernels::{Twin, bond_degrees, bond_rows};
 use super::super::layout::{RESIDUES, StructureSpan};
 use super::super::pairs::listed_rows;
 use super::super::recorder::FeatureRecorder;
 use super::amide_hydrogens;
 use super::hydrogen_bonds::{Acceptors, BondInputs, Peptides};
-use crate::error::Result;
 use rayon::prelude::*;
 
 /// Rows of bonds that a structure has room for, for each residue: more than a protein has, whose
@@ -36,16 +35,8 @@ impl Feature for HydrogenBonds {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("hydrogen_bonds", Setting::Flag(self.keep))]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("hydrogen_bonds", Setting::Flag(keep)) => self.keep = *keep,
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![("hydrogen_bonds", SettingField::Flag(&mut self.keep))]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -10,12 +10,11 @@ mod secondary_structure;
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
+use super::feature::{About, Feature, SettingField, choice, own_chain};
 use super::kernels;
 use super::layout::RESIDUES;
 use super::recorder::FeatureRecorder;
 use super::summary;
-use crate::error::Result;
 use crate::record::Buffer;
 pub use bond_table::HydrogenBonds;
 use bonds::Hydrogen;
@@ -40,8 +39,7 @@ pub struct Dssp {
     pub own_chain: bool,
 }
 
-/// The names of the versions in a config.
-const VERSIONS: &[&str] = &["2", "4"];
+choice!(DsspVersion: V2 "2", V4 "4");
 
 /// The texts of `ss8`, in the kernel's order.
 const STATES: &[&str] = &["H", "E", "B", "G", "I", "T", "S", "P", "-"];
@@ -85,26 +83,11 @@ impl Feature for Dssp {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
-            (
-                "dssp.version",
-                Setting::Choice(VERSIONS[self.version as usize], VERSIONS),
-            ),
-            ("dssp.chains", chains(self.own_chain)),
+            ("dssp.version", SettingField::Choice(&mut self.version)),
+            ("dssp.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("dssp.version", Setting::Choice("2", _)) => self.version = DsspVersion::V2,
-            ("dssp.version", Setting::Choice("4", _)) => self.version = DsspVersion::V4,
-            ("dssp.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

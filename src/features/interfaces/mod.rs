@@ -12,7 +12,7 @@ use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::dssp::amide_hydrogens;
 use super::entries::{INTERFACES_PER_UNIT, PARTNERS_PER_UNIT};
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField};
 use super::interface::{Interface, chain_ranges};
 use super::kernels::{
     interface_bonds, interface_degrees, interface_ends, interface_pairs, interface_partners,
@@ -21,7 +21,6 @@ use super::kernels::{
 use super::layout::{CHAINS, PAIR_ROOM, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
 use super::sasa::{PartnerBuffers, Sasa, partner_areas};
-use crate::error::Result;
 use crate::record::Buffer;
 pub(super) use rows::{INTERFACE_COLUMNS, InterfaceBuffers, InterfaceColumns};
 
@@ -61,16 +60,8 @@ impl Feature for Interfaces {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("interfaces", Setting::Flag(self.keep))]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("interfaces", Setting::Flag(keep)) => self.keep = *keep,
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![("interfaces", SettingField::Flag(&mut self.keep))]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

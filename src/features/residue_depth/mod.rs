@@ -11,7 +11,7 @@ mod surface;
 
 use super::cell_kind::CellKind;
 use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
-use super::feature::{About, Feature, Setting, unknown};
+use super::feature::{About, Feature, SettingField, choice};
 use super::kernels::{
     PointBuffers, exposed_list, exposed_spans, join_surface, outer_surface, residue_depth,
     surface_ends,
@@ -19,7 +19,6 @@ use super::kernels::{
 use super::layout::{ATOMS, PAIR_ROOM, RADIUS_MAX, RESIDUES, STRUCTURES};
 use super::recorder::FeatureRecorder;
 use super::sasa::{Sasa, exposed_bits};
-use crate::error::Result;
 use crate::structure::CheckedStructure;
 use crate::workload::Extent;
 pub(super) use points::PointTotals;
@@ -44,7 +43,7 @@ pub enum DepthChains {
 }
 
 /// By the names that a config gives them.
-const CHAINS: &[&str] = &["none", "all", "own"];
+choice!(DepthChains: None "none", All "all", Own "own");
 
 /// The largest distance of points that are joined, in 0.001 A. With the largest probe the search for
 /// neighbours reaches no farther.
@@ -74,19 +73,11 @@ impl Feature for ResidueDepth {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        let chains = Setting::Choice(CHAINS[self.chains as usize], CHAINS);
-        vec![("residue_depth.chains", chains)]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        self.chains = match (key, value) {
-            ("residue_depth.chains", Setting::Choice("none", _)) => DepthChains::None,
-            ("residue_depth.chains", Setting::Choice("all", _)) => DepthChains::All,
-            ("residue_depth.chains", Setting::Choice("own", _)) => DepthChains::Own,
-            _ => return Err(unknown(key)),
-        };
-        Ok(())
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
+        vec![(
+            "residue_depth.chains",
+            SettingField::Choice(&mut self.chains),
+        )]
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -13,7 +13,7 @@ use super::columns::{ColumnDecl, ColumnKind, TableName, Tolerance};
 use super::cpu::simd;
 use super::cpu::split::for_each_row;
 use super::cutoff::Cutoff;
-use super::feature::{About, Feature, Setting, chains, is_own_chain, unknown};
+use super::feature::{About, Feature, SettingField, own_chain};
 use super::kernels::{Twin, sasa, sasa_delta, sasa_own_chain};
 use super::layout::RESIDUES;
 use super::recorder::{FeatureRecorder, LaunchIndex};
@@ -75,29 +75,15 @@ impl Feature for Sasa {
         }
     }
 
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
+    fn settings(&mut self) -> Vec<(&'static str, SettingField<'_>)> {
         vec![
             (
                 "sasa.points",
-                Setting::Integer(i64::from(self.points), POINTS),
+                SettingField::Integer(&mut self.points, POINTS),
             ),
-            ("sasa.probe", Setting::Length(self.probe)),
-            ("sasa.chains", chains(self.own_chain)),
+            ("sasa.probe", SettingField::Length(&mut self.probe)),
+            ("sasa.chains", own_chain(&mut self.own_chain)),
         ]
-    }
-
-    fn set(&mut self, key: &str, value: &Setting) -> Result<()> {
-        match (key, value) {
-            ("sasa.points", Setting::Integer(points, _)) => {
-                self.points = u32::try_from(*points).map_err(|_| unknown(key))?;
-            }
-            ("sasa.probe", Setting::Length(probe)) => self.probe = *probe,
-            ("sasa.chains", Setting::Choice(word, _)) => {
-                self.own_chain = is_own_chain(key, word)?;
-            }
-            _ => return Err(unknown(key)),
-        }
-        Ok(())
     }
 
     fn columns(&self) -> Vec<ColumnDecl> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tapeloop_engine::error::Result;
 use tapeloop_engine::pipeline::{Pipeline, TrySubmitError};
+use tapeloop_engine::workload::Completion;
 
 pub(super) struct PipelineRunner<S: Benchmark> {
     source: Source<S>,
@@ -75,13 +76,13 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
                 begun.push_back((last, Instant::now()));
             }
             self.submit(&mut items)?;
-            while let Some(delivery) = self.pipeline.poll() {
-                let output = delivery.result?;
+            while let Some((number, Completion { item, result })) = self.pipeline.poll() {
+                let output = result?;
                 if done + slots >= batches {
-                    kept.push((delivery.item, output));
+                    kept.push((item, output));
                 }
-                let of_batch = begun.iter().position(|(last, _)| *last == delivery.number);
-                if let Some((_, since)) = of_batch.and_then(|index| begun.remove(index)) {
+                let position = begun.iter().position(|(last, _)| *last == number);
+                if let Some((_, since)) = position.and_then(|index| begun.remove(index)) {
                     add_latency(&mut latencies, since.elapsed());
                     done += 1;
                 }

@@ -1,4 +1,4 @@
-//! Going on with a run that was killed, was interrupted or failed.
+//! Resumes a run that was killed, was interrupted or failed.
 //!
 //! `run.json` has the key `resume` until a run has finished: what the complete parts hold. Everything
 //! else is removed, and the inputs behind those parts are computed again.
@@ -23,9 +23,8 @@ use tapeloop_inputs::InputRange;
 /// The key of `run.json` with the [`Committed`] parts.
 pub const RESUME: &str = "resume";
 
-/// Config keys that may be others when a run goes on: the bytes of the tables do not depend on
-/// them.
-const FREE_KEYS: [&str; 27] = [
+/// Config keys whose values a resumed run may change: the bytes of the tables do not depend on them.
+const FREE_KEYS: [&str; 28] = [
     "output",
     "annotations_unmatched",
     "backend",
@@ -48,6 +47,7 @@ const FREE_KEYS: [&str; 27] = [
     "batch.residues_max",
     "memory_bytes_max",
     "limits.reading_bytes_max",
+    "limits.annotation_bytes_max",
     "batch.deadline_ms",
     "supervise",
     "worker",
@@ -347,5 +347,14 @@ mod tests {
             changes(&first, &record(1, "first", "cuda")),
             ["the backend"]
         );
+    }
+
+    #[test]
+    fn the_manual_lists_the_keys_that_may_change() {
+        let manual = include_str!("../../../../docs/CONFIG.md");
+        let (_, list) = manual.split_once("which may change:").unwrap();
+        let (list, _) = list.split_once(".\n").unwrap();
+        let listed: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+        assert_eq!(listed, FREE_KEYS, "left: docs/CONFIG.md, right: FREE_KEYS");
     }
 }

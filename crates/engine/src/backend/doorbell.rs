@@ -221,7 +221,7 @@ mod tests {
                 let earlier = launches.pop();
                 let memory = Arc::clone(&memory);
                 launches.push(spawn(move || {
-                    earlier.map(|it: JoinHandle<()>| it.join().unwrap());
+                    earlier.map(|thread: JoinHandle<()>| thread.join().unwrap());
                     device(&memory, looks, planted);
                 }));
             };

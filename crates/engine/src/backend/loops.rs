@@ -161,14 +161,14 @@ impl<W> Default for Loops<W> {
 impl<W: Words> State<W> {
     fn any_runs(&self) -> bool {
         let mut loops = self.loops.iter();
-        loops.any(|it| it.runs() && !it.words().is_lost())
+        loops.any(|device_loop| device_loop.runs() && !device_loop.words().is_lost())
     }
 }
 
 impl<W: Words> Loops<W> {
     fn add(&self, doorbell: &Arc<Doorbell<W>>) -> Result<()> {
         let mut state = self.state.lock();
-        let is_live = |it: &&Arc<Doorbell<W>>| !it.words().is_lost();
+        let is_live = |device_loop: &&Arc<Doorbell<W>>| !device_loop.words().is_lost();
         if state.loops.iter().filter(is_live).count() >= LOOPS_MAX {
             let message = format!(
                 "the device has {LOOPS_MAX} graphs with a loop of their own, the most it may have; \
@@ -184,7 +184,7 @@ impl<W: Words> Loops<W> {
 
     fn remove(&self, doorbell: &Arc<Doorbell<W>>) {
         let mut state = self.state.lock();
-        state.loops.retain(|it| !Arc::ptr_eq(it, doorbell));
+        state.loops.retain(|kept| !Arc::ptr_eq(kept, doorbell));
     }
 
     /// Launches a loop that does not run, for a batch. Returns false if loops are being stopped:
@@ -206,7 +206,10 @@ impl<W: Words> Loops<W> {
                 return Ok(false);
             }
             state.stopped_ns = None;
-            state.loops.iter().for_each(|it| it.stop(false));
+            state
+                .loops
+                .iter()
+                .for_each(|device_loop| device_loop.stop(false));
         }
         if starts_anew {
             self.since_ns.store(now_ns, Relaxed);
@@ -228,7 +231,10 @@ impl<W: Words> Loops<W> {
         let mut state = self.state.lock();
         if state.stopped_ns.is_none() && state.any_runs() {
             state.stopped_ns = Some(now_ns);
-            state.loops.iter().for_each(|it| it.stop(true));
+            state
+                .loops
+                .iter()
+                .for_each(|device_loop| device_loop.stop(true));
         }
     }
 }

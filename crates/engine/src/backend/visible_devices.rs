@@ -75,7 +75,7 @@ impl Visible {
         let mut ordinals = Vec::with_capacity(choices.len());
         for (index, choice) in choices.iter().enumerate() {
             let ordinal = self.choose(choice, &free_bytes)?;
-            if let Some(earlier) = ordinals.iter().position(|it| *it == ordinal) {
+            if let Some(earlier) = ordinals.iter().position(|listed| *listed == ordinal) {
                 let (first, Known { name, uuid }) = (&choices[earlier], &self.devices[ordinal]);
                 let message = format!(
                     "entries {} and {} ({first} and {choice}) name the same device: {ordinal} \

@@ -152,8 +152,8 @@ impl<W: Workload> Batch<W> {
 
     /// The next entry that has expired at `now`.
     fn next_expired(&mut self, now: Instant) -> Option<u32> {
-        let Reverse((at, _)) = self.expiries.peek()?;
-        if *at > now {
+        let Reverse((expires_at, _)) = self.expiries.peek()?;
+        if *expires_at > now {
             return None;
         }
         self.expiries.pop().map(|Reverse((_, index))| index)
@@ -161,7 +161,9 @@ impl<W: Workload> Batch<W> {
 
     /// When the first of its items expires.
     pub(crate) fn expires_at(&self) -> Option<Instant> {
-        self.expiries.peek().map(|Reverse((at, _))| *at)
+        self.expiries
+            .peek()
+            .map(|Reverse((expires_at, _))| *expires_at)
     }
 
     fn take_out(&mut self, index: u32, reason: impl FnOnce() -> Error) -> Option<W::Item> {
@@ -405,13 +407,13 @@ impl<W: Workload> Batcher<W> {
     /// Whether these changes would change a value.
     pub(crate) fn would_change(&self, changes: &[Change]) -> bool {
         // Where a uniform is set twice, the last value counts.
-        let is_last = |at: usize| {
-            changes[at + 1..]
+        let is_last = |index: usize| {
+            changes[index + 1..]
                 .iter()
-                .all(|(other, _)| *other != changes[at].0)
+                .all(|(other, _)| *other != changes[index].0)
         };
-        let mut last = (0..changes.len()).filter(|at| is_last(*at));
-        last.any(|at| self.uniforms[changes[at].0] != changes[at].1)
+        let mut last = (0..changes.len()).filter(|index| is_last(*index));
+        last.any(|index| self.uniforms[changes[index].0] != changes[index].1)
     }
 
     /// Sets uniforms for the items that are added from now on. No batch may be open.
@@ -441,7 +443,7 @@ impl<W: Workload> Batcher<W> {
         let excess = beyond(self.axes, extent, self.max);
         let excess = excess.expect("an extent that does not fit exceeds along an axis");
         Error::new(ErrorKind::Capacity, format!("the item has {excess}"))
-            .fix("raise the largest batch")
+            .fix("raise `batch` of the EngineConfig, or the largest of its `buckets`")
     }
 }
 

@@ -186,7 +186,7 @@ fn open<W: Workload>(
 
 /// The names of the devices, for the timeline.
 fn device_names(backends: &[Arc<dyn Backend>]) -> Vec<String> {
-    let names = backends.iter().map(|it| it.device().name.clone());
+    let names = backends.iter().map(|backend| backend.device().name.clone());
     names.collect()
 }
 

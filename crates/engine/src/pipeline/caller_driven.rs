@@ -13,7 +13,7 @@ use super::uniforms::{Uniforms, changes};
 use crate::backend::Backend;
 use crate::backend::fork::OfProcess;
 use crate::error::{Error, Result};
-use crate::workload::Workload;
+use crate::workload::{Completion, Workload};
 use rayon::ThreadPool;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +27,24 @@ use std::time::Instant;
 ///
 /// In a child of the process that made it, a pipeline takes no items and returns none, and a drop frees
 /// nothing of a device.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// use std::sync::Arc;
+/// use tapeloop_engine::backend::cpu::CpuBackend;
+/// use tapeloop_engine::backend::{Backend, ThreadPool, ThreadPoolBuilder};
+///
+/// # fn main() -> Result<()> {
+/// let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().expect("one thread"));
+/// let backend: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&pool)));
+/// let mut pipeline = Pipeline::new(Double::new()?, &[backend], pool, &EngineConfig::new([100]))?;
+/// let submitted = pipeline.submit(vec![1.5]).expect("a slot is free");
+/// let (number, done) = pipeline.wait().expect("one item is in flight");
+/// assert_eq!((number, done.result?), (submitted, vec![3.0]));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Pipeline<W: Workload> {
     // Dropped before `shared`, which holds the exclusive use of the backends.
     ring: Ring<Box<Batch<W>>>,
@@ -37,20 +55,10 @@ pub struct Pipeline<W: Workload> {
     /// Whether to close the open batch as soon as no batch waits.
     flush_wanted: bool,
     outputs: Vec<Result<W::Output>>,
-    done: VecDeque<Delivery<W>>,
+    /// Finished items with their numbers.
+    done: VecDeque<(u64, Completion<W>)>,
     memory: MemoryPlan,
     shrunk: Vec<Shrunk>,
-}
-
-/// An item with its result.
-#[non_exhaustive]
-pub struct Delivery<W: Workload> {
-    /// The number that [`Pipeline::submit`] gave it.
-    pub number: u64,
-    /// The item as it was submitted.
-    pub item: W::Item,
-    /// Its result, or the error that it ended with.
-    pub result: Result<W::Output>,
 }
 
 impl<W: Workload> Pipeline<W> {
@@ -164,14 +172,14 @@ impl<W: Workload> Pipeline<W> {
         }
     }
 
-    /// Closes the open batch if it is due, and returns one finished item. Polls every batch in
-    /// flight if no item is ready.
-    pub fn poll(&mut self) -> Option<Delivery<W>> {
+    /// Closes the open batch if it is due, and returns one finished item with the number that
+    /// [`Pipeline::submit`] gave it. Polls every batch in flight if no item is ready.
+    pub fn poll(&mut self) -> Option<(u64, Completion<W>)> {
         self.poll_at(Instant::now())
     }
 
     /// [`Pipeline::poll`] at time `now`.
-    pub fn poll_at(&mut self, now: Instant) -> Option<Delivery<W>> {
+    pub fn poll_at(&mut self, now: Instant) -> Option<(u64, Completion<W>)> {
         if self.is_in_child() {
             return None;
         }
@@ -185,10 +193,10 @@ impl<W: Workload> Pipeline<W> {
         self.done.pop_front()
     }
 
-    /// Waits for one finished item; `None` if no item is left. Closes the open batch, since the
-    /// caller cannot add to it while it waits.
+    /// Waits for one finished item, and returns it with the number that [`Pipeline::submit`] gave it;
+    /// `None` if no item is left. Closes the open batch, since the caller cannot add to it meanwhile.
     #[inline]
-    pub fn wait(&mut self) -> Option<Delivery<W>> {
+    pub fn wait(&mut self) -> Option<(u64, Completion<W>)> {
         if self.is_in_child() {
             return None;
         }
@@ -301,11 +309,9 @@ impl<W: Workload> Pipeline<W> {
         for batch in timed {
             let first = batch.first;
             batch.expire(now, |index, item| {
-                self.done.push_back(Delivery {
-                    number: first + u64::from(index),
-                    item,
-                    result: Err(expiry()),
-                });
+                let result = Err(expiry());
+                let number = first + u64::from(index);
+                self.done.push_back((number, Completion { item, result }));
             });
         }
         while let Some(place) = self.waiting.iter().position(|batch| batch.is_emptied()) {
@@ -317,7 +323,7 @@ impl<W: Workload> Pipeline<W> {
     }
 
     fn close_due(&mut self, now: Instant) {
-        if self.batcher.closes_at().is_some_and(|at| at <= now) {
+        if self.batcher.closes_at().is_some_and(|time| time <= now) {
             self.flush();
         }
     }
@@ -373,11 +379,7 @@ impl<W: Workload> Pipeline<W> {
         for ((number, entry), result) in through {
             // Items that have expired were returned before.
             let Some(item) = entry.item else { continue };
-            self.done.push_back(Delivery {
-                number,
-                item,
-                result,
-            });
+            self.done.push_back((number, Completion { item, result }));
         }
         self.batcher.recycle(batch);
         self.start_next();

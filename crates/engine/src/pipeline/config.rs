@@ -184,11 +184,28 @@ pub(super) fn check_slots(slots: usize) -> Result<()> {
     }
 }
 
-/// How one item is submitted. Later versions may add fields: end a literal with
-/// `..SubmitOptions::default()`. Without it a literal does not compile:
+/// How one item is submitted.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([100]))?;
+/// let options = SubmitOptions {
+///     urgent: true,
+///     ..SubmitOptions::default()
+/// };
+/// let done = engine.submit_with(vec![1.0], options)?.wait()?;
+/// assert_eq!(done.result?, [2.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Later versions may add fields: end a literal with `..SubmitOptions::default()`. Without it a literal
+/// does not compile:
 ///
 /// ```compile_fail,E0063
-/// # use tapeloop_engine::pipeline::SubmitOptions;
+/// # use tapeloop_engine::SubmitOptions;
 /// SubmitOptions { urgent: true, deadline: None, expires_at: None };
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -211,7 +228,22 @@ pub struct SubmitOptions {
     pub later: LaterFields,
 }
 
-/// The item that [`Engine::try_submit`](super::Engine::try_submit) did not take, with the reason.
+/// The item that [`Engine::try_submit`](super::Engine::try_submit) or [`Pipeline::submit`](super::Pipeline::submit)
+/// did not take, with the reason.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([100]))?;
+/// match engine.try_submit(vec![1.0], SubmitOptions::default()) {
+///     Ok(ticket) => assert_eq!(ticket.wait()?.result?, [2.0]),
+///     Err(TrySubmitError::Full(item)) => println!("{item:?} has to wait"),
+///     Err(TrySubmitError::Closed(_, reason)) => return Err(reason),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub enum TrySubmitError<I> {
     /// [`EngineConfig::waiting_batches_max`] batches wait for a slot. Try again later.

@@ -67,7 +67,7 @@ fn read_results<W: Workload>(
             return Ok(None);
         };
         // `batch.items` counts items whose write failed too.
-        let located = batch.entries.iter().filter(|it| it.location.is_ok());
+        let located = batch.entries.iter().filter(|entry| entry.location.is_ok());
         let (given, expected) = (results.len(), located.count());
         if given != expected {
             for result in results {

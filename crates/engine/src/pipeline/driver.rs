@@ -41,7 +41,9 @@ pub(super) fn start<W: Workload>(
     // Room for all slots and for a wake.
     let (devices, submitted): (Vec<_>, Vec<_>) =
         shared.devices.iter().map(|_| bounded(count + 1)).unzip();
-    let can_be_helped = slots.iter().all(|it| it.backend().computes_when_asked());
+    let can_be_helped = slots
+        .iter()
+        .all(|slot| slot.backend().computes_when_asked());
     let cores = shared.pool.current_num_threads();
     // A thread that computes a batch cannot notice that it misses its deadline.
     let computes = can_be_helped && config.policy.deadline.is_none();
@@ -71,11 +73,11 @@ pub(super) fn start<W: Workload>(
     let mut threads = Vec::new();
     for (device, submitted) in submitted.into_iter().enumerate() {
         let completions = Completions::new(submitted, count, config.wait);
-        let own = Arc::clone(&dispatcher);
+        let run_dispatcher = Arc::clone(&dispatcher);
         let run = move || {
             crate_threads::register();
-            let _inside = InsideEngine::enter(own.shared.engine);
-            complete(&own, device, completions);
+            let _inside = InsideEngine::enter(run_dispatcher.shared.engine);
+            complete(&run_dispatcher, device, completions);
         };
         let thread = Builder::new().name(format!("tapeloop-device-{device}"));
         match thread.spawn(run) {
@@ -258,13 +260,14 @@ where
             dispatcher.look();
             consumed = batch.and_then(|mut batch| {
                 let sampled = shared.sampler.as_ref().zip(batch.sampled);
-                let sampled = sampled.map(|(sampler, of)| (sampler, of, Instant::now()));
+                let sampled =
+                    sampled.map(|(sampler, batch_key)| (sampler, batch_key, Instant::now()));
                 while let Some(result) = batch.pop() {
                     accepted += 1;
                     accept(result)?;
                 }
-                if let Some((sampler, of, start)) = sampled {
-                    sampler.add(of, SpanKind::Take, start, Instant::now());
+                if let Some((sampler, batch_key, start)) = sampled {
+                    sampler.add(batch_key, SpanKind::Take, start, Instant::now());
                 }
                 Ok(())
             });

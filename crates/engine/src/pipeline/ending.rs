@@ -139,7 +139,7 @@ impl Future for Ended {
             drop(tasks);
             return Poll::Ready(reason.clone());
         }
-        let known = tasks.iter_mut().find(|(of, _)| *of == self.number);
+        let known = tasks.iter_mut().find(|(number, _)| *number == self.number);
         let before = match known {
             Some((_, known)) => Some(std::mem::replace(known, waker)),
             None => {
@@ -159,7 +159,7 @@ impl Drop for Ended {
         if self.ending.process.is_current() {
             let waker = {
                 let mut tasks = self.ending.tasks.lock();
-                let place = tasks.iter().position(|(of, _)| *of == self.number);
+                let place = tasks.iter().position(|(number, _)| *number == self.number);
                 place.map(|place| tasks.swap_remove(place))
             };
             unwinding(|| drop(waker));

@@ -18,7 +18,7 @@ use super::ticket::{Ticket, Tickets};
 use super::timeline::Timeline;
 use super::uniforms::{Uniforms, changes};
 use super::unwinding::unwinding;
-use crate::backend::{Backend, Choice, runs_twin, select};
+use crate::backend::{Backend, Choice, CudaOptions, runs_twin, select_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::record::DeviceInfo;
 use crate::workload::{Completion, Sink, Workload};
@@ -131,20 +131,53 @@ impl<W: Workload> Engine<W> {
         })
     }
 
-    /// [`Engine::new`] on the GPU, or on the CPU if there is no GPU. The CPU gets a pool of one thread per
-    /// core. On a GPU as many workers write and read items as the pool has threads: half as many as there
-    /// are cores, so that threads which submit batches and wait for them have a core to wake on.
+    /// [`Engine::open`] on the GPU with the default options, or on the CPU if there is no GPU.
+    ///
+    /// # Errors
+    /// Those of [`Engine::open`].
+    pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
+        Self::open(workload, Choice::Auto, &CudaOptions::default(), config)
+    }
+
+    /// [`Engine::new`] on the device that [`select_with`] opens. [`CudaOptions::device`] names the GPU, and
+    /// [`CudaOptions::blocking_wait`] and [`EngineConfig::wait`] set how threads wait for it. The CPU gets
+    /// a pool of one thread per core. On a GPU as many workers write and read items as the pool has
+    /// threads: half as many as there are cores, so that threads which submit batches and wait for them
+    /// have a core to wake on.
     ///
     /// # Errors
     /// Those of [`Engine::new`], and [`ErrorKind::Unavailable`] for a GPU that cannot be used.
-    pub fn auto(workload: W, config: &EngineConfig) -> Result<Self> {
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+    /// # use tapeloop_engine::*;
+    /// use tapeloop_engine::backend::{Choice, CudaOptions, DeviceChoice};
+    ///
+    /// # fn main() -> Result<()> {
+    /// let options = CudaOptions {
+    ///     device: DeviceChoice::MostFree,
+    ///     ..CudaOptions::default()
+    /// };
+    /// // With `Choice::Auto` the CPU is taken if there is no GPU.
+    /// let choice = Choice::Cpu;
+    /// let engine = Engine::open(Double::new()?, choice, &options, &EngineConfig::new([100]))?;
+    /// assert_eq!(engine.device().backend, "cpu");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open(
+        workload: W,
+        choice: Choice,
+        options: &CudaOptions,
+        config: &EngineConfig,
+    ) -> Result<Self> {
         let pool = |threads| match ThreadPoolBuilder::new().num_threads(threads).build() {
             Ok(pool) => Ok(Arc::new(pool)),
             Err(error) => Err(Error::new(ErrorKind::Io, error.to_string())),
         };
-        // With 0 rayon takes the number of cores, or what RAYON_NUM_THREADS says.
+        // With 0 rayon takes the number of cores, or that of RAYON_NUM_THREADS.
         let mut threads = pool(0)?;
-        let selected = select(Choice::Auto, &threads)?;
+        let selected = select_with(choice, &threads, options)?;
         let backend = selected.backend.device().backend;
         tracing::info!(backend, reason = selected.reason);
         if backend != "cpu" {

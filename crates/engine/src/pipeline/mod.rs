@@ -57,7 +57,7 @@ mod unwinding;
 mod upload;
 
 pub use build::Shrunk;
-pub use caller_driven::{Delivery, Pipeline};
+pub use caller_driven::Pipeline;
 pub use config::{Close, EngineConfig, SLOTS_MAX, SubmitOptions, TrySubmitError};
 pub use counters::Counters;
 pub use dot::{dot, graph_svg};

@@ -30,7 +30,8 @@ impl<W: Workload> Shared<W> {
                 Some(excess) => {
                     let error =
                         Error::new(ErrorKind::Capacity, format!("the results need {excess}"));
-                    Err(error.fix("raise the largest batch"))
+                    Err(error
+                        .fix("raise `batch` of the EngineConfig, or the largest of its `buckets`"))
                 }
                 None if self.over(slot.device()).is_some() => {
                     let message = "the device was lost before the item ran again";

@@ -231,7 +231,12 @@ impl<W: Workload> Queue<W> {
             is_taken = true;
             take(item);
         };
-        let is_of = |batch: &Batch<W>| batch.reply.as_ref().is_some_and(|it| it.is_of(answers));
+        let is_of = |batch: &Batch<W>| {
+            batch
+                .reply
+                .as_ref()
+                .is_some_and(|reply| reply.is_of(answers))
+        };
         for (place, batcher) in self.batchers.iter_mut().enumerate() {
             if is_of(batcher.open()) {
                 batcher.open().cancel(items, &mut take);

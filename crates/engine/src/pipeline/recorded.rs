@@ -163,13 +163,15 @@ pub(crate) fn record_buckets<W: Workload>(
             "{axes} axes; a workload has at most {AXES_MAX}"
         )));
     }
+    (buckets.iter()).try_for_each(|capacity| check_axes(workload.axes(), *capacity))?;
     let mut recorded: Vec<Bucket> = Vec::with_capacity(buckets.len());
     let mut handles = None;
     let largest = *buckets.last().expect("a ladder has a bucket");
     for &capacity in buckets {
         let place = || format!("recording of bucket {capacity}");
-        let [own, whole] = [&capacity, &largest].map(|extent| &extent.as_slice()[..axes]);
-        let mut recorder = Recorder::of_workload::<W>(id, own, whole);
+        let [capacities, largest_capacities] =
+            [&capacity, &largest].map(|extent| &extent.as_slice()[..axes]);
+        let mut recorder = Recorder::of_workload::<W>(id, capacities, largest_capacities);
         let declared = catch(|| workload.record(&mut recorder, device))
             .unwrap_or_else(|panic| Err(Error::usage(format!("the workload panicked: {panic}"))));
         handles = Some(declared.within(place)?);
@@ -183,9 +185,42 @@ pub(crate) fn record_buckets<W: Workload>(
     Ok((Buckets::new(recorded)?, handles))
 }
 
+/// Whether `capacity` has a length along each of the workload's `axes`, and along no other.
+fn check_axes(axes: &[&str], capacity: Extent) -> Result<()> {
+    let is_wrong = |axis: &usize| (capacity[*axis] > 0) != (*axis < axes.len());
+    let Some(axis) = (0..AXES_MAX).find(is_wrong) else {
+        return Ok(());
+    };
+    let names = axes.join(", ");
+    let message = match axes.get(axis) {
+        Some(name) => format!("a batch of {capacity} has no length along the axis {name}"),
+        None => format!("a batch of {capacity} has more axes than the workload: {names}"),
+    };
+    let fix = format!("give `batch`, and each of `buckets`, a length for each of: {names}");
+    Err(Error::config(message).fix(fix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn a_batch_has_a_length_along_each_axis_of_the_workload_and_no_other() {
+        let check = |lengths: &[u32]| {
+            let lengths = lengths.iter().enumerate();
+            let capacity = lengths.fold(Extent::default(), |capacity, (axis, &length)| {
+                capacity.with(axis, length)
+            });
+            check_axes(&["numbers", "vectors"], capacity)
+        };
+        check(&[100, 10]).unwrap();
+        let error = check(&[100]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains("vectors"), "{error}");
+        let error = check(&[100, 10, 5]).unwrap_err();
+        assert!(error.to_string().contains("more axes"), "{error}");
+    }
 
     #[test]
     fn buckets_are_halved_until_a_batch_copies_64_kib_of_items() {

@@ -29,6 +29,9 @@ use tracing::debug_span;
 /// captures a graph.
 const FENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The pause before a refused fence is tried again, so that a thread that waits leaves its core to others.
+const FENCE_RETRY: Duration = Duration::from_micros(100);
+
 /// A slot in state `S`. Dropping it frees its memory, and its ring has one slot less.
 #[must_use = "a slot that is dropped is gone from its ring"]
 pub struct Slot<S> {
@@ -133,7 +136,7 @@ pub(crate) fn open_slots(
         opened.extend(open(count.urgent, Priority::Urgent)?);
         opened
     };
-    for (at, mut device_slot) in device_slots.into_iter().enumerate() {
+    for (position, mut device_slot) in device_slots.into_iter().enumerate() {
         let index = slots.len();
         let _span = debug_span!("graphs", slot = index).entered();
         let executor = Executor::of_any(backend, &mut *device_slot, buckets, policy)
@@ -142,7 +145,7 @@ pub(crate) fn open_slots(
             core: OfProcess::new(Box::new(Core {
                 index,
                 device,
-                is_urgent: at >= count.all - count.urgent,
+                is_urgent: position >= count.all - count.urgent,
                 device_slot: Lendable::new(device_slot),
                 executor,
                 header_live: Extent::default(),
@@ -422,11 +425,11 @@ impl Slot<Filling> {
     /// If the slot's recordings have another id, or do not hold `live`.
     pub(crate) fn host_mut(
         &mut self,
-        of: RecordingId,
+        recording: RecordingId,
         live: Extent,
         buffers: &[BufferId],
     ) -> HostViews<'_> {
-        assert!(self.is_of(of), "the slot is of another recording");
+        assert!(self.is_of(recording), "the slot is of another recording");
         let largest = self.core.executor.buckets().largest();
         assert!(live.fits(largest.capacity), "a batch beyond the capacity");
         self.core.header_live = live;

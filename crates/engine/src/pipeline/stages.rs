@@ -151,7 +151,10 @@ impl<W: Workload> Shared<W> {
             return Given::Finished(Ok(slot.pass(batch)));
         }
         let number = self.batches_given.fetch_add(1, Relaxed);
-        let sampler = self.sampler.as_ref().filter(|it| it.wants(number));
+        let sampler = self
+            .sampler
+            .as_ref()
+            .filter(|sampler| sampler.wants(number));
         let (index, items) = (slot.index(), batch.items);
         (batch.number, batch.sampled) = (number, sampler.map(|_| (number, index)));
         let span = trace_span!("fill", batch = number, slot = index, items).entered();
@@ -178,13 +181,13 @@ impl<W: Workload> Shared<W> {
                 self.meter.submitted(index, &start, end);
                 counters.add_replay(&replay);
                 if let Some(sampler) = sampler {
-                    let of = (number, index);
-                    sampler.add(of, SpanKind::Stall, closed_at, slot_at);
+                    let batch_key = (number, index);
+                    sampler.add(batch_key, SpanKind::Stall, closed_at, slot_at);
                     if handed_over_at.is_some() {
-                        sampler.add(of, SpanKind::Worker, slot_at, started_at);
+                        sampler.add(batch_key, SpanKind::Worker, slot_at, started_at);
                     }
-                    sampler.add(of, SpanKind::Fill, started_at, filled_at);
-                    sampler.add(of, SpanKind::Submit, filled_at, end);
+                    sampler.add(batch_key, SpanKind::Fill, started_at, filled_at);
+                    sampler.add(batch_key, SpanKind::Submit, filled_at, end);
                     slot.batch_mut().timed = replay.timed;
                 }
                 Given::Submitted(Ok(slot))
@@ -241,13 +244,13 @@ impl<W: Workload> Shared<W> {
 
     fn sample_flight(&self, slot: &Slot<Done<Box<Batch<W>>>>, submitted_at: Instant, now: Instant) {
         let batch = slot.batch();
-        let Some((sampler, of)) = self.sampler.as_ref().zip(batch.sampled) else {
+        let Some((sampler, batch_key)) = self.sampler.as_ref().zip(batch.sampled) else {
             return;
         };
-        sampler.add(of, SpanKind::Flight, submitted_at, now);
+        sampler.add(batch_key, SpanKind::Flight, submitted_at, now);
         if batch.timed {
             match slot.timestamps() {
-                Ok(timestamps) => sampler.add_timestamps(of, timestamps, submitted_at, now),
+                Ok(timestamps) => sampler.add_timestamps(batch_key, timestamps, submitted_at, now),
                 // The next batch reports what is wrong with the device.
                 Err(error) => tracing::debug!(%error, batch.number, "no timestamps"),
             }
@@ -310,11 +313,11 @@ impl<W: Workload> Shared<W> {
         let handed_over_at = taken.batch.handed_over_at.take();
         let done_at = handed_over_at.unwrap_or(start);
         self.meter.unpacked(&taken.batch, done_at, start, now);
-        if let Some((sampler, of)) = self.sampler.as_ref().zip(taken.batch.sampled) {
+        if let Some((sampler, batch_key)) = self.sampler.as_ref().zip(taken.batch.sampled) {
             if let Some(handed_over_at) = handed_over_at {
-                sampler.add(of, SpanKind::Worker, handed_over_at, start);
+                sampler.add(batch_key, SpanKind::Worker, handed_over_at, start);
             }
-            sampler.add(of, SpanKind::Unpack, start, now);
+            sampler.add(batch_key, SpanKind::Unpack, start, now);
         }
         let done = outputs.iter().filter(|output| output.is_ok()).count();
         add(&counters.items_done, done);

@@ -189,6 +189,20 @@ impl<W: Workload> Future for Ticket<W> {
 /// [`Engine::submit_many`](super::Engine::submit_many).
 ///
 /// Dropping it drops the results, as for a [`Ticket`].
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// let engine = Engine::auto(Double::new()?, &EngineConfig::new([100]))?;
+/// let tickets = engine.submit_many([vec![1.0], vec![2.0]])?;
+/// assert_eq!(tickets.len(), 2);
+/// for (done, expected) in tickets.wait()?.into_iter().zip([[2.0], [4.0]]) {
+///     assert_eq!(done.result?, expected);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping the tickets drops the results; the items are computed all the same"]
 pub struct Tickets<W: Workload> {
     /// By batch, in the order of the items.

@@ -173,9 +173,20 @@ impl Recorder {
         self.declare(name, Unit::PerAxis { axis, elements }, View::Download)
     }
 
-    /// Declares a buffer that stays on the device.
-    pub fn device_buffer<T: Element>(&mut self, name: &str, unit: Unit) -> Buffer<T> {
-        self.declare(name, unit, View::Device)
+    /// Declares a buffer that stays on the device: `[capacity of axis, elements]`.
+    pub fn device_buffer<T: Element>(
+        &mut self,
+        name: &str,
+        axis: usize,
+        elements: usize,
+    ) -> Buffer<T> {
+        self.declare(name, Unit::PerAxis { axis, elements }, View::Device)
+    }
+
+    /// Declares a buffer of `elements` elements for the batch as a whole, which stays on the device, such
+    /// as the workspace of a library.
+    pub fn batch_buffer<T: Element>(&mut self, name: &str, elements: usize) -> Buffer<T> {
+        self.declare(name, Unit::PerBatch { elements }, View::Device)
     }
 
     /// Declares a buffer of `elements` elements that belongs to no slot: all batches of a device use
@@ -457,7 +468,7 @@ impl Recording {
     pub(crate) fn writes(&self, id: BufferId) -> bool {
         let mut is_written = false;
         for command in &self.commands {
-            command.visit_buffers(|of, _, writes| is_written |= of == id && writes);
+            command.visit_buffers(|buffer, _, writes| is_written |= buffer == id && writes);
         }
         is_written
     }

@@ -47,19 +47,15 @@ pub fn hazards(recording: &Recording, commands: &[usize]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Access, Arg, DType, Kernel, Recorder, StructArg, Unit};
+    use crate::record::{Access, Arg, DType, Kernel, Recorder, StructArg};
 
     #[test]
     fn edges_are_the_hazards_and_no_more() {
         let kernel = Kernel::new("k").reads::<f32>("x").writes::<f32>("y");
         let mut recorder = Recorder::new(&[8]);
         let x = recorder.upload_buffer::<f32>("x", 0, 1);
-        let unit = Unit::PerAxis {
-            axis: 0,
-            elements: 1,
-        };
-        let left = recorder.device_buffer::<f32>("left", unit);
-        let right = recorder.device_buffer::<f32>("right", unit);
+        let left = recorder.device_buffer::<f32>("left", 0, 1);
+        let right = recorder.device_buffer::<f32>("right", 0, 1);
         let y = recorder.download_buffer::<f32>("y", 0, 1);
         let z = recorder.download_buffer::<f32>("z", 0, 1);
         recorder.upload(x); // 0
@@ -88,9 +84,8 @@ mod tests {
         let follows = Kernel::new("f").follows_device_pointers();
         let to = |address| Arg::from(StructArg::of_address(address));
         let mut recorder = Recorder::new(&[8]);
-        let unit = Unit::PerBatch { elements: 1 };
-        let own = recorder.device_buffer::<f32>("own", unit);
-        let own = || Arg::from(StructArg::new(&[0; 8]).buffer(own));
+        let buffer = recorder.batch_buffer::<f32>("own", 1);
+        let buffer = || Arg::from(StructArg::new(&[0; 8]).buffer(buffer));
         recorder.launch(&writes, 1, &[own()]); // 0
         recorder.launch(&reads, 1, &[own()]); // 1
         recorder.launch(&reads, 1, &[to(64)]); // 2

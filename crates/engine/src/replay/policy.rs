@@ -106,6 +106,23 @@ pub enum Verify {
 
 /// How batches are replayed. Later versions may add fields: end a literal with
 /// `..Policy::default()`.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/double.rs"));
+/// # use tapeloop_engine::*;
+/// # fn main() -> Result<()> {
+/// let config = EngineConfig {
+///     policy: Policy {
+///         mode: Mode::Stream,
+///         ..Policy::default()
+///     },
+///     ..EngineConfig::new([100])
+/// };
+/// let engine = Engine::auto(Double::new()?, &config)?;
+/// assert_eq!(engine.submit(vec![1.0])?.wait()?.result?, [2.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Graphs or single calls.

@@ -191,7 +191,7 @@ impl ReadyBuckets {
         if !is_of_capture(&error) {
             for larger in bucket + 1..self.states.len() {
                 // A bucket with other bindings does other work.
-                if [bucket, larger].map(|it| self.states[it].is_rebound) != [false; 2] {
+                if [bucket, larger].map(|index| self.states[index].is_rebound) != [false; 2] {
                     continue;
                 }
                 if self.try_ready(slot, larger, replay)?.is_none() {

@@ -204,9 +204,9 @@ impl Drawing {
             self.x = LEFT;
             self.y += BOX_HEIGHT + GAP;
         }
-        let at = (self.x, self.y);
-        self.svg.rect(Ink::Track, at, (width, BOX_HEIGHT));
-        self.svg.rect(ink, at, (4.0, BOX_HEIGHT));
+        let corner = (self.x, self.y);
+        self.svg.rect(Ink::Track, corner, (width, BOX_HEIGHT));
+        self.svg.rect(ink, corner, (4.0, BOX_HEIGHT));
         self.svg.text(Ink::Text, (at.0 + 12.0, at.1 + 17.0), name);
         self.svg.text(Ink::Quiet, (at.0 + 12.0, at.1 + 33.0), about);
         self.x += width + GAP;

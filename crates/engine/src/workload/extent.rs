@@ -152,7 +152,8 @@ mod tests {
         let one = Extent::from([1; AXES_MAX]);
         for axis in 0..AXES_MAX {
             for (length, other) in [(u32::MAX, 1), (1 << 31, 1 << 31), (u32::MAX, u32::MAX)] {
-                let [length, other] = [length, other].map(|it| Extent::default().with(axis, it));
+                let [length, other] =
+                    [length, other].map(|length| Extent::default().with(axis, length));
                 assert_eq!(length.checked_add(other), None, "{length} + {other}");
             }
             let largest = Extent::default().with(axis, u32::MAX - 1);

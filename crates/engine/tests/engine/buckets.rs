@@ -22,8 +22,8 @@ fn copied(pipeline: &mut Pipeline<Scale>, elements: usize) -> [u64; 2] {
     let before = pipeline.counters();
     let item = vec![elements as f32; elements];
     pipeline.submit(item).map_err(|_| "full").unwrap();
-    let delivery = pipeline.wait().unwrap();
-    assert!(delivery.result.unwrap().0 == vec![2.0 * elements as f32; elements]);
+    let (_, done) = pipeline.wait().unwrap();
+    assert!(done.result.unwrap().0 == vec![2.0 * elements as f32; elements]);
     let after = pipeline.counters();
     let copied = after.copied_bytes - before.copied_bytes;
     [
@@ -52,7 +52,7 @@ fn small_batches_copy_at_most_twice_what_they_use() {
     }
     pipeline.flush();
     for _ in 0..10 {
-        assert_eq!(pipeline.wait().unwrap().result.unwrap().0, [2.0, 4.0]);
+        assert_eq!(pipeline.wait().unwrap().1.result.unwrap().0, [2.0, 4.0]);
     }
     let after = pipeline.counters();
     let (copied, batches) = (

@@ -291,7 +291,10 @@ fn the_last_device_that_does_not_come_back_ends_the_engine() {
     let faults = || vec![Fault::Kernel { launch: 3 }, Fault::Revival { revival: 0 }];
     let backends = [supervised(faults()), supervised(faults())];
     let engine = Engine::new(AddOne::new(), &backends, pool(), &config()).unwrap();
-    let failed = ask_all(&engine, 50).iter().filter(|it| it.is_err()).count();
+    let failed = ask_all(&engine, 50)
+        .iter()
+        .filter(|result| result.is_err())
+        .count();
     assert!(failed >= 40, "{failed}");
     assert_eq!(
         ask(&engine, number(1)).unwrap_err().kind(),

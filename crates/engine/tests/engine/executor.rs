@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tapeloop_engine::backend::contract::{DeviceSlot, GraphId, Priority};
 use tapeloop_engine::backend::{AllocationView, Backend, Residency, Space, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{EngineConfig, Pipeline, Ring, Wait};
-use tapeloop_engine::record::{Kernel, Recorder, Unit};
+use tapeloop_engine::record::{Kernel, Recorder};
 use tapeloop_engine::replay::{Bindings, Bucket, Buckets, Executor, Fallback, Mode, Policy, Rung};
 use tapeloop_engine::workload::Extent;
 use tapeloop_engine::{Error, ErrorKind, Result};
@@ -25,7 +25,7 @@ fn scratch(mut recorder: Recorder, elements: usize) -> Bucket {
         .writes::<f32>("y")
         .twin(|_| {});
     let header = recorder.header();
-    let scratch = recorder.device_buffer::<f32>("scratch", Unit::PerBatch { elements });
+    let scratch = recorder.batch_buffer::<f32>("scratch", elements);
     recorder.upload(header);
     recorder.launch(&kernel, 1, &[header.into(), scratch.into()]);
     Bucket {
@@ -225,7 +225,7 @@ fn a_graph_without_a_loop_is_launched_where_the_policy_allows_it() {
     let mut pipeline = open(Mode::Resident, Fallback::Launches).unwrap();
     for vector in vectors(20) {
         pipeline.submit(vector).map_err(|_| ()).unwrap();
-        let delivery = pipeline.wait().unwrap();
-        assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+        let (_, done) = pipeline.wait().unwrap();
+        assert_eq!(done.result.unwrap().0, doubled(&done.item));
     }
 }

@@ -396,15 +396,15 @@ fn an_item_of_a_pipeline_expires_when_it_is_polled() {
     };
     pipeline.submit(vec![1.0]).unwrap();
     pipeline.submit_at(vec![2.0], options, now).unwrap();
-    let done = loop {
+    let (number, done) = loop {
         if let Some(done) = pipeline.poll() {
             break done;
         }
     };
-    assert_eq!((done.number, done.item), (1, vec![2.0]));
+    assert_eq!((number, done.item), (1, vec![2.0]));
     assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Expired);
-    let done = pipeline.wait().unwrap();
-    assert_eq!((done.number, done.result.unwrap().0), (0, vec![2.0]));
+    let (number, done) = pipeline.wait().unwrap();
+    assert_eq!((number, done.result.unwrap().0), (0, vec![2.0]));
     assert!(pipeline.wait().is_none());
     let counters = pipeline.counters();
     assert_eq!((counters.items_expired, counters.items_rejected), (1, 1));

@@ -208,7 +208,7 @@ fn results_of_a_pipeline_and_of_a_packer_are_copies() {
     let mut held = Vec::new();
     for item in &items {
         pipeline.submit(item.clone()).unwrap();
-        held.push(pipeline.wait().unwrap().result.unwrap());
+        held.push(pipeline.wait().unwrap().1.result.unwrap());
     }
     assert_eq!(counts(&pipeline.counters()), (0, 10));
     drop(pipeline);

@@ -229,7 +229,7 @@ fn a_workload_that_panics_over_the_room_fails_its_batch_alone() {
         }
         pipeline.flush();
         for _ in batch {
-            let done = pipeline.wait().unwrap();
+            let (_, done) = pipeline.wait().unwrap();
             if batch.contains(&PANICS) {
                 assert_eq!(done.result.unwrap_err().kind(), ErrorKind::Input)
             } else {

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::backend::{Backend, cpu::CpuBackend};
 use tapeloop_engine::pipeline::{
-    Close, Delivery, Engine, EngineConfig, Packer, Pipeline, Ring, SubmitOptions, TrySubmitError,
-    Wait,
+    Close, Engine, EngineConfig, Packer, Pipeline, Ring, SubmitOptions, TrySubmitError, Wait,
 };
 use tapeloop_engine::record::{Arg, Buffer, DType, HEADER_LEN, Kernel, Recorder, Scalar, Uniform};
 use tapeloop_engine::replay::{Buckets, Mode, Policy, Verify};
-use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
+use tapeloop_engine::workload::{Completion, Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{ErrorKind, Result};
 use tapeloop_sim::{Fault, SimBackend, SimOptions};
 
@@ -30,7 +29,7 @@ fn pipeline<W: Workload>(workload: W, config: &EngineConfig) -> Pipeline<W> {
 }
 
 /// Submits everything, polling where a slot is missing, and waits for the rest.
-fn drive(pipeline: &mut Pipeline<Scale>, items: &[Vec<f32>]) -> Vec<Delivery<Scale>> {
+fn drive(pipeline: &mut Pipeline<Scale>, items: &[Vec<f32>]) -> Vec<(u64, Completion<Scale>)> {
     let mut out = Vec::new();
     for item in items {
         let mut item = item.clone();
@@ -75,7 +74,7 @@ fn a_full_pipeline_gives_the_item_back() {
     assert_eq!(taken.count(), 4);
     assert_eq!(pipeline.submit(vec![2.0; 10]).ok(), Some(4), "after a look");
     let numbers: Vec<u64> = std::iter::from_fn(|| pipeline.wait())
-        .map(|delivery| delivery.number)
+        .map(|(number, _)| number)
         .collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
 }
@@ -90,8 +89,8 @@ fn a_batch_closes_at_its_time_and_not_before() {
     pipeline.submit_at(vec![1.0], options, now).unwrap();
     assert!(pipeline.poll_at(now + Duration::from_secs(4)).is_none());
     assert_eq!(pipeline.closes_at(), Some(now + Duration::from_secs(5)));
-    let delivery = pipeline.poll_at(now + Duration::from_secs(5)).unwrap();
-    assert_eq!(delivery.result.unwrap().0, [2.0]);
+    let (_, done) = pipeline.poll_at(now + Duration::from_secs(5)).unwrap();
+    assert_eq!(done.result.unwrap().0, [2.0]);
     let urgent = SubmitOptions {
         urgent: true,
         ..options
@@ -119,7 +118,7 @@ fn an_urgent_item_goes_as_soon_as_there_is_a_slot() {
         pipeline.submit_at(vec![1.0; 10], options, now).unwrap();
     }
     for number in 0..3 {
-        assert_eq!(pipeline.poll_at(now).unwrap().number, number);
+        assert_eq!(pipeline.poll_at(now).unwrap().0, number);
     }
 }
 
@@ -133,11 +132,11 @@ fn results_that_nobody_takes_do_not_keep_a_batch_open() {
         let options = SubmitOptions::default();
         pipeline.submit_at(vec![1.0], options, now).unwrap();
     }
-    assert_eq!(pipeline.poll_at(now).unwrap().number, 0);
+    assert_eq!(pipeline.poll_at(now).unwrap().0, 0);
     pipeline
         .submit_at(vec![1.0], SubmitOptions::default(), now)
         .unwrap();
-    assert_eq!(pipeline.poll_at(now).unwrap().number, 1);
+    assert_eq!(pipeline.poll_at(now).unwrap().0, 1);
     assert_eq!(pipeline.closes_at(), None);
 }
 
@@ -212,15 +211,15 @@ fn a_batch_that_fails_takes_no_other_with_it() {
     let mut pipeline = pipeline(Scale::new(2.0), &EngineConfig::new([1, 1]));
     let items = [vec![1.0], vec![TWIN_PANICS], vec![2.0]];
     let mut back = drive(&mut pipeline, &items);
-    back.sort_by_key(|delivery| delivery.number);
+    back.sort_by_key(|(number, _)| *number);
     let kinds: Vec<_> = back
         .into_iter()
-        .map(|delivery| (delivery.item, delivery.result.err().map(|e| e.kind())))
+        .map(|(_, done)| (done.item, done.result.err().map(|error| error.kind())))
         .collect();
     let expected = [None, Some(ErrorKind::Kernel), None];
     assert!(kinds.into_iter().eq(items.into_iter().zip(expected)));
     assert_eq!(pipeline.submit(vec![3.0]).ok(), Some(3));
-    let late = pipeline.wait().unwrap();
+    let (_, late) = pipeline.wait().unwrap();
     assert_eq!(late.result.unwrap().0, [6.0]);
     assert_eq!(pipeline.counters().batches_failed, 1);
 }
@@ -231,8 +230,8 @@ fn graphs_copy_their_bucket_and_stream_launches_what_is_live() {
         let mut config = EngineConfig::new([1000, 10]);
         config.policy.mode = mode;
         let mut pipeline = pipeline(Scale::new(2.0), &config);
-        for delivery in drive(&mut pipeline, &[vec![1.0; 100], vec![2.0; 50]]) {
-            assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
+        for (_, done) in drive(&mut pipeline, &[vec![1.0; 100], vec![2.0; 50]]) {
+            assert_eq!(done.result.unwrap().0, doubled(&done.item));
         }
         pipeline.counters()
     };
@@ -256,8 +255,8 @@ fn buckets_beyond_the_limit_are_made_and_dropped_as_they_are_used() {
     let sizes = [5, 50, 5, 250, 50, 5, 250];
     for size in sizes {
         pipeline.submit(vec![size as f32; size]).unwrap();
-        let delivery = pipeline.wait().unwrap();
-        assert_eq!(delivery.result.unwrap().0, vec![2.0 * size as f32; size]);
+        let (_, done) = pipeline.wait().unwrap();
+        assert_eq!(done.result.unwrap().0, vec![2.0 * size as f32; size]);
     }
     let counters = pipeline.counters();
     // 250 drops 50, which drops 5, which drops 250, which drops 50.
@@ -388,7 +387,7 @@ fn a_flush_while_a_batch_waits_for_a_slot_is_kept() {
     pipeline.submit(vec![3.0; 7]).unwrap();
     pipeline.flush();
     let numbers: Vec<u64> = (0..10)
-        .filter_map(|_| pipeline.poll().map(|delivery| delivery.number))
+        .filter_map(|_| pipeline.poll().map(|(number, _)| number))
         .collect();
     assert_eq!(numbers, [0, 1, 2]);
 }

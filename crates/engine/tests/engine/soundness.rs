@@ -18,7 +18,7 @@ use tapeloop_engine::pipeline::{
     Engine, EngineConfig, Packer, Ring, SLOTS_MAX, TimelineConfig, Wait,
 };
 use tapeloop_engine::record::{
-    Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch, Unit,
+    Access, Buffer, Cover, DType, Image, Kernel, Recorder, Recording, StructArg, TwinLaunch,
 };
 use tapeloop_engine::replay::{Bindings, Buckets, Build, Executor, Policy};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};

@@ -149,7 +149,7 @@ fn every_device_tells_of_its_batches() {
     let (three, statistics, counters) = run(3);
     assert!(three == one, "the results do not depend on the devices");
     assert_eq!((statistics.slots, statistics.devices.len()), (9, 3));
-    let batches = statistics.devices.iter().map(|own| own.time.batches);
+    let batches = statistics.devices.iter().map(|device| device.time.batches);
     assert_eq!(batches.sum::<u64>(), counters.batches);
     for own in &statistics.devices {
         // The first batches go to free slots in turn.
@@ -161,7 +161,7 @@ fn every_device_tells_of_its_batches() {
     let in_flight: f64 = statistics
         .devices
         .iter()
-        .map(|own| own.slots_in_flight)
+        .map(|device| device.slots_in_flight)
         .sum();
     assert!((in_flight - statistics.slots_in_flight).abs() < 1e-6);
 }

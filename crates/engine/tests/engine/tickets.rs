@@ -155,9 +155,9 @@ fn items_of_a_pipeline_expire_too() {
     let now = Instant::now();
     pipeline.submit_at(vec![1.0; 3], expires(now), now).unwrap();
     pipeline.submit(vec![2.0; 3]).unwrap();
-    let [expired, done] = [(); 2].map(|()| pipeline.wait().unwrap());
+    let [(number, expired), (_, done)] = [(); 2].map(|()| pipeline.wait().unwrap());
     assert_eq!(expired.result.unwrap_err().kind(), ErrorKind::Expired);
-    assert_eq!((expired.number, expired.item), (0, vec![1.0; 3]));
+    assert_eq!((number, expired.item), (0, vec![1.0; 3]));
     assert_eq!(done.result.unwrap(), (vec![4.0; 3], 0));
     assert_eq!(pipeline.counters().items_expired, 1);
 }
@@ -210,7 +210,10 @@ fn every_item_of_several_threads_is_computed_or_expires_or_comes_back() {
             let threads: Vec<_> = (0..3)
                 .map(|seed| scope.spawn(move || submit_at_random(engine, seed)))
                 .collect();
-            threads.into_iter().map(|it| it.join().unwrap()).sum()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
         });
         engine.flush().unwrap();
         let start = Instant::now();

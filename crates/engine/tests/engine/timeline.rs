@@ -59,7 +59,7 @@ fn a_sampled_batch_has_every_span_in_the_order_of_the_stages() {
         let window = 0..timeline.batches.min(14);
         assert_eq!(timeline.windows().first(), Some(&window));
         for (batch, spans) in by_batch(&timeline) {
-            let of = |kind: SpanKind| {
+            let spans_of = |kind: SpanKind| {
                 let mut of_kind = spans.iter().filter(|span| span.kind == kind);
                 let span = of_kind
                     .next()
@@ -82,7 +82,7 @@ fn a_sampled_batch_has_every_span_in_the_order_of_the_stages() {
             assert!(ends.is_sorted(), "{policy:?}: {spans:?}");
             let (given, seen) = of(SpanKind::Flight);
             assert_eq!(of(SpanKind::Submit).0, given);
-            let device = SpanKind::OF_DEVICE.map(of);
+            let device = SpanKind::OF_DEVICE.map(spans_of);
             assert!(given <= device[0].0 && device[2].1 <= seen, "{spans:?}");
             assert_eq!((device[0].1, device[1].1), (device[1].0, device[2].0));
         }

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use tapeloop_conformance::program::policies;
 use tapeloop_engine::ErrorKind;
 use tapeloop_engine::pipeline::{Ring, Wait};
-use tapeloop_engine::record::{
-    Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch, Unit,
-};
+use tapeloop_engine::record::{Buffer, Cover, Image, Kernel, Recorder, Recording, TwinLaunch};
 use tapeloop_engine::replay::{Buckets, Mode, Policy};
 #[cfg(feature = "cuda")]
 use tapeloop_engine::replay::{Build, Verify};
@@ -91,9 +89,8 @@ fn record(is_urgent: bool) -> (Recording, [Buffer<u32>; 2]) {
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<u32>("x", 0, 1);
     let z = recorder.download_buffer::<u32>("z", 0, 1);
-    let unit = |elements| Unit::PerBatch { elements };
-    let y = recorder.device_buffer::<u32>("y", unit(LEN as usize));
-    let sync = recorder.device_buffer::<u32>("sync", unit(2));
+    let y = recorder.batch_buffer::<u32>("y", LEN as usize);
+    let sync = recorder.batch_buffer::<u32>("sync", 2);
     recorder.upload(x);
     recorder.memset(sync, 0);
     recorder.launch(&exchange, LEN / BLOCK, &[x.into(), y.into()]);
@@ -265,7 +262,7 @@ fn a_cooperative_launch_of_too_many_blocks_is_refused() {
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<u32>("x", 0, 1);
     let y = recorder.download_buffer::<u32>("y", 0, 1);
-    let sync = recorder.device_buffer::<u32>("sync", Unit::PerBatch { elements: 2 });
+    let sync = recorder.batch_buffer::<u32>("sync", 2);
     recorder.upload(x);
     recorder.memset(sync, 0);
     recorder.launch(

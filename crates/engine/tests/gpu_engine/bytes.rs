@@ -43,14 +43,14 @@ fn through_a_pipeline(target: &Target, config: &EngineConfig, items: &[Item]) ->
     for item in items {
         let mut item = item.clone();
         while let Err(TrySubmitError::Full(back)) = pipeline.submit(item) {
-            if let Some(delivery) = pipeline.poll() {
-                outputs.insert(delivery.number, delivery.result.unwrap());
+            if let Some((number, done)) = pipeline.poll() {
+                outputs.insert(number, done.result.unwrap());
             }
             item = back;
         }
     }
-    while let Some(delivery) = pipeline.wait() {
-        outputs.insert(delivery.number, delivery.result.unwrap());
+    while let Some((number, done)) = pipeline.wait() {
+        outputs.insert(number, done.result.unwrap());
     }
     outputs.into_values().collect()
 }
@@ -110,9 +110,9 @@ pub(crate) fn buckets_come_and_go_beside_batches_in_flight(target: &Target) {
         let pool = Arc::clone(&target.pool);
         let mut pipeline = Pipeline::new(Mix::new(), &backends, pool, &config).unwrap();
         let mut back = 0;
-        let mut take = |delivery: tapeloop_engine::pipeline::Delivery<Mix>| {
-            let expected = delivery.item.output(UNIFORMS);
-            assert_eq!(delivery.result.unwrap(), expected, "{policy:?}");
+        let mut take = |(_, done): (u64, Completion<Mix>)| {
+            let expected = done.item.output(UNIFORMS);
+            assert_eq!(done.result.unwrap(), expected, "{policy:?}");
             back += 1;
         };
         let count = 20 * target.rounds;

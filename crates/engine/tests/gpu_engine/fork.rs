@@ -180,6 +180,6 @@ pub(crate) fn a_child_refuses_every_call_and_forgets_what_it_drops(target: &Targ
         Ok(())
     });
     let (mut pipeline, mut ring, ..) = of_child.take().unwrap();
-    assert!(pipeline.wait().unwrap().result.is_ok());
+    assert!(pipeline.wait().unwrap().1.result.is_ok());
     assert!(ring.wait().unwrap().is_ok());
 }

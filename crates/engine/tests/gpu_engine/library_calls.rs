@@ -8,7 +8,7 @@ use tapeloop_conformance::program::policies;
 use tapeloop_engine::backend::DeviceInfo;
 use tapeloop_engine::memory::{Pool, PoolConfig};
 use tapeloop_engine::pipeline::{Engine, EngineConfig, Ring, Wait};
-use tapeloop_engine::record::{Buffer, Kernel, LibraryCall, Recorder, TwinLaunch, Unit};
+use tapeloop_engine::record::{Buffer, Kernel, LibraryCall, Recorder, TwinLaunch};
 use tapeloop_engine::replay::{Buckets, Policy};
 use tapeloop_engine::workload::{Extent, ReadViews, Workload, WriteViews};
 use tapeloop_engine::{Error, ErrorKind, Result};
@@ -128,13 +128,7 @@ impl Workload for Sum {
         let header = recorder.header();
         let x = recorder.upload_buffer::<u32>("x", 0, 1);
         let sum = recorder.download_buffer::<u32>("sum", 0, 1);
-        let [y, z] = ["y", "z"].map(|name| {
-            let unit = Unit::PerAxis {
-                axis: 0,
-                elements: 1,
-            };
-            recorder.device_buffer::<u32>(name, unit)
-        });
+        let [y, z] = ["y", "z"].map(|name| recorder.device_buffer::<u32>(name, 0, 1));
         recorder.upload(header);
         recorder.upload(x);
         for value in [1, 7_u32] {
@@ -252,8 +246,7 @@ pub(crate) fn a_library_call_is_captured_again_for_other_memory(target: &Target)
     let mut recorder = Recorder::new(&[LEN as u32]);
     let x = recorder.resident_buffer::<u32>("x", LEN);
     let y = recorder.download_buffer::<u32>("y", 0, 1);
-    let unit = Unit::PerBatch { elements: LEN };
-    let z = recorder.device_buffer::<u32>("z", unit);
+    let z = recorder.batch_buffer::<u32>("z", LEN);
     let sizes = [(LEN as u32).into(), 7_u32.into()];
     let args = [&[x.into(), y.into(), z.into()], &sizes[..]].concat();
     recorder.call(&workload.kernel, &args);

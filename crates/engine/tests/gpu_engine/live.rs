@@ -5,10 +5,8 @@ use super::target::Target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tapeloop_engine::pipeline::{
-    Delivery, Engine, EngineConfig, Pipeline, SubmitOptions, TrySubmitError,
-};
-use tapeloop_engine::workload::{Extent, Workload};
+use tapeloop_engine::pipeline::{Engine, EngineConfig, Pipeline, SubmitOptions, TrySubmitError};
+use tapeloop_engine::workload::{Completion, Extent, Workload};
 
 const FACTORS: [f32; 4] = [1.5, -2.25, 0.0, 1024.5];
 const SALTS: [u32; 4] = [7, 0, u32::MAX, 12_345];
@@ -90,9 +88,9 @@ pub(crate) fn a_batch_has_the_uniforms_of_its_items_in_a_pipeline(target: &Targe
     let mut pipeline = Pipeline::new(Mix::new(), &backends, pool, &config()).unwrap();
     let edits = target.backend.driver_calls().graph_edits;
     let (mut back, mut uniforms) = (0, BTreeMap::new());
-    let mut take = |uniforms: &BTreeMap<u32, Uniforms>, delivery: Delivery<Mix>| {
+    let mut take = |uniforms: &BTreeMap<u32, Uniforms>, done: (u64, Completion<Mix>)| {
         back += 1;
-        let Delivery { item, result, .. } = delivery;
+        let (_, Completion { item, result }) = done;
         match item.fate {
             Fate::Fine => assert_eq!(result.unwrap(), item.output(uniforms[&item.id])),
             _ => assert!(result.unwrap_err().to_string().contains("as told")),

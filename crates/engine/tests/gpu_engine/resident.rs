@@ -274,12 +274,12 @@ fn more_loops_than_the_device_runs_are_refused_or_launched_by_the_host() {
     let mut pipeline = open(40, policy).unwrap();
     for n in 0..400 {
         let item = Item::new(n, 1 + n as usize % 40);
-        while let Some(delivery) = pipeline.poll() {
-            assert_eq!(delivery.result.unwrap(), delivery.item.output(UNIFORMS));
+        while let Some((_, done)) = pipeline.poll() {
+            assert_eq!(done.result.unwrap(), done.item.output(UNIFORMS));
         }
         pipeline.submit(item).map_err(|_| ()).unwrap();
     }
-    while let Some(delivery) = pipeline.wait() {
-        assert_eq!(delivery.result.unwrap(), delivery.item.output(UNIFORMS));
+    while let Some((_, done)) = pipeline.wait() {
+        assert_eq!(done.result.unwrap(), done.item.output(UNIFORMS));
     }
 }

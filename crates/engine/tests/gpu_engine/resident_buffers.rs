@@ -235,13 +235,13 @@ pub(crate) fn batches_of_one_slot_update_a_sum_in_order(target: &Target) {
         for number in 0..50 {
             let item = item(number);
             pipeline.submit(item.clone()).unwrap();
-            let delivered = pipeline.wait().unwrap();
+            let (_, done) = pipeline.wait().unwrap();
             let sums = item.iter().map(|x| {
                 total = total.wrapping_add(*x);
                 total
             });
             let sums: Vec<u32> = sums.collect();
-            assert_eq!(delivered.result.unwrap(), sums, "{policy:?}");
+            assert_eq!(done.result.unwrap(), sums, "{policy:?}");
         }
     }
 }

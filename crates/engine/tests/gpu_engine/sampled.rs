@@ -44,7 +44,10 @@ pub(crate) fn every_sampled_batch_is_right_and_in_its_time(target: &Target) {
             .map(|span| (span.batch, *span))
             .collect();
         assert_eq!(flights.len() as u64, timeline.batches);
-        let of_device = timeline.spans.iter().filter(|it| it.kind.is_of_device());
+        let of_device = timeline
+            .spans
+            .iter()
+            .filter(|span| span.kind.is_of_device());
         let mut timed = 0;
         for span in of_device {
             let flight = &flights[&span.batch];

@@ -198,14 +198,14 @@ pub(crate) fn a_long_run_of_items_takes_nothing(target: &Target) {
                     Err(refused) => assert_eq!(refused.into_item().id, next),
                 }
             }
-            let delivery = if next < count {
+            let done = if next < count {
                 pipeline.poll_at(now)
             } else {
                 pipeline.wait()
             };
-            if let Some(delivery) = delivery {
-                let expected = delivery.item.output(UNIFORMS);
-                assert_eq!(delivery.result.unwrap(), expected);
+            if let Some((_, done)) = done {
+                let expected = done.item.output(UNIFORMS);
+                assert_eq!(done.result.unwrap(), expected);
                 back += 1;
             }
         }

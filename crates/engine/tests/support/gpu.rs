@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tapeloop_engine::backend::contract::{DeviceSlot, Priority};
 use tapeloop_engine::backend::cuda::CudaBackend;
 use tapeloop_engine::backend::{Backend, CudaOptions};
-use tapeloop_engine::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording, Unit};
+use tapeloop_engine::record::{Buffer, CudaSource, Image, Kernel, Recorder, Recording};
 use tapeloop_engine::replay::{Buckets, Executor, Mode, Policy, Replay, Verify};
 
 pub(crate) const LEN: usize = 10_000;
@@ -111,13 +111,7 @@ pub(crate) struct Saxpy {
 pub(crate) fn saxpy() -> Saxpy {
     let mut recorder = Recorder::new(&[LEN as u32]);
     let x = recorder.upload_buffer::<f32>("x", 0, 1);
-    let base = recorder.device_buffer::<i32>(
-        "base",
-        Unit::PerAxis {
-            axis: 0,
-            elements: 1,
-        },
-    );
+    let base = recorder.device_buffer::<i32>("base", 0, 1);
     let out = recorder.download_buffer::<f32>("out", 0, 1);
     recorder.upload(x);
     recorder.memset(base, 1);

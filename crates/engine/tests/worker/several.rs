@@ -78,7 +78,7 @@ fn the_batches_of_a_worker_that_cannot_be_started_again_run_on_the_other() {
     assert_eq!((counters.restarts, counters.batches_failed), (0, 0));
     assert_eq!(counters.items_rejected, 0);
     assert!(counters.reruns >= 1, "{counters:?}");
-    let lost = statistics.devices.iter().map(|own| own.is_lost);
+    let lost = statistics.devices.iter().map(|device| device.is_lost);
     assert_eq!(lost.collect::<Vec<_>>(), [false, true]);
     // What is left goes on, by tickets too, and is started again.
     kill(first.process_id().unwrap());

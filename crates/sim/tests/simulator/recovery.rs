@@ -112,12 +112,12 @@ fn run_pipeline(
         let mut item = item.clone();
         while let Err(refused) = pipeline.submit(item) {
             item = refused.into_item();
-            let done = pipeline.wait().expect("batches are on the way");
-            take(done.number, &done.item, done.result);
+            let (number, done) = pipeline.wait().expect("batches are on the way");
+            take(number, &done.item, done.result);
         }
     }
-    while let Some(done) = pipeline.wait() {
-        take(done.number, &done.item, done.result);
+    while let Some((number, done)) = pipeline.wait() {
+        take(number, &done.item, done.result);
     }
     let counters = pipeline.counters();
     assert!(back.iter().all(|back| *back), "nothing is lost");
@@ -282,12 +282,12 @@ fn batches_that_wait_keep_their_order_when_a_device_is_lost() {
         pipeline.submit(vec![1.0; elements]).unwrap();
     }
     let mut done = std::iter::from_fn(|| pipeline.wait());
-    let failed = done.next().unwrap();
+    let (failed_number, failed) = done.next().unwrap();
     assert!(failed.result.is_err(), "the device was lost with it");
     let numbers: Vec<u64> = done
-        .map(|done| done.result.map(|_| done.number).unwrap())
+        .map(|(number, done)| done.result.map(|_| number).unwrap())
         .collect();
-    assert_eq!(numbers, [1 - failed.number, 2, 3]);
+    assert_eq!(numbers, [1 - failed_number, 2, 3]);
     drop(pipeline);
     assert_clean(&slow);
     assert_clean(&lost);

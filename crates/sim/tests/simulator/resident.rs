@@ -8,7 +8,7 @@ use rayon::ThreadPoolBuilder;
 use std::sync::Arc;
 use tapeloop_conformance::program::policies;
 use tapeloop_engine::pipeline::{Close, EngineConfig, Pipeline};
-use tapeloop_engine::workload::Extent;
+use tapeloop_engine::workload::{Completion, Extent};
 use tapeloop_sim::{Fault, SimOptions};
 
 #[test]
@@ -50,7 +50,7 @@ fn every_batch_reads_the_same_table_whatever_loses_the_device() {
         // A device that is lost while the pipeline is built fails it.
         if let Ok(mut pipeline) = pipeline {
             let mut back = 0;
-            let mut check = |done: tapeloop_engine::pipeline::Delivery<Lookup>| {
+            let mut check = |(_, done): (u64, Completion<Lookup>)| {
                 assert_eq!(done.result.unwrap(), expected(done.item));
                 back += 1;
             };

@@ -52,7 +52,10 @@ impl CpuSlot {
     pub(super) fn new(buffers: Vec<Storage>, shared: Arc<Shared>) -> Self {
         CpuSlot {
             id: DeviceSlotId::new(shared.id),
-            sizes: buffers.iter().map(|own| own.as_slice().len()).collect(),
+            sizes: buffers
+                .iter()
+                .map(|buffer| buffer.as_slice().len())
+                .collect(),
             memory: Some(Memory::new(buffers)),
             ended: bounded(1),
             adopted: Adopted::default(),

@@ -26,8 +26,8 @@ pub(super) fn shared_buffers(
     slots: usize,
     host: crate::backend::worker::Arena,
 ) -> Result<Vec<Vec<Storage>>> {
-    let own = (0..slots).map(|_| slot_buffers(buffers));
-    let mut all = own.collect::<Result<Vec<_>>>()?;
+    let of_slots = (0..slots).map(|_| slot_buffers(buffers));
+    let mut all = of_slots.collect::<Result<Vec<_>>>()?;
     let layout = crate::backend::Layout::new(buffers);
     let layout = layout.ok_or_else(|| {
         Error::usage("the buffers of all slots are larger than the address space")

@@ -109,23 +109,23 @@ impl Memory {
         let kernel = shared.functions.get(function)?;
         // Where each pointer points to, in the order of the memory: a slot has many more buffers than a
         // kernel has pointers.
-        let (mut own, mut leased) = (Vec::new(), Vec::new());
+        let (mut in_slot, mut leased) = (Vec::new(), Vec::new());
         for (index, pointer) in kernel.pointers().enumerate() {
             match self.locate_leased(args[pointer.word]) {
                 Location::Own {
                     index: buffer,
                     offset,
-                } => own.push((buffer, offset, index)),
+                } => in_slot.push((buffer, offset, index)),
                 Location::Allocation { allocation, offset } => {
                     leased.push((allocation, offset, index));
                 }
             }
         }
-        own.sort_unstable();
+        in_slot.sort_unstable();
         let mut launch = Launch::new(&kernel, grid, args);
         let mut here = Vec::new();
         let (mut buffers, mut passed) = (self.buffers.iter_mut(), 0);
-        for same in own.chunk_by(|one, other| one.0 == other.0) {
+        for same in in_slot.chunk_by(|one, other| one.0 == other.0) {
             let buffer = same[0].0;
             let storage = buffers.nth(buffer - passed).expect("a checked address");
             passed = buffer + 1;

@@ -89,7 +89,7 @@ impl Allocations {
             let held = self
                 .leased
                 .iter()
-                .position(|(at, _)| *at == allocation.address());
+                .position(|(address, _)| *address == allocation.address());
             match held {
                 Some(index) if self.leased[index].1.writes() || !access.writes() => continue,
                 Some(index) => {
@@ -189,9 +189,9 @@ mod tests {
     fn only_an_adopted_allocation_of_the_right_space_is_found() {
         let allocation = allocation();
         let mut allocations = Allocations::default();
-        let found = |allocations: &Allocations, space, at: u64, bytes| {
+        let found = |allocations: &Allocations, space, offset: u64, bytes| {
             allocations
-                .find(space, allocation.address() + at, bytes)
+                .find(space, allocation.address() + offset, bytes)
                 .is_some()
         };
         assert!(!found(&allocations, None, 0, 64));

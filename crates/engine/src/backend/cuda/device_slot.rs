@@ -100,7 +100,7 @@ impl CudaSlot {
                 Some(copies::launch(*function, pieces))
             })
             .collect();
-        let parts = checked.iter().map(|it| it.uses().to_vec()).collect();
+        let parts = checked.iter().map(|op| op.uses().to_vec()).collect();
         let mut checked: Vec<_> = checked.into_iter().map(Some).collect();
         let nodes = plan
             .iter()

@@ -13,7 +13,9 @@ pub(super) fn check(kernel: &Kernel, device: &DeviceInfo) -> Result<()> {
     for param in &kernel.params {
         let mut dtypes = match &param.kind {
             ParamKind::Buffer { dtype, .. } | ParamKind::Scalar { dtype } => vec![*dtype],
-            ParamKind::Struct { pointers, .. } => pointers.iter().map(|it| it.dtype).collect(),
+            ParamKind::Struct { pointers, .. } => {
+                pointers.iter().map(|pointer| pointer.dtype).collect()
+            }
         };
         dtypes.retain(|dtype| (major, minor) < dtype.capability_min().unwrap_or_default());
         if let Some(dtype) = dtypes.first() {

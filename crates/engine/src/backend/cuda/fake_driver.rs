@@ -407,8 +407,8 @@ fn graphs(driver: &mut Driver) {
     ) -> i32 {
         let (result, why) = state(|state| state.update_returns);
         // SAFETY: the backend passes a place that outlives the call.
-        let at = unsafe { &raw mut (*info).result };
-        put(at.cast::<u32>(), why);
+        let result_place = unsafe { &raw mut (*info).result };
+        put(result_place.cast::<u32>(), why);
         result
     }
     driver.cuStreamBeginCapture_v2 = begin;
@@ -436,7 +436,7 @@ fn launches(driver: &mut Driver) {
             let config = &*config;
             std::slice::from_raw_parts(config.attrs, config.numAttrs as usize)
         };
-        let attributes = attributes.iter().map(|it| attribute(it.id, &it.value));
+        let attributes = attributes.iter().map(|raw| attribute(raw.id, &raw.value));
         state(|state| state.launches.push(attributes.collect()));
         result_codes::SUCCESS
     }

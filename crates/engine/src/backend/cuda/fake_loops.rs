@@ -189,9 +189,9 @@ pub(super) fn install(driver: &mut Driver) {
         let body = body as usize;
         nodes(graph, |nodes| nodes.body = Some(body));
         // The driver's own array of one graph.
-        let at = Box::leak(Box::new(body as sys::CUgraph));
+        let body_array = Box::leak(Box::new(body as sys::CUgraph));
         // SAFETY: the backend passes parameters of a conditional node that outlive the call.
-        unsafe { (*params).__bindgen_anon_1.conditional.phGraph_out = at };
+        unsafe { (*params).__bindgen_anon_1.conditional.phGraph_out = body_array };
         handle(node)
     }
     extern "C" fn add_child(
@@ -273,10 +273,10 @@ pub(super) fn install(driver: &mut Driver) {
     extern "C" fn param(
         _: sys::CUfunction,
         index: usize,
-        at: *mut usize,
+        offset: *mut usize,
         bytes: *mut usize,
     ) -> i32 {
-        put(at, 0);
+        put(offset, 0);
         put(bytes, size_of::<LoopArgs>());
         match index {
             0 => result_codes::SUCCESS,

@@ -53,9 +53,9 @@ fn is_ptx(image: &[u8]) -> bool {
     std::str::from_utf8(image).is_ok_and(|text| text.contains(".version"))
 }
 
-fn number<const N: usize>(image: &[u8], at: usize) -> Option<u64> {
+fn number<const N: usize>(image: &[u8], offset: usize) -> Option<u64> {
     let mut bytes = [0; 8];
-    bytes[..N].copy_from_slice(image.get(at..at + N)?);
+    bytes[..N].copy_from_slice(image.get(offset..at + N)?);
     Some(u64::from_le_bytes(bytes))
 }
 

@@ -269,10 +269,11 @@ impl Graph {
         let context = Arc::clone(&self.exec.context);
         let driver = context.bind_for(Call::GraphEdit)?;
         let mut info = MaybeUninit::<sys::CUgraphExecUpdateResultInfo>::zeroed();
-        let at = info.as_mut_ptr();
+        let info_pointer = info.as_mut_ptr();
         // SAFETY: exec and graph are alive, and `info` outlives the call.
-        let result =
-            unsafe { (driver.cuGraphExecUpdate_v2)(self.exec.raw, draft.template.raw, at) };
+        let result = unsafe {
+            (driver.cuGraphExecUpdate_v2)(self.exec.raw, draft.template.raw, info_pointer)
+        };
         if result == result_codes::SUCCESS {
             self.uses = all_uses(&draft.parts);
             self.parts = draft.parts;
@@ -422,7 +423,7 @@ impl Graph {
                     let pieces = copies::ops_of(&held, copies.iter().map(|(_, op)| op));
                     let same = |pieces: &Vec<Op>| {
                         let meant = step.function;
-                        meant.is_some_and(|it| copies::launch(it, pieces.iter()) == held)
+                        meant.is_some_and(|op| copies::launch(op, pieces.iter()) == held)
                     };
                     let pieces = pieces.filter(same).ok_or_else(|| {
                         let message = "the node does other work than the copies that were merged";

@@ -158,18 +158,18 @@ mod tests {
 
     const BYTES: u64 = 64;
 
-    fn upload(at: u64) -> Op {
+    fn upload(offset: u64) -> Op {
         Op::Upload {
-            host: 0x1000 + at,
-            device: 0x2000 + at,
+            host: 0x1000 + offset,
+            device: 0x2000 + offset,
             bytes: BYTES as usize,
         }
     }
 
-    fn download(at: u64) -> Op {
+    fn download(offset: u64) -> Op {
         Op::Download {
-            device: 0x3000 + at,
-            host: 0x4000 + at,
+            device: 0x3000 + offset,
+            host: 0x4000 + offset,
             bytes: BYTES as usize,
         }
     }
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_launch_takes_as_many_as_its_arguments_hold() {
         let many: Vec<Op> = (0..=PIECES_MAX as u64)
-            .map(|at| memset(at * BYTES))
+            .map(|index| memset(index * BYTES))
             .collect();
         let sizes: Vec<usize> = line(&many).iter().map(Vec::len).collect();
         assert_eq!(sizes, [PIECES_MAX, 1]);

@@ -63,10 +63,10 @@ impl LoopClock {
     /// When a batch began and ended on the host's clock: in this order, and between the host's
     /// moments.
     pub(super) fn convert(&self, batch: &BatchTimes) -> (u64, u64) {
-        let own = Bounds::of(batch);
-        let mut known = self.0.lock();
-        let bounds = known.map_or(own, |before| before.meet(own));
-        *known = Some(bounds);
+        let bounds_of_batch = Bounds::of(batch);
+        let mut so_far = self.0.lock();
+        let bounds = so_far.map_or(bounds_of_batch, |before| before.meet(bounds_of_batch));
+        *so_far = Some(bounds);
         let ahead = bounds.least + bounds.most.wrapping_sub(bounds.least) / 2;
         let host = |device_ns: u64| {
             let ns = device_ns.wrapping_add_signed(ahead);
@@ -81,12 +81,12 @@ mod tests {
     use super::*;
 
     /// A batch from 1000 to 3000 ns after `at` by the host, of a device that is behind by `behind`.
-    fn batch(at: u64, before: u64, after: u64, behind: u64) -> BatchTimes {
+    fn batch(start: u64, before: u64, after: u64, behind: u64) -> BatchTimes {
         BatchTimes {
-            rung_ns: at + 1_000 - before,
-            begun_ns: (at + 1_000).wrapping_sub(behind),
-            ended_ns: (at + 3_000).wrapping_sub(behind),
-            seen_ns: at + 3_000 + after,
+            rung_ns: start + 1_000 - before,
+            begun_ns: (start + 1_000).wrapping_sub(behind),
+            ended_ns: (start + 3_000).wrapping_sub(behind),
+            seen_ns: start + 3_000 + after,
         }
     }
 

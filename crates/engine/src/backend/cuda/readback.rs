@@ -142,10 +142,10 @@ type End = (u32, u64);
 unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -> Result<Op> {
     let driver = context.bind()?;
     let mut params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
-    let at = params.as_mut_ptr();
+    let params_pointer = params.as_mut_ptr();
     // SAFETY: `params` outlives the call; the node is the caller's promise.
     context.check("cuGraphMemcpyNodeGetParams", unsafe {
-        (driver.cuGraphMemcpyNodeGetParams)(node, at)
+        (driver.cuGraphMemcpyNodeGetParams)(node, params_pointer)
     })?;
     let host = CUmemorytype::CU_MEMORYTYPE_HOST as u32;
     // SAFETY: zeroed, then written by the driver, each field is some value of its

@@ -30,7 +30,7 @@ fn start(slot: u32, side: Side) -> u64 {
 /// The addresses of a slot's buffer.
 pub(super) fn addresses(slot: u32, layout: &Layout, buffer: BufferId) -> Addresses {
     let place = &layout.buffers[buffer.index()];
-    let at = |side, offset| start(slot, side) + offset as u64;
+    let address = |side, offset| start(slot, side) + offset as u64;
     Addresses {
         device: at(Side::Device, place.device),
         host: place.host.map(|offset| at(Side::Host, offset)),

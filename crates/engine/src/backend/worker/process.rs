@@ -262,7 +262,7 @@ impl Workers {
             return Fate::Ended(error);
         }
         match current.killed_at {
-            Some(at) if at.elapsed() >= self.end_timeout => Fate::Stuck(error),
+            Some(killed_at) if killed_at.elapsed() >= self.end_timeout => Fate::Stuck(error),
             _ => Fate::Ending,
         }
     }
@@ -306,7 +306,7 @@ impl Workers {
     /// [`ErrorKind::Unavailable`] if it has not ended in time, counted from the kill.
     pub(super) fn wait_for_end(&self) -> Result<()> {
         let killed_at = self.current.lock().killed_at;
-        let waited = killed_at.map_or(Duration::ZERO, |at| at.elapsed());
+        let waited = killed_at.map_or(Duration::ZERO, |killed_at| killed_at.elapsed());
         if self.wait(self.end_timeout.saturating_sub(waited)) {
             return Ok(());
         }

@@ -392,7 +392,7 @@ const WORKER_OF: &str = "TAPELOOP_WORKER_OF";
 /// would do the same, without end.
 fn check_serves() -> Result<()> {
     let parent = std::os::unix::process::parent_id().to_string();
-    if std::env::var(WORKER_OF).is_ok_and(|of| of == parent) {
+    if std::env::var(WORKER_OF).is_ok_and(|worker_of| worker_of == parent) {
         Err(
             Error::usage("a process that was started as a worker starts one itself").fix(
                 "call worker::serve before anything else where the program gets `args` and `env`",
@@ -439,8 +439,12 @@ fn open(link: &mut Link, options: &WorkerOptions, restart_state: &RestartState) 
     link.send(&Request::Open {
         choice: options.choice,
         cuda: options.cuda.clone(),
-        nvrtc: options.cuda.nvrtc.as_ref().map(|it| it.path().to_owned()),
-        kernel_cache: (options.cuda.kernel_cache.as_ref()).map(|it| it.path().to_owned()),
+        nvrtc: options
+            .cuda
+            .nvrtc
+            .as_ref()
+            .map(|library| library.path().to_owned()),
+        kernel_cache: (options.cuda.kernel_cache.as_ref()).map(|cache| cache.path().to_owned()),
         threads: options.threads,
     })?;
     let opened = match answer(link)? {

@@ -46,7 +46,10 @@ impl<W: Workload> Dispatcher<W> {
             if !waits {
                 return Err(TrySubmitError::Full(item));
             }
-            if options.expires_at.is_some_and(|at| at <= Instant::now()) {
+            if options
+                .expires_at
+                .is_some_and(|time| time <= Instant::now())
+            {
                 let ticket = queue.expired(item);
                 queue.end_turn();
                 self.go_on(queue);

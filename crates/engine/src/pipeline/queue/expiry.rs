@@ -41,7 +41,7 @@ impl<W: Workload> Queue<W> {
         now: Instant,
     ) -> ExpiredItems<W> {
         let mut expired = ExpiredItems::default();
-        if self.expires_at.is_none_or(|at| at > now) {
+        if self.expires_at.is_none_or(|time| time > now) {
             return expired;
         }
         let mut first = None;
@@ -56,7 +56,9 @@ impl<W: Workload> Queue<W> {
             batch.reply = reply;
             first = [first, batch.expires_at()].into_iter().flatten().min();
         };
-        self.batchers.iter_mut().for_each(|it| look_at(it.open()));
+        self.batchers
+            .iter_mut()
+            .for_each(|batcher| look_at(batcher.open()));
         for closed in [&mut self.urgent, &mut self.normal] {
             closed.iter_mut().for_each(|batch| look_at(batch));
         }
@@ -79,7 +81,8 @@ impl<W: Workload> Queue<W> {
 
     /// Notes that an item without a slot expires then. Returns whether it is the first to do so.
     pub(super) fn note_expiry(&mut self, expires_at: Option<Instant>) -> bool {
-        let is_first = expires_at.is_some_and(|at| self.expires_at.is_none_or(|first| at < first));
+        let is_first =
+            expires_at.is_some_and(|time| self.expires_at.is_none_or(|first| time < first));
         if is_first {
             self.expires_at = expires_at;
         }

@@ -54,7 +54,9 @@ impl<W: Workload> Waiting<W> {
     }
 
     fn place(&self, id: WaitingId) -> Option<(usize, usize)> {
-        let find = |items: &VecDeque<WaitingItem<W>>| items.binary_search_by_key(&id, |it| it.id);
+        let find = |items: &VecDeque<WaitingItem<W>>| {
+            items.binary_search_by_key(&id, |waiting| waiting.id)
+        };
         (0..2).find_map(|kind| Some((kind, find(&self.items[kind]).ok()?)))
     }
 }
@@ -175,7 +177,7 @@ impl<W: Workload> Queue<W> {
             let mut place = 0;
             while let Some(waiting) = self.waiting.items[kind].get(place) {
                 let expires_at = waiting.options.expires_at;
-                if expires_at.is_none_or(|at| at > now) {
+                if expires_at.is_none_or(|time| time > now) {
                     first = [first, expires_at].into_iter().flatten().min();
                     place += 1;
                     continue;

@@ -1,6 +1,6 @@
 //! A slot in flight: polls, waits, the deadline, and the fence of a failed batch.
 
-use super::{Done, FENCE_TIMEOUT, Failed, Free, InFlight, Progress, Slot};
+use super::{Done, FENCE_RETRY, FENCE_TIMEOUT, Failed, Free, InFlight, Progress, Slot};
 use crate::error::{Error, ErrorKind, ErrorScope, Result};
 use crate::replay::give_up;
 use std::time::Instant;
@@ -76,7 +76,11 @@ impl<B> Slot<InFlight<B>> {
                 let left = due.saturating_duration_since(Instant::now());
                 self.core.device_slot.wait_for(left)
             }
-            (unfenced, _) => unfenced,
+            (Ok(false), _) => {
+                std::thread::sleep(FENCE_RETRY);
+                Ok(false)
+            }
+            (Err(error), _) => Err(error),
         };
         drop(span);
         let overdue = self.state.due.is_some_and(|due| due <= Instant::now());

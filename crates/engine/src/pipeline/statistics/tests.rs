@@ -62,18 +62,31 @@ fn each_device_has_its_own_time_and_the_only_one_has_the_sum() {
         meter.statistics(&Counters::default(), OWN)
     };
     let one = at_once(1);
-    let [own] = one.devices[..] else {
+    let [device] = one.devices[..] else {
         panic!("{one:?}");
     };
-    assert_eq!(own.time, one.device);
-    assert_eq!((own.slots, own.slots_in_flight), (4, one.slots_in_flight));
+    assert_eq!(device.time, one.device);
+    assert_eq!(
+        (device.slots, device.slots_in_flight),
+        (4, one.slots_in_flight)
+    );
     let two = at_once(2);
-    let busy = two.devices.iter().map(|own| own.time.busy_ns / 1_000_000);
+    let busy = two
+        .devices
+        .iter()
+        .map(|device| device.time.busy_ns / 1_000_000);
     assert_eq!(busy.collect::<Vec<_>>(), [40, 80]);
     assert_eq!(two.device.busy_ns, 80_000_000);
-    let batches = two.devices.iter().map(|own| (own.time.batches, own.slots));
+    let batches = two
+        .devices
+        .iter()
+        .map(|device| (device.time.batches, device.slots));
     assert_eq!(batches.collect::<Vec<_>>(), [(2, 2), (1, 2)]);
-    let in_flight: f64 = two.devices.iter().map(|own| own.slots_in_flight).sum();
+    let in_flight: f64 = two
+        .devices
+        .iter()
+        .map(|device| device.slots_in_flight)
+        .sum();
     assert!((in_flight - two.slots_in_flight).abs() < 1e-9);
     assert_eq!(two.slots_in_flight, one.slots_in_flight);
 }

@@ -182,7 +182,7 @@ impl<W: Workload> Answers<W> {
 
     /// Drops the waker of the task that awaits the ticket whose first item is `first`.
     fn forget(&self, first: u32, mut state: Guard<'_, State<W>>) {
-        let known = state.wakers.iter().position(|(of, _)| *of == first);
+        let known = state.wakers.iter().position(|(item, _)| *item == first);
         let waker = known.map(|index| state.wakers.swap_remove(index));
         drop(state);
         unwinding(|| drop(waker));
@@ -198,7 +198,7 @@ impl<W: Workload> Answers<W> {
             drop(state);
             return Poll::Ready(Ok(()));
         }
-        match state.wakers.iter_mut().find(|(of, _)| *of == first) {
+        match state.wakers.iter_mut().find(|(item, _)| *item == first) {
             Some((_, known)) => std::mem::swap(known, &mut waker),
             None => {
                 state.wakers.push((first, waker));
@@ -283,7 +283,9 @@ impl<W: Workload> Answers<W> {
 impl<W: Workload> State<W> {
     /// Where the early answer of an item is.
     fn early_place(&self, item: u32) -> Option<usize> {
-        self.early.iter().position(|(of, _)| *of == item)
+        self.early
+            .iter()
+            .position(|(answered, _)| *answered == item)
     }
 
     fn is_pending(&self, first: u32) -> bool {
@@ -339,7 +341,10 @@ impl<W: Workload> Reply<W> {
         }
         state.early.push((item, completion));
         self.0.has_early.store(true, SeqCst);
-        let known = state.wakers.iter().position(|(of, _)| *of == item);
+        let known = state
+            .wakers
+            .iter()
+            .position(|(waiting, _)| *waiting == item);
         let waker = known.map(|place| state.wakers.swap_remove(place).1);
         drop(state);
         self.0.changed.notify_all();

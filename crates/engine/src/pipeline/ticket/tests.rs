@@ -97,7 +97,9 @@ fn tickets_of_several_batches_come_in_the_order_of_the_items() {
     complete(first, &item, &[0, 1, 2, 20, 30]);
     assert!(tickets.is_done());
     let completions = tickets.wait().unwrap();
-    let outputs = completions.iter().map(|it| *it.result.as_ref().unwrap());
+    let outputs = completions
+        .iter()
+        .map(|done| *done.result.as_ref().unwrap());
     assert_eq!(outputs.collect::<Vec<_>>(), [20, 30, 40]);
 }
 
@@ -191,7 +193,7 @@ fn tickets_of_several_batches_are_awaited_together() {
         panic!("both batches are done");
     };
     let completions = completions.unwrap().into_iter();
-    let outputs: Vec<u32> = completions.map(|it| it.result.unwrap()).collect();
+    let outputs: Vec<u32> = completions.map(|done| done.result.unwrap()).collect();
     assert_eq!(outputs, [4, 5]);
 }
 

@@ -444,13 +444,13 @@ impl Drawing {
             batch, slot, kind, ..
         } = *span;
         let title = format!("batch {batch}, slot {slot}: {}, {took}", kind.name());
-        let (at, size) = ((x, self.y + inset), (width.max(0.4), ROW - 2.0 * inset));
-        self.svg.titled_rect(class(kind), at, size, &title);
+        let (corner, size) = ((x, self.y + inset), (width.max(0.4), ROW - 2.0 * inset));
+        self.svg.titled_rect(class(kind), corner, size, &title);
         let number = batch.to_string();
         if numbered && width > DIGIT * number.len() as f64 + 6.0 {
             let class = format_args!("{} small middle", Ink::OnBar);
-            let at = (x + width / 2.0, self.y + 16.0);
-            self.svg.text(class, at, &number);
+            let corner = (x + width / 2.0, self.y + 16.0);
+            self.svg.text(class, corner, &number);
         }
     }
 

@@ -63,7 +63,7 @@ fn a_uniform_changes_between_batches_and_the_graph_does_not() {
     let edits = backend.driver_calls().graph_edits;
     let one = |pipeline: &mut Pipeline<Uniformed>| {
         pipeline.submit(3.0).unwrap();
-        pipeline.wait().unwrap().result.unwrap()
+        pipeline.wait().unwrap().1.result.unwrap()
     };
     assert_eq!(one(&mut pipeline), 7.0);
     set_factor(&mut pipeline, 10.0_f32).unwrap();

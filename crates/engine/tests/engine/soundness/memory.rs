@@ -21,13 +21,7 @@ fn by_both_names(allocation: &Allocation) -> (Recording, Buffer<u32>) {
     let mut recorder = Recorder::new(&[LEN]);
     let x = recorder.upload_buffer::<u32>("x", 0, 1);
     let y = recorder.download_buffer::<u32>("y", 0, 1);
-    let d = recorder.device_buffer::<u32>(
-        "d",
-        Unit::PerAxis {
-            axis: 0,
-            elements: 1,
-        },
-    );
+    let d = recorder.device_buffer::<u32>("d", 0, 1);
     // SAFETY: the twin reads no more than there is.
     let from = unsafe { StructArg::new(&[0; 8]).address(allocation.address()) };
     recorder.upload(x);
@@ -53,11 +47,7 @@ fn an_allocation_may_end_with_a_part_of_an_element() {
         });
     for backend in devices() {
         let mut recorder = Recorder::new(&[LEN]);
-        let unit = Unit::PerAxis {
-            axis: 0,
-            elements: 1,
-        };
-        let d = recorder.device_buffer::<Triple>("d", unit);
+        let d = recorder.device_buffer::<Triple>("d", 0, 1);
         let y = recorder.download_buffer::<Triple>("y", 0, 1);
         recorder.launch(&make, 1, &[d.into()]);
         recorder.launch(&copy, 1, &[d.into(), y.into()]);
@@ -205,12 +195,8 @@ fn host_memory_is_not_read_while_the_slot_has_work() {
 fn a_slot_without_the_host_side_of_a_buffer_is_refused() {
     let backend = &devices()[1];
     let mut recorder = Recorder::new(&[LEN]);
-    let unit = Unit::PerAxis {
-        axis: 0,
-        elements: 1,
-    };
-    let x = recorder.device_buffer::<u32>("x", unit);
-    let y = recorder.device_buffer::<u32>("y", unit);
+    let x = recorder.device_buffer::<u32>("x", 0, 1);
+    let y = recorder.device_buffer::<u32>("y", 0, 1);
     recorder.memset(x, 1);
     recorder.launch(&doubling(), LEN / 4, &[x.into(), y.into()]);
     let on_device = recorder.finish().unwrap();

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tapeloop_engine::pipeline::{
-    Counters, Delivery, EngineConfig, Pipeline, SubmitOptions, TrySubmitError, Wait,
+    Counters, EngineConfig, Pipeline, SubmitOptions, TrySubmitError, Wait,
 };
 use tapeloop_engine::replay::{Mode, Policy, Verify};
-use tapeloop_engine::workload::Extent;
+use tapeloop_engine::workload::{Completion, Extent};
 use tapeloop_engine::{Error, ErrorKind};
 use tapeloop_sim::{Fault, Live, SimOptions};
 
@@ -295,7 +295,7 @@ impl Driver {
 
     fn poll(&mut self) {
         match self.pipeline.poll_at(self.now) {
-            Some(delivery) => self.take(delivery),
+            Some((number, done)) => self.take(number, done),
             None => self.outcome.trace.push(Event::Nothing),
         }
         self.check_due("after a poll");
@@ -304,10 +304,10 @@ impl Driver {
 
     /// Whether there was anything to wait for.
     fn wait(&mut self) -> bool {
-        let delivery = self.pipeline.wait();
-        let waited = delivery.is_some();
-        match delivery {
-            Some(delivery) => self.take(delivery),
+        let done = self.pipeline.wait();
+        let waited = done.is_some();
+        match done {
+            Some((number, done)) => self.take(number, done),
             None => {
                 let (idle, out) = (self.pipeline.is_idle(), self.out.len());
                 self.check(idle && out == 0, || format!("{out} items are lost"));
@@ -363,13 +363,7 @@ impl Driver {
         self.uniforms = (factor, salt);
     }
 
-    fn take(&mut self, delivery: Delivery<Mix>) {
-        let Delivery {
-            number,
-            item,
-            result,
-            ..
-        } = delivery;
+    fn take(&mut self, number: u64, Completion { item, result }: Completion<Mix>) {
         let known = self.out.remove(&number);
         let (known, uniforms) = known.unzip();
         self.check(known.as_ref() == Some(&item), || {

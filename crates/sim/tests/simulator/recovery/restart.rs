@@ -79,7 +79,7 @@ fn batches_that_are_lost_together_run_again_in_the_order_of_their_submission() {
         for value in [1.0, 2.0, 3.0] {
             pipeline.submit(vec![value; 64]).unwrap();
         }
-        while let Some(done) = pipeline.wait() {
+        while let Some((_, done)) = pipeline.wait() {
             done.result.unwrap();
         }
         assert_eq!(*ran.lock().unwrap(), [1.0, 2.0, 3.0], "seed {seed}");
