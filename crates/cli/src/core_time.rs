@@ -12,7 +12,7 @@ pub struct CoreTime(Arc<AtomicU64>);
 
 impl CoreTime {
     /// Does `work`, and adds the processor time that this thread has spent on it.
-    pub fn of<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn measure<T>(&self, work: impl FnOnce() -> T) -> T {
         let start = core_time(Threads::This);
         let done = work();
         if let (Some(start), Some(end)) = (start, core_time(Threads::This)) {

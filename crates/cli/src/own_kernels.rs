@@ -26,7 +26,7 @@ pub fn check_device(config: &Config, selected: &Selected) -> Result<()> {
 /// What decides their columns and values; `None` without any. The same file in another folder is the
 /// same kernel.
 pub fn provenance(features: &FeatureConfig) -> Option<String> {
-    let of = |kernel: &OwnKernel| {
+    let described = |kernel: &OwnKernel| {
         let settings = kernel.settings();
         let columns = settings.columns.iter();
         let columns: Vec<String> = columns.map(|column| format!("{column:?}")).collect();
@@ -34,13 +34,13 @@ pub fn provenance(features: &FeatureConfig) -> Option<String> {
         let text = hex(settings.text.as_bytes());
         json!([text, settings.entry, threads, settings.values, columns])
     };
-    let kernels: Vec<Json> = features.own_kernels.iter().map(of).collect();
+    let kernels: Vec<Json> = features.own_kernels.iter().map(described).collect();
     (!kernels.is_empty()).then(|| json!(kernels).to_string())
 }
 
 /// The kernel that writes a column of this name.
 pub fn writer_of(features: &FeatureConfig, column: &str) -> Option<String> {
     let mut kernels = features.own_kernels.iter();
-    let writer = kernels.find(|kernel| kernel.columns().any(|it| it.name == column));
+    let writer = kernels.find(|kernel| kernel.columns().any(|declared| declared.name == column));
     writer.map(OwnKernel::name)
 }

@@ -99,7 +99,10 @@ impl Plan {
             );
         }
         let reason = selected[0].reason.clone();
-        let backends: Vec<_> = selected.into_iter().map(|it| it.backend).collect();
+        let backends: Vec<_> = selected
+            .into_iter()
+            .map(|selected| selected.backend)
+            .collect();
         let device = backends[0].device();
         if device.backend == "cpu" && config.policy.deadline.is_some() && !config.supervise {
             tracing::warn!(
@@ -192,7 +195,10 @@ impl Plan {
 
     /// What the devices have compiled.
     pub fn compilation(&self) -> Compilation {
-        self.backends.iter().map(|it| it.compilation()).sum()
+        self.backends
+            .iter()
+            .map(|backend| backend.compilation())
+            .sum()
     }
 
     /// Everything that decides the values of a run besides its input, for the tables' metadata.
@@ -227,7 +233,10 @@ impl Plan {
         if let Some(hash) = &self.topology_hash {
             all.push(("tapeloop.topology_sha256", hash.clone()));
         }
-        let annotations = self.annotations.as_ref().map(|it| it.provenance());
+        let annotations = self
+            .annotations
+            .as_ref()
+            .map(|annotations| annotations.provenance());
         let annotations = annotations.or_else(|| self.packed_annotations.clone());
         all.extend(annotations.map(|annotations| ("tapeloop.annotations", annotations)));
         all
@@ -316,11 +325,11 @@ fn smooths(config: &Config) -> bool {
 pub fn channels_of(config: &Config) -> Vec<String> {
     let channels = config.features.smooth.channels.iter();
     let smoothed = channels.filter(|_| smooths(config)).map(String::as_str);
-    let own = config.features.own_kernels.iter();
-    let own = own.flat_map(OwnKernel::channels);
+    let kernel_channels = config.features.own_kernels.iter();
+    let kernel_channels = kernel_channels.flat_map(OwnKernel::channels);
     let mut names: Vec<String> = Vec::new();
     for name in smoothed
-        .chain(own)
+        .chain(kernel_channels)
         .filter(|name| ![B_CA, PLDDT].contains(name))
     {
         if !names.iter().any(|known| known == name) {
@@ -332,7 +341,13 @@ pub fn channels_of(config: &Config) -> Vec<String> {
 
 /// What reads an annotation, for messages.
 fn reader_of(config: &Config, name: &str) -> &'static str {
-    if config.features.smooth.channels.iter().any(|it| it == name) {
+    if config
+        .features
+        .smooth
+        .channels
+        .iter()
+        .any(|channel| channel == name)
+    {
         "`smooth.channels`"
     } else {
         "a parameter of a kernel"
@@ -370,8 +385,8 @@ pub fn load_annotations(
         (Some(name), true) => {
             // Each set needs them: a structure without would have nulls, and no message.
             let lacking = packed.iter().find_map(|(path, set)| {
-                let own = set.channels();
-                let lacking = channels.iter().find(|name| !own.contains(name))?;
+                let set_channels = set.channels();
+                let lacking = channels.iter().find(|name| !set_channels.contains(name))?;
                 Some((path, lacking))
             });
             return match lacking {
@@ -451,7 +466,7 @@ fn choose_tables(config: &mut Config, annotations: Option<&Annotations>) -> Resu
         "rename the column, or choose others: tables.annotations = [\"column\"], or [] for none",
     );
     let level = kind.level().unwrap_or(Level::Residues);
-    let file = annotations.and_then(|it| it.file_with(level, &name));
+    let file = annotations.and_then(|annotations| annotations.file_with(level, &name));
     Err(match file {
         Some(file) => error.within(shown(file)),
         None => error,

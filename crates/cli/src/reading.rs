@@ -72,7 +72,7 @@ where
             }
             Ok(structures)
         };
-        let inputs = counters.read_cores.of(|| {
+        let inputs = counters.read_cores.measure(|| {
             let structures = rejecting_panics("reading", read_one);
             by_model(&source, structures)
         });

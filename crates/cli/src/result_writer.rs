@@ -53,15 +53,15 @@ impl RowMaker {
         let Completion { item, result } = done;
         match (item.structure, result) {
             (Ok(structure), Ok(features)) => {
-                let counts = StructureCounts::of(&structure);
-                let coordinates = Coordinates::of(&structure, self.optional.coordinates);
+                let counts = StructureCounts::new(&structure);
+                let coordinates = Coordinates::new(&structure, self.optional.coordinates);
                 let mut rows = StructureRows::new(item.source, structure.into_inner(), features)
                     .with_coordinates(coordinates);
                 if self.optional.unobserved {
                     rows = rows.with_unobserved();
                 }
                 if let Some(filter) = &self.filter {
-                    rows = self.cores.of(|| filter.select(rows));
+                    rows = self.cores.measure(|| filter.select(rows));
                 }
                 Made::Rows(Box::new(MadeRows {
                     ordinal: item.ordinal,
@@ -311,7 +311,7 @@ impl ResultWriter {
         self.advance(ordinal)?;
         let counters = &self.counters;
         counters.add_structure(rows.source(), rows.structure(), counts);
-        let join = |it: &Arc<Annotations>| it.join(rows.name(), rows.structure());
+        let join = |tables: &Arc<Annotations>| tables.join(rows.name(), rows.structure());
         let joined = self.annotations.as_ref().map(join).transpose()?;
         let rows = rows.with_annotations(joined.unwrap_or_default());
         counters.add_left_out(rows.left_out());

@@ -78,7 +78,7 @@ pub struct StructureCounts {
 }
 
 impl StructureCounts {
-    pub fn of(structure: &Structure) -> Self {
+    pub fn new(structure: &Structure) -> Self {
         StructureCounts {
             atoms: structure.xyz.len() as u64,
             may_have_plddt: structure.may_have_plddt(),

@@ -18,7 +18,9 @@ impl RunHeader {
     pub fn new(plan: &Plan, started: SystemTime) -> Self {
         let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
         let arguments = std::env::args_os().skip(1);
-        let arguments: Vec<String> = arguments.map(|it| text_of(Path::new(&it))).collect();
+        let arguments: Vec<String> = arguments
+            .map(|argument| text_of(Path::new(&argument)))
+            .collect();
         let config = object(plan.config.settings.iter().cloned());
         let provenance = plan.provenance().into_iter();
         let values = object(provenance.map(|(key, value)| (key, json!(value))));
@@ -79,7 +81,7 @@ fn backend_json(plan: &Plan) -> Json {
     backend.extend(object(of_device(first)));
     if plan.backends.len() > 1 {
         let all = plan.backends.iter();
-        let all = all.map(|it| object(of_device(it.device())));
+        let all = all.map(|backend| object(of_device(backend.device())));
         backend.insert("devices".to_owned(), json!(all.collect::<Vec<_>>()));
     }
     Json::Object(backend)

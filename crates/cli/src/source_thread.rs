@@ -167,7 +167,12 @@ mod tests {
         let mut sources = SourceThread::start(sources, &interrupt, &Arc::default()).unwrap();
         // Listed to the end, so that nothing depends on how far the thread is.
         sources.thread.take().unwrap().join().unwrap();
-        let ordinals = |group: Vec<Source>| group.iter().map(|it| it.ordinal).collect::<Vec<_>>();
+        let ordinals = |group: Vec<Source>| {
+            group
+                .iter()
+                .map(|source| source.ordinal)
+                .collect::<Vec<_>>()
+        };
         let groups: Vec<_> = sources.map(ordinals).collect();
         assert_eq!(groups, [vec![0, 1, 2], vec![3], vec![4], vec![5, 6, 7]]);
     }

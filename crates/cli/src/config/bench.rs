@@ -168,7 +168,9 @@ impl BenchConfig {
             slots: integers(&mut keys, "vary.slots", &SLOTS),
             buckets: integers(&mut keys, "vary.buckets", &(1..=16)),
         };
-        let sizes = SIZE_KEYS.iter().map(|of| Sizes::resolve(&mut keys, of));
+        let sizes = SIZE_KEYS
+            .iter()
+            .map(|size_keys| Sizes::resolve(&mut keys, size_keys));
         let sizes = sizes.collect();
         Ok(BenchConfig {
             output,
@@ -237,12 +239,18 @@ impl BenchConfig {
         replace(&mut space.slots, &self.varied.slots);
         replace(&mut space.buckets, &self.varied.buckets);
         if let Some(sizes) = self.sizes.iter().find(|sizes| sizes.work == work) {
-            replace(&mut space.base.slots, &sizes.slots.map(|it| it as usize));
-            replace(&mut space.base.batch, &sizes.batch.map(|it| it as u32));
+            replace(
+                &mut space.base.slots,
+                &sizes.slots.map(|slots| slots as usize),
+            );
+            replace(
+                &mut space.base.batch,
+                &sizes.batch.map(|residues| residues as u32),
+            );
             replace(&mut space.batches, &sizes.batches);
             replace(
                 &mut space.base.kernels,
-                &sizes.kernels.map(|it| it as usize),
+                &sizes.kernels.map(|kernels| kernels as usize),
             );
             replace(&mut space.kernels, &sizes.kernel_counts);
         }
@@ -251,13 +259,13 @@ impl BenchConfig {
 }
 
 impl Sizes {
-    fn resolve(keys: &mut Resolver, of: &SizeKeys) -> Self {
-        let [kernels, kernel_counts] = of.kernels.map_or([None; 2], |keys| keys.map(Some));
+    fn resolve(keys: &mut Resolver, size_keys: &SizeKeys) -> Self {
+        let [kernels, kernel_counts] = size_keys.kernels.map_or([None; 2], |keys| keys.map(Some));
         Sizes {
-            work: of.work,
-            slots: keys.optional_integer(of.slots, SLOTS),
-            batch: keys.optional_integer(of.batch, ELEMENTS),
-            batches: integers(keys, of.batches, &ELEMENTS),
+            work: size_keys.work,
+            slots: keys.optional_integer(size_keys.slots, SLOTS),
+            batch: keys.optional_integer(size_keys.batch, ELEMENTS),
+            batches: integers(keys, size_keys.batches, &ELEMENTS),
             kernels: kernels.and_then(|key| keys.optional_integer(key, KERNELS)),
             kernel_counts: kernel_counts.and_then(|key| integers(keys, key, &KERNELS)),
         }
@@ -270,7 +278,7 @@ fn subset<T: Copy>(keys: &mut Resolver, key: &'static str, known: &[(&'static st
     let set = keys.names(key, &names, |_| String::new());
     let is_chosen = |name: &str| {
         set.as_ref()
-            .is_none_or(|set| set.iter().any(|it| it == name))
+            .is_none_or(|set| set.iter().any(|chosen| chosen == name))
     };
     let chosen: Vec<_> = known.iter().filter(|(name, _)| is_chosen(name)).collect();
     keys.record(key, chosen.iter().map(|(name, _)| *name).collect());

@@ -142,7 +142,11 @@ impl Condition {
             };
             (&*decl.name, value_type)
         });
-        let coordinates: Vec<String> = optional.coordinates.columns().map(|it| it.0).collect();
+        let coordinates: Vec<String> = optional
+            .coordinates
+            .columns()
+            .map(|column| column.0)
+            .collect();
         let of_unobserved = [("observed", ValueType::Flag)];
         let of_unobserved = of_unobserved.into_iter().filter(|_| optional.unobserved);
         let of_frames = FRAME_KEYS.into_iter().filter(|_| optional.has_frames);

@@ -73,7 +73,7 @@ fn resolve_several(keys: &mut Resolver) -> Option<DeviceSet> {
     let mut named: Vec<DeviceChoice> = Vec::with_capacity(items.len());
     for item in &items {
         match entry_of(item) {
-            Ok(choice) if named.iter().any(|it| is_same(it, &choice)) => {
+            Ok(choice) if named.iter().any(|other| is_same(other, &choice)) => {
                 keys.problem(SEVERAL, format!("{choice} is there twice"));
             }
             Ok(choice) => named.push(choice),

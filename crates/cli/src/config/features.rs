@@ -43,7 +43,7 @@ fn resolve_names(keys: &mut Resolver) -> Vec<FeatureName> {
         };
         let has = |name: &str| set.iter().any(|text| text == name);
         let mut presets = presets.iter();
-        has(feature.name()) || presets.any(|(name, of)| has(name) && of.contains(feature))
+        has(feature.name()) || presets.any(|(name, members)| has(name) && members.contains(feature))
     };
     let features: Vec<FeatureName> = FeatureName::ALL.iter().copied().filter(is_chosen).collect();
     let names: Vec<&str> = features.iter().map(|feature| feature.name()).collect();
@@ -146,9 +146,10 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
         Setting::Lengths(_) => {
             let lengths = keys.reals(key, &LENGTH)?;
             let lengths: Vec<Cutoff> = lengths.into_iter().filter_map(cutoff).collect();
-            let repeated = (1..lengths.len()).find(|&at| lengths[..at].contains(&lengths[at]));
-            if let Some(at) = repeated {
-                keys.problem(key, format!("{} is there twice", lengths[at].angstrom()));
+            let repeated =
+                (1..lengths.len()).find(|&index| lengths[..at].contains(&lengths[index]));
+            if let Some(index) = repeated {
+                keys.problem(key, format!("{} is there twice", lengths[index].angstrom()));
                 return None;
             }
             Setting::Lengths(lengths)

@@ -187,7 +187,8 @@ impl Config {
             1..=i64::MAX,
         ) as u64;
         let annotations = resolve_annotations(&mut keys);
-        let unmatched = resolve_unmatched(&mut keys, shard.is_some_and(|it| it != Shard::WHOLE));
+        let unmatched =
+            resolve_unmatched(&mut keys, shard.is_some_and(|part| part != Shard::WHOLE));
         let mut features = resolve_features(&mut keys);
         features.own_kernels = resolve_kernels(&mut keys);
         reading.ligands =

@@ -238,7 +238,7 @@ impl RawConfig {
                 let others: Vec<&str> = known
                     .iter()
                     .copied()
-                    .filter(|it| !it.contains('.'))
+                    .filter(|key| !key.contains('.'))
                     .collect();
                 format!(
                     "`{key}` is a table, with the keys {}{}",
@@ -250,7 +250,7 @@ impl RawConfig {
                 && !of_table.is_empty()
             {
                 // The table's name is right, so it makes no other key similar.
-                let names: Vec<&str> = of_table.iter().map(|it| &it[table.len() + 1..]).collect();
+                let names: Vec<&str> = of_table.iter().map(|key| &key[table.len() + 1..]).collect();
                 match nearest(name, &names) {
                     Some(near) => format!("unknown key `{key}` (did you mean `{table}.{near}`?)"),
                     None => format!(

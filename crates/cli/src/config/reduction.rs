@@ -50,7 +50,7 @@ impl Statistic {
     }
 
     /// The statistic of some values, which are sorted if that is needed; NaN for none.
-    pub fn of(self, values: &mut [f64]) -> f64 {
+    pub fn compute(self, values: &mut [f64]) -> f64 {
         if values.is_empty() {
             return f64::NAN;
         }
@@ -60,9 +60,12 @@ impl Statistic {
             Statistic::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Statistic::Percentile(percent) => {
                 values.sort_unstable_by(f64::total_cmp);
-                let at = (values.len() - 1) as f64 * f64::from(percent) / 100.0;
-                let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
-                low + (high - low) * at.fract()
+                let position = (values.len() - 1) as f64 * f64::from(percent) / 100.0;
+                let (low, high) = (
+                    values[position.floor() as usize],
+                    values[position.ceil() as usize],
+                );
+                low + (high - low) * position.fract()
             }
         }
     }
@@ -150,21 +153,27 @@ mod tests {
 
     #[test]
     fn statistics_are_those_of_numpy() {
-        let of =
-            |name: &str, values: &[f64]| Statistic::parse(name).unwrap().of(&mut values.to_vec());
+        let computed = |name: &str, values: &[f64]| {
+            Statistic::parse(name)
+                .unwrap()
+                .compute(&mut values.to_vec())
+        };
         let values = [3.0, -1.0, 7.5, 2.0, 2.0];
-        assert_eq!(of("mean", &values), 2.7);
-        assert_eq!((of("min", &values), of("max", &values)), (-1.0, 7.5));
-        assert_eq!(of("median", &values), 2.0);
+        assert_eq!(computed("mean", &values), 2.7);
+        assert_eq!(
+            (computed("min", &values), computed("max", &values)),
+            (-1.0, 7.5)
+        );
+        assert_eq!(computed("median", &values), 2.0);
         // numpy.percentile(values, [0, 10, 90, 100])
-        assert_eq!(of("p0", &values), -1.0);
-        assert!((of("p10", &values) - 0.2).abs() < 1e-12);
-        assert!((of("p90", &values) - 5.7).abs() < 1e-12);
-        assert_eq!(of("p100", &values), 7.5);
-        assert_eq!(of("median", &[4.0, 1.0]), 2.5);
+        assert_eq!(computed("p0", &values), -1.0);
+        assert!((computed("p10", &values) - 0.2).abs() < 1e-12);
+        assert!((computed("p90", &values) - 5.7).abs() < 1e-12);
+        assert_eq!(computed("p100", &values), 7.5);
+        assert_eq!(computed("median", &[4.0, 1.0]), 2.5);
         for name in ["mean", "min", "max", "p5"] {
-            assert!(of(name, &[]).is_nan());
-            assert_eq!(of(name, &[6.0]), 6.0);
+            assert!(computed(name, &[]).is_nan());
+            assert_eq!(computed(name, &[6.0]), 6.0);
         }
         for name in ["p101", "p", "p-1", "p05", "p+5", "average", ""] {
             assert_eq!(Statistic::parse(name), None, "{name}");

@@ -162,7 +162,10 @@ impl Resolver {
         let find = |text: &str| choices.iter().copied().find(|(name, _)| *name == text);
         let value = self.entry(key)?.value;
         // `--set assembly=1` means the name "1".
-        if let Some(choice) = value.as_integer().and_then(|it| find(&it.to_string())) {
+        if let Some(choice) = value
+            .as_integer()
+            .and_then(|number| find(&number.to_string()))
+        {
             return Some(choice);
         }
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();

@@ -299,7 +299,7 @@ pub(super) fn resolve_reductions(keys: &mut Resolver, features: &FeatureConfig) 
     const KEY: &str = "reduce";
     let texts = keys.texts(KEY).map_or(Vec::new(), |(texts, _)| texts);
     let columns = features.columns(TableName::Residues);
-    let of_others = [TableName::Chains, TableName::Structures].map(|it| features.columns(it));
+    let of_others = [TableName::Chains, TableName::Structures].map(|table| features.columns(table));
     let mut names: Vec<String> = of_others
         .into_iter()
         .flatten()
@@ -310,7 +310,10 @@ pub(super) fn resolve_reductions(keys: &mut Resolver, features: &FeatureConfig) 
         match Reduction::parse(text, &columns) {
             // All columns, but for those that features have already.
             Ok(more) if text.starts_with('*') => {
-                reductions.extend(more.into_iter().filter(|it| !names.contains(&it.name())));
+                reductions.extend(
+                    more.into_iter()
+                        .filter(|reduction| !names.contains(&reduction.name())),
+                );
             }
             Ok(more) => reductions.extend(more),
             Err(error) => keys.error(KEY, &error),
@@ -351,10 +354,10 @@ fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression 
     const KEY: &str = "tables.compression";
     const LEVEL_KEY: &str = "tables.compression_level";
     let all = named(TableFormat::Parquet.compressions(), Compression::name);
-    let own = format.compressions();
+    let supported = format.compressions();
     let chosen = keys.choice_if_set(KEY, &all);
-    let (name, compression) = chosen.unwrap_or((own[0].name(), own[0]));
-    if !own.contains(&compression) {
+    let (name, compression) = chosen.unwrap_or((supported[0].name(), supported[0]));
+    if !supported.contains(&compression) {
         let format = format.name();
         let text = format!(
             "{name:?} with tables.format = {format:?}: files of this format are not compressed; \
@@ -367,7 +370,9 @@ fn resolve_compression(keys: &mut Resolver, format: TableFormat) -> Compression 
         return Compression::Zstd(keys.integer(LEVEL_KEY, LEVEL, 1..=22) as i32);
     }
     if keys.entry(LEVEL_KEY).is_some() {
-        let has_zstd = own.iter().any(|it| matches!(it, Compression::Zstd(_)));
+        let has_zstd = supported
+            .iter()
+            .any(|compression| matches!(compression, Compression::Zstd(_)));
         let other = if has_zstd {
             ", or set tables.compression = \"zstd\""
         } else {

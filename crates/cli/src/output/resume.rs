@@ -230,7 +230,7 @@ fn changes(record: &Json, header: &Json) -> Vec<String> {
     let keys: HashSet<&String> = before
         .into_iter()
         .chain(now)
-        .flat_map(|it| it.keys())
+        .flat_map(|config| config.keys())
         .collect();
     let mut keys: Vec<&String> = keys.into_iter().collect();
     keys.sort();

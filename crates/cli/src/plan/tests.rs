@@ -38,12 +38,12 @@ fn tables(plan: Plan) -> Vec<RecordBatch> {
         }
     }
     let of_table = |table: &str| {
-        let own: Vec<&RecordBatch> = batches
+        let of_table: Vec<&RecordBatch> = batches
             .iter()
             .filter(|(name, _)| *name == table)
             .map(|(_, batch)| batch)
             .collect();
-        concat_batches(stream.schema(table).unwrap(), own).unwrap()
+        concat_batches(stream.schema(table).unwrap(), of_table).unwrap()
     };
     TABLE_NAMES.map(of_table).to_vec()
 }

@@ -14,22 +14,22 @@ use tapeloop_annotations::{JoinedValues, Level};
 pub(super) fn gather(group: &[RowRange], level: Level, index: usize, kind: Kind) -> ArrayRef {
     let column = |record| column_of(record, level, index);
     match kind {
-        Kind::Text | Kind::Word => {
-            Dictionary::of(group, |keys, RowRange { of, rows }| match column(of) {
+        Kind::Text | Kind::Word => Dictionary::gather(group, |keys, RowRange { record, rows }| {
+            match column(record) {
                 Some(JoinedValues::Texts(values, texts)) => {
                     let key = |row: usize| Some(values.get(row).copied()?? as i32);
-                    let own: Vec<i32> = rows
+                    let keys_of_rows: Vec<i32> = rows
                         .clone()
                         .map(|row| key(row).unwrap_or(NULL_COUNT))
                         .collect();
-                    keys.extend_indices(&own, |text| &*texts[text]);
+                    keys.extend_indices(&keys_of_rows, |text| &*texts[text]);
                 }
                 _ => keys.extend_indices(&vec![NULL_COUNT; rows.len()], |_| ""),
-            })
-        }
+            }
+        }),
         Kind::Flag => {
-            let flag = |values: &JoinedValues, at: usize| match values {
-                JoinedValues::Flags(flags) => *flags.get(at)?,
+            let flag = |values: &JoinedValues, row: usize| match values {
+                JoinedValues::Flags(flags) => *flags.get(row)?,
                 _ => None,
             };
             let flags: Vec<Option<bool>> = values(group, column, flag).collect();
@@ -65,28 +65,28 @@ fn column_of(record: &StructureRows, level: Level, index: usize) -> Option<&Join
     columns.get(index)
 }
 
-/// The value of each row; `of` returns that at an index.
+/// The value of each row, which `value` takes from its column.
 fn values<'a, T>(
     group: &'a [RowRange],
     column: impl Fn(&'a StructureRows) -> Option<&'a JoinedValues> + 'a,
-    of: impl Fn(&JoinedValues, usize) -> Option<T> + Copy + 'a,
+    value: impl Fn(&JoinedValues, usize) -> Option<T> + Copy + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {
-    group.iter().flat_map(move |RowRange { of: record, rows }| {
+    group.iter().flat_map(move |RowRange { record, rows }| {
         let column = column(record);
-        rows.clone().map(move |row| of(column?, row))
+        rows.clone().map(move |row| value(column?, row))
     })
 }
 
-fn integer(values: &JoinedValues, at: usize) -> Option<i64> {
+fn integer(values: &JoinedValues, row: usize) -> Option<i64> {
     match values {
-        JoinedValues::Integers(integers) => *integers.get(at)?,
+        JoinedValues::Integers(integers) => *integers.get(row)?,
         _ => None,
     }
 }
 
-fn real(values: &JoinedValues, at: usize) -> Option<f64> {
+fn real(values: &JoinedValues, row: usize) -> Option<f64> {
     match values {
-        JoinedValues::Reals(reals) => *reals.get(at)?,
+        JoinedValues::Reals(reals) => *reals.get(row)?,
         _ => None,
     }
 }

@@ -146,14 +146,14 @@ impl FileDictionary {
         for array in arrays {
             let array = array.as_dictionary::<Int32Type>();
             let texts = array.values().as_string::<i32>();
-            let own = texts.iter().map(|text| self.key(text.unwrap_or_default()));
-            let own = own.collect::<Result<Vec<i32>>>()?;
+            let new_keys = texts.iter().map(|text| self.key(text.unwrap_or_default()));
+            let new_keys = new_keys.collect::<Result<Vec<i32>>>()?;
             // The key of null is no index.
             let of_rows = array.keys().values().iter();
-            keys.extend(of_rows.map(|&key| own.get(key as usize).copied().unwrap_or(0)));
+            keys.extend(of_rows.map(|&key| new_keys.get(key as usize).copied().unwrap_or(0)));
             match array.keys().nulls() {
                 None => nulls.append_n_non_nulls(array.len()),
-                Some(own) => nulls.append_buffer(own),
+                Some(array_nulls) => nulls.append_buffer(array_nulls),
             }
         }
         Ok(Arc::new(Int32Array::new(keys.into(), nulls.finish())))

@@ -56,8 +56,8 @@ struct FeatureColumn {
 
 impl Column {
     /// Strings. Neighbouring rows with the same string return the same memory.
-    pub(super) fn text(name: &str, about: &str, of: TextOfRow) -> Self {
-        Column::new(name, Kind::Text, about, Source::Text(of))
+    pub(super) fn text(name: &str, about: &str, value: TextOfRow) -> Self {
+        Column::new(name, Kind::Text, about, Source::Text(value))
     }
 
     /// The parents of residues; null if there is none.
@@ -66,13 +66,13 @@ impl Column {
     }
 
     /// Names padded with spaces. A blank name is null if the column is nullable, and empty if not.
-    pub(super) fn padded(name: &str, about: &str, of: PaddedOfRow) -> Self {
-        Column::new(name, Kind::Word, about, Source::Padded(of))
+    pub(super) fn padded(name: &str, about: &str, value: PaddedOfRow) -> Self {
+        Column::new(name, Kind::Word, about, Source::Padded(value))
     }
 
     /// Codes of one letter. Blank and 0 stand for `blank`, or for null.
-    pub(super) fn code(name: &str, about: &str, of: OfRow<u8>, blank: Option<u8>) -> Self {
-        let column = Column::new(name, Kind::Word, about, Source::Code(of, blank));
+    pub(super) fn code(name: &str, about: &str, value: OfRow<u8>, blank: Option<u8>) -> Self {
+        let column = Column::new(name, Kind::Word, about, Source::Code(value, blank));
         match blank {
             Some(_) => column,
             None => column.nullable(),
@@ -80,8 +80,8 @@ impl Column {
     }
 
     /// Integers.
-    pub(super) fn integer(name: &str, about: &str, of: OfRow<Option<i32>>) -> Self {
-        Column::new(name, Kind::Integer, about, Source::Integer(of))
+    pub(super) fn integer(name: &str, about: &str, value: OfRow<Option<i32>>) -> Self {
+        Column::new(name, Kind::Integer, about, Source::Integer(value))
     }
 
     /// Reals with a unit.
@@ -89,18 +89,19 @@ impl Column {
         name: &str,
         about: &str,
         unit: &'static str,
-        of: OfRow<Option<f32>>,
+        value: OfRow<Option<f32>>,
     ) -> Self {
-        let mut column = Column::new(name, Kind::Real, about, Source::Real(of));
+        let mut column = Column::new(name, Kind::Real, about, Source::Real(value));
         column.spec.unit = unit;
         column
     }
 
     /// The coordinate of an atom of residues along an axis, both by their index.
     pub(super) fn coordinate((name, atom, axis): (String, usize, usize)) -> Self {
-        let (of, along) = name.split_once('_').unwrap_or_default();
-        let (of, along) = (of.to_uppercase(), along.to_uppercase());
-        let about = format!("{along} coordinate of the atom {of}; null where the file lacks it.");
+        let (atom_name, along) = name.split_once('_').unwrap_or_default();
+        let (atom_name, along) = (atom_name.to_uppercase(), along.to_uppercase());
+        let about =
+            format!("{along} coordinate of the atom {atom_name}; null where the file lacks it.");
         let source = Source::Coordinate(atom, axis);
         let mut column = Column::new(&name, Kind::Real, &about, source).nullable();
         column.spec.unit = "A";
@@ -108,13 +109,13 @@ impl Column {
     }
 
     /// True or false.
-    pub(super) fn flag(name: &str, about: &str, of: OfRow<bool>) -> Self {
-        Column::new(name, Kind::Flag, about, Source::Flag(of))
+    pub(super) fn flag(name: &str, about: &str, value: OfRow<bool>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::Flag(value))
     }
 
     /// True, false or null.
-    pub(super) fn flag_or_null(name: &str, about: &str, of: OfRow<Option<bool>>) -> Self {
-        Column::new(name, Kind::Flag, about, Source::FlagOrNull(of)).nullable()
+    pub(super) fn flag_or_null(name: &str, about: &str, value: OfRow<Option<bool>>) -> Self {
+        Column::new(name, Kind::Flag, about, Source::FlagOrNull(value)).nullable()
     }
 
     /// A feature's column, the one at `index` of its table of features.
@@ -172,12 +173,12 @@ impl Column {
             Type::Double => Kind::Double,
             Type::Text => Kind::Text,
         };
-        let of = match column.level {
+        let level = match column.level {
             Level::Structures => "structure",
             Level::Residues => "residue",
             Level::Variants => "variant",
         };
-        let about = format!("An annotation of the {of}.");
+        let about = format!("An annotation of the {level}.");
         let source = Source::Annotation(column.level, index);
         Column::new(&column.name, kind, &about, source).nullable()
     }
@@ -204,14 +205,16 @@ impl Column {
     /// The values of a row group.
     pub(super) fn gather(&self, group: &[RowRange]) -> ArrayRef {
         match &self.source {
-            Source::Text(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
-                keys.extend_texts(rows.clone().map(|row| of(record, row)));
+            Source::Text(value) => Dictionary::gather(group, |keys, RowRange { record, rows }| {
+                keys.extend_texts(rows.clone().map(|row| value(record, row)));
             }),
-            Source::Padded(of) => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
-                let names = rows.clone().map(|row| of(record, row));
-                keys.extend_padded(names, self.spec.nullable);
-            }),
-            Source::Parents => Dictionary::of(group, |keys, RowRange { of: record, rows }| {
+            Source::Padded(value) => {
+                Dictionary::gather(group, |keys, RowRange { record, rows }| {
+                    let names = rows.clone().map(|row| value(record, row));
+                    keys.extend_padded(names, self.spec.nullable);
+                })
+            }
+            Source::Parents => Dictionary::gather(group, |keys, RowRange { record, rows }| {
                 for row in rows.clone() {
                     let residue = record.residue(row);
                     match residue.several_parents() {
@@ -220,29 +223,29 @@ impl Column {
                     }
                 }
             }),
-            Source::Code(of, blank) => {
-                Dictionary::of(group, |keys, RowRange { of: record, rows }| {
-                    keys.extend_codes(rows.clone().map(|row| of(record, row)), *blank);
+            Source::Code(value, blank) => {
+                Dictionary::gather(group, |keys, RowRange { record, rows }| {
+                    keys.extend_codes(rows.clone().map(|row| value(record, row)), *blank);
                 })
             }
-            Source::Integer(of) => {
-                Arc::new(rows_of(group, of).collect::<PrimitiveArray<Int32Type>>())
+            Source::Integer(value) => {
+                Arc::new(rows_of(group, value).collect::<PrimitiveArray<Int32Type>>())
             }
-            Source::Real(of) => {
-                Arc::new(rows_of(group, of).collect::<PrimitiveArray<Float32Type>>())
+            Source::Real(value) => {
+                Arc::new(rows_of(group, value).collect::<PrimitiveArray<Float32Type>>())
             }
-            Source::Flag(of) => {
-                let flags: Vec<bool> = rows_of(group, of).collect();
+            Source::Flag(value) => {
+                let flags: Vec<bool> = rows_of(group, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
-            Source::FlagOrNull(of) => {
-                let flags: Vec<Option<bool>> = rows_of(group, of).collect();
+            Source::FlagOrNull(value) => {
+                let flags: Vec<Option<bool>> = rows_of(group, value).collect();
                 Arc::new(BooleanArray::from(flags))
             }
             Source::Coordinate(atom, axis) => {
-                let of_range = |RowRange { of, rows }: &RowRange| {
+                let of_range = |RowRange { record, rows }: &RowRange| {
                     let rows = rows.clone();
-                    rows.map(|row| of.coordinates.get(*atom, *axis, row))
+                    rows.map(|row| record.coordinates.get(*atom, *axis, row))
                         .collect::<Vec<_>>()
                 };
                 let values = group.iter().flat_map(of_range).collect();
@@ -272,8 +275,8 @@ impl FeatureColumn {
                 let flags = BooleanBuffer::collect_bool(counts.len(), |row| counts[row] > 0);
                 Arc::new(BooleanArray::new(flags, nulls(&counts, is_null)))
             }
-            ColumnKind::Chain => Dictionary::of(group, |keys, range| {
-                let structure = &range.of.structure;
+            ColumnKind::Chain => Dictionary::gather(group, |keys, range| {
+                let structure = &range.record.structure;
                 let chains = match self.rows {
                     // Columns of the author's ids, next to those of label ids.
                     RowKind::Interface => structure.author_chain_names(),
@@ -282,21 +285,21 @@ impl FeatureColumn {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| chains[index]);
             }),
-            ColumnKind::LigandComponent => Dictionary::of(group, |keys, range| {
-                let ligands = &range.of.structure.ligands;
+            ColumnKind::LigandComponent => Dictionary::gather(group, |keys, range| {
+                let ligands = &range.record.structure.ligands;
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| ligands[index].component());
             }),
             ColumnKind::LigandNumber => {
                 let numbers = group.iter().flat_map(|range| {
-                    let ligands = &range.of.structure.ligands;
+                    let ligands = &range.record.structure.ligands;
                     let counts = self.counts(std::slice::from_ref(range));
                     let number = |count| ligands[usize::try_from(count).ok()?].auth_seq_id;
                     counts.into_iter().map(number)
                 });
                 Arc::new(numbers.collect::<PrimitiveArray<Int32Type>>())
             }
-            ColumnKind::Text(texts) => Dictionary::of(group, |keys, range| {
+            ColumnKind::Text(texts) => Dictionary::gather(group, |keys, range| {
                 let counts = self.counts(std::slice::from_ref(range));
                 keys.extend_indices(&counts, |index| texts[index]);
             }),
@@ -319,13 +322,13 @@ impl FeatureColumn {
 
     fn values<T: Copy>(self, group: &[RowRange], null: T, typed: fn(Values<'_>) -> &[T]) -> Vec<T> {
         let mut values = Vec::with_capacity(row_count(group));
-        for RowRange { of: record, rows } in group {
-            let own = typed(record.features.column(self.rows.features(), self.index));
+        for RowRange { record, rows } in group {
+            let feature = typed(record.features.column(self.rows.features(), self.index));
             match self.rows {
                 RowKind::Residue => {
                     // Residues that were not observed follow all others, and have no values.
-                    let given = own.len().clamp(rows.start, rows.end);
-                    values.extend_from_slice(own.get(rows.start..given).unwrap_or_default());
+                    let given = feature.len().clamp(rows.start, rows.end);
+                    values.extend_from_slice(feature.get(rows.start..given).unwrap_or_default());
                     values.resize(values.len() + (rows.end - given), null);
                 }
                 RowKind::Structure
@@ -333,15 +336,17 @@ impl FeatureColumn {
                 | RowKind::HydrogenBond
                 | RowKind::Ligand
                 | RowKind::Interface => {
-                    values.extend_from_slice(&own[rows.clone()]);
+                    values.extend_from_slice(&feature[rows.clone()]);
                 }
                 RowKind::Chain => {
                     let chains = record.chains[rows.clone()].iter();
-                    values.extend(chains.map(|chain| own[chain.index as usize]));
+                    values.extend(chains.map(|chain| feature[chain.index as usize]));
                 }
                 RowKind::Variant => {
                     let residues = rows.clone().map(|row| record.variant_residue(row));
-                    values.extend(residues.map(|residue| residue.map_or(null, |at| own[at])));
+                    values.extend(
+                        residues.map(|residue| residue.map_or(null, |index| feature[index])),
+                    );
                 }
             }
         }
@@ -349,8 +354,8 @@ impl FeatureColumn {
     }
 }
 
-fn rows_of<'a, T>(group: &'a [RowRange], of: &'a OfRow<T>) -> impl Iterator<Item = T> + 'a {
-    let rows = |range: &'a RowRange| range.rows.clone().map(|row| of(&range.of, row));
+fn rows_of<'a, T>(group: &'a [RowRange], value: &'a OfRow<T>) -> impl Iterator<Item = T> + 'a {
+    let rows = |range: &'a RowRange| range.rows.clone().map(|row| value(&range.record, row));
     group.iter().flat_map(rows)
 }
 

@@ -37,7 +37,8 @@ pub fn name_taken(
     RowKind::ALL.into_iter().find_map(|kind| {
         let columns = columns(kind, &sources, optional);
         let names = || columns.iter().map(|column| &column.spec.name);
-        let is_again = |(at, name): &(usize, &String)| names().take(*at).any(|own| own == *name);
+        let is_again =
+            |(index, name): &(usize, &String)| names().take(*index).any(|other| other == *name);
         let again = names().enumerate().find(is_again);
         again.map(|(_, name)| (kind, name.clone()))
     })
@@ -92,9 +93,9 @@ pub(super) fn columns(
         .filter(|column| Some(column.level) == kind.level());
     let of_level = of_level.enumerate();
     columns.extend(of_level.map(|(index, column)| Column::annotation(column, index)));
-    let own = features(kind.features());
-    let own = own.iter().enumerate();
-    columns.extend(own.map(|(index, decl)| Column::feature(decl, index, kind)));
+    let declared = features(kind.features());
+    let declared = declared.iter().enumerate();
+    columns.extend(declared.map(|(index, decl)| Column::feature(decl, index, kind)));
     if matches!(kind, RowKind::Chain | RowKind::Structure) {
         let of_residues = features(TableName::Residues);
         columns.extend(reductions.iter().filter_map(|reduction| {
@@ -128,11 +129,11 @@ fn entry_id() -> Column {
     .nullable()
 }
 
-fn author_chain(of: TextOfRow) -> Column {
+fn author_chain(value: TextOfRow) -> Column {
     Column::text(
         "auth_asym_id",
         "The author's chain; null where the file names none.",
-        of,
+        value,
     )
     .nullable()
 }
@@ -402,7 +403,7 @@ fn of_ligands() -> Vec<Column> {
 
 /// The author's chains are columns of the feature.
 fn of_interfaces() -> Vec<Column> {
-    let label = |name: &str, of: TextOfRow| Column::text(name, LABEL, of).nullable();
+    let label = |name: &str, value: TextOfRow| Column::text(name, LABEL, value).nullable();
     vec![
         entry_id(),
         label("label_asym_id_i", |r, row| {

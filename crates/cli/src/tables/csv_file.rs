@@ -18,7 +18,7 @@ impl Lines for Csv {
     }
 
     fn lines(_: &[Column], arrays: &[ArrayRef]) -> Result<Vec<u8>> {
-        let columns = arrays.iter().map(|array| (array, Values::of(array)));
+        let columns = arrays.iter().map(|array| (array, Values::new(array)));
         let columns: Vec<(&ArrayRef, Values<'_>)> = columns.collect();
         let rows = arrays.first().map_or(0, |array| array.len());
         let mut writer = Writer::from_writer(Vec::new());

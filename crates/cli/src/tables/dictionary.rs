@@ -47,7 +47,7 @@ pub(super) struct Dictionary<'a> {
 
 impl<'a> Dictionary<'a> {
     /// The array of a row group; `add` adds the rows of each range.
-    pub(super) fn of(
+    pub(super) fn gather(
         group: &'a [RowRange],
         mut add: impl FnMut(&mut Dictionary<'a>, &'a RowRange),
     ) -> ArrayRef {
@@ -126,8 +126,8 @@ impl<'a> Dictionary<'a> {
                     code => Some(code),
                 };
                 let text = |code: u8| {
-                    let at = usize::from(code);
-                    ASCII.get(at..at + 1).unwrap_or("?")
+                    let place = usize::from(code);
+                    ASCII.get(place..place + 1).unwrap_or("?")
                 };
                 self.codes[place] = shown.map_or(NULL, |code| self.key_of(text(code)));
             }
@@ -209,7 +209,7 @@ mod tests {
             vec![Some(&long[..1]), Some(long), None, Some("A"), Some("")],
         ]
         .into_iter();
-        let array = Dictionary::of(&group, |keys, _| {
+        let array = Dictionary::gather(&group, |keys, _| {
             keys.extend_texts(ranges.next().unwrap().into_iter());
         });
         let (texts, keys) = parts(&array);
@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn a_dictionary_of_no_rows_or_of_nulls_has_no_text() {
-        assert_eq!(parts(&Dictionary::of(&[], |_, _| ())), (vec![], vec![]));
+        assert_eq!(parts(&Dictionary::gather(&[], |_, _| ())), (vec![], vec![]));
         let group = group(&[&[]]);
-        let array = Dictionary::of(&group, |keys, _| {
+        let array = Dictionary::gather(&group, |keys, _| {
             keys.extend_texts([None, None].into_iter());
             keys.extend_padded([b"        "].into_iter(), true);
             keys.extend_codes([0, b' '].into_iter(), None);
@@ -248,12 +248,13 @@ mod tests {
             (false, vec!["ALA", "", " A B", "ABCDEFGH", "?"], Some(1)),
         ] {
             let group = group(&[&[]]);
-            let array = Dictionary::of(&group, |keys, _| {
+            let array = Dictionary::gather(&group, |keys, _| {
                 keys.extend_padded(names.into_iter(), blank_is_null);
             });
             let (found, keys) = parts(&array);
             assert_eq!(found, texts);
-            let key = |text: &str| Some(texts.iter().position(|it| *it == text).unwrap() as i32);
+            let key =
+                |text: &str| Some(texts.iter().position(|known| *known == text).unwrap() as i32);
             let [name, spaced, long, other] = ["ALA", " A B", "ABCDEFGH", "?"].map(key);
             assert_eq!(keys, [name, blank, spaced, long, name, other, blank]);
         }
@@ -265,7 +266,7 @@ mod tests {
         let name = |number: usize| format!("{number:<8}").into_bytes().try_into().unwrap();
         let names: Vec<[u8; 8]> = (0..600).map(name).collect();
         let group = group(&[&[], &[]]);
-        let array = Dictionary::of(&group, |keys, _| {
+        let array = Dictionary::gather(&group, |keys, _| {
             keys.extend_padded(names.iter().chain(&names), false);
         });
         let (texts, keys) = parts(&array);
@@ -278,7 +279,7 @@ mod tests {
     fn blank_codes_are_null_or_a_letter_and_others_than_ascii_a_question_mark() {
         let codes = [b'M', 0, b'X', b' ', 0xe9, b'?', b'M', 0xff, 0x7f];
         let array_of = |group: &[RowRange], blank| {
-            let array = Dictionary::of(group, |keys, _| {
+            let array = Dictionary::gather(group, |keys, _| {
                 keys.extend_codes(codes.into_iter(), blank);
             });
             let (texts, keys) = parts(&array);
@@ -298,8 +299,8 @@ mod tests {
     fn indices_are_of_their_own_structure_and_equal_names_share_a_text() {
         let group = group(&[&["A", "B", "A"], &["B", "C", "A"]]);
         let mut indices = [vec![1, -1, 0, 2, i32::MIN, 1], vec![0, 2, -1, 1]].into_iter();
-        let array = Dictionary::of(&group, |keys, range| {
-            let chains = &range.of.structure.chains;
+        let array = Dictionary::gather(&group, |keys, range| {
+            let chains = &range.record.structure.chains;
             keys.extend_indices(&indices.next().unwrap(), |index| {
                 &*chains[index].auth_asym_id
             });

@@ -95,8 +95,10 @@ impl Encoding {
             let batch = message.header_as_record_batch();
             let batch = batch.expect("a record batch was encoded");
             nodes.extend(batch.nodes().into_iter().flatten().copied());
-            let own = batch.buffers().into_iter().flatten();
-            buffers.extend(own.map(|it| Buffer::new(offset + it.offset(), it.length())));
+            let declared = batch.buffers().into_iter().flatten();
+            buffers.extend(
+                declared.map(|buffer| Buffer::new(offset + buffer.offset(), buffer.length())),
+            );
             offset += column.body.len() as i64;
         }
         let mut builder = FlatBufferBuilder::new();
@@ -194,7 +196,7 @@ impl IpcFile {
         let (dictionaries, _) = encoded.map_err(from_arrow)?;
         let dictionaries = dictionaries
             .into_iter()
-            .map(|it| self.message(&it.ipc_message, &[&it.arrow_data]));
+            .map(|encoded| self.message(&encoded.ipc_message, &[&encoded.arrow_data]));
         let dictionaries = dictionaries.collect::<Result<Vec<Block>>>()?;
         // The end of a stream: a message without a length.
         self.write(&[255, 255, 255, 255, 0, 0, 0, 0])?;

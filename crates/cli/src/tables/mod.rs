@@ -296,7 +296,7 @@ impl Tables {
         if is_flushed || self.rows_held >= self.rows_held_max {
             let tables = &mut self.tables;
             let gather = |table: &mut Table| table.group.gather(&table.files.columns);
-            self.cores.of(|| tables.iter_mut().for_each(gather));
+            self.cores.measure(|| tables.iter_mut().for_each(gather));
             self.rows_held = 0;
         }
         Ok(())

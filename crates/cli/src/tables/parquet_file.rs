@@ -119,7 +119,7 @@ fn encode(
         for leaf in compute_leaves(field, &array).map_err(from_parquet)? {
             writer.write(&leaf).map_err(from_parquet)?;
         }
-        statistics.add(ValueStatistics::of(&array));
+        statistics.add(ValueStatistics::from_array(&array));
     }
     Ok((writer.close().map_err(from_parquet)?, statistics))
 }

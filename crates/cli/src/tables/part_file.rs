@@ -309,7 +309,7 @@ impl<F: Format> OpenPart<F> {
             shares.push(share);
             let (group, sender, cores) = (Arc::clone(&group), sender.clone(), self.cores.clone());
             self.pool.spawn(move || {
-                let encoded = cores.of(|| catch(|| encode(&group)));
+                let encoded = cores.measure(|| catch(|| encode(&group)));
                 // The last task frees the rows.
                 drop(group);
                 let encoded = encoded.unwrap_or_else(|panic| {

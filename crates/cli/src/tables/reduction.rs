@@ -22,11 +22,11 @@ impl ReducedColumn {
     /// The values of some rows.
     pub(super) fn gather(self, group: &[RowRange]) -> ArrayRef {
         let mut values = Vec::with_capacity(row_count(group));
-        for RowRange { of: record, rows } in group {
+        for RowRange { record, rows } in group {
             match self.table {
                 TableName::Structures => {
                     let mut all: Vec<f64> = self.numbers(record).flatten().collect();
-                    values.push(self.statistic.of(&mut all) as f32);
+                    values.push(self.statistic.compute(&mut all) as f32);
                 }
                 _ => {
                     let mut by_chain = vec![Vec::new(); record.structure.chains.len()];
@@ -35,8 +35,9 @@ impl ReducedColumn {
                         by_chain[residue.chain as usize].extend(value);
                     }
                     let chains = record.chains[rows.clone()].iter();
-                    let of = |index: u32| self.statistic.of(&mut by_chain[index as usize]) as f32;
-                    values.extend(chains.map(|chain| chain.index).map(of));
+                    let reduced =
+                        |index: u32| self.statistic.compute(&mut by_chain[index as usize]) as f32;
+                    values.extend(chains.map(|chain| chain.index).map(reduced));
                 }
             }
         }

@@ -84,11 +84,13 @@ pub fn gather_all(
 }
 
 fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
-    let of = |node: &Node| truth(node, arrays);
+    let truth_of = |node: &Node| truth(node, arrays);
     let join = |nodes: &[Node], join: fn(&mut Truth, Truth)| {
         let (first, others) = nodes.split_first().expect("a condition has parts");
-        let mut all = of(first);
-        others.iter().for_each(|node| join(&mut all, of(node)));
+        let mut all = truth_of(first);
+        others
+            .iter()
+            .for_each(|node| join(&mut all, truth_of(node)));
         all
     };
     match node {
@@ -101,7 +103,7 @@ fn truth(node: &Node, arrays: &[ArrayRef]) -> Truth {
             any.fails &= &next.fails;
         }),
         Node::Not(node) => {
-            let Truth { holds, fails } = of(node);
+            let Truth { holds, fails } = truth_of(node);
             Truth {
                 holds: fails,
                 fails: holds,
@@ -122,7 +124,7 @@ fn truth_of_test(test: &Test, array: &ArrayRef) -> Truth {
     }
     let of_rows = |passes: &dyn Fn(usize) -> bool| BooleanBuffer::collect_bool(array.len(), passes);
     let number = |number: f64| test.passes(ConditionValue::Number(number));
-    let passed = match Values::of(array) {
+    let passed = match Values::new(array) {
         Values::Text(keys, texts) => {
             let of_text = |text: Option<&str>| {
                 text.is_some_and(|text| test.passes(ConditionValue::Text(text)))

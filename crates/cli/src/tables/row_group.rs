@@ -41,7 +41,7 @@ impl RowGroup {
     }
 
     /// Appends some rows of a structure.
-    pub(super) fn push(&mut self, of: &Arc<StructureRows>, rows: Range<usize>) {
+    pub(super) fn push(&mut self, record: &Arc<StructureRows>, rows: Range<usize>) {
         self.rows += rows.len();
         let mut start = rows.start;
         while start < rows.end {
@@ -52,7 +52,7 @@ impl RowGroup {
             if let Some(Slice::Ranges(ranges, count)) = self.slices.last_mut() {
                 let end = rows.end.min(start + ARRAY_ROWS_MAX - *count);
                 ranges.push(RowRange {
-                    of: Arc::clone(of),
+                    record: Arc::clone(record),
                     rows: start..end,
                 });
                 *count += end - start;

@@ -83,7 +83,7 @@ enum Suspect {
 
 impl ValueStatistics {
     /// The statistics of a row group.
-    pub(super) fn of(array: &ArrayRef) -> Self {
+    pub(super) fn from_array(array: &ArrayRef) -> Self {
         let range = match array.data_type() {
             DataType::Int32 => range_of_values::<Int32Type>(array, Value::Integer),
             DataType::Int64 => range_of_values::<Int64Type>(array, Value::Long),
@@ -275,7 +275,7 @@ mod tests {
     fn statistics(groups: impl IntoIterator<Item = ArrayRef>) -> ValueStatistics {
         let mut statistics = ValueStatistics::default();
         let groups = groups.into_iter();
-        groups.for_each(|array| statistics.add(ValueStatistics::of(&array)));
+        groups.for_each(|array| statistics.add(ValueStatistics::from_array(&array)));
         statistics
     }
 
@@ -287,7 +287,7 @@ mod tests {
     fn counts_of_a_damaged_record_do_not_overflow() {
         let numbers = json!({ "rows": u64::MAX, "nulls": u64::MAX, "range": null });
         let mut read: ValueStatistics = serde_json::from_value(numbers).unwrap();
-        read.add(ValueStatistics::of(&integers(vec![None, Some(4)])));
+        read.add(ValueStatistics::from_array(&integers(vec![None, Some(4)])));
         assert_eq!((read.rows, read.nulls), (u64::MAX, u64::MAX));
     }
 

@@ -229,7 +229,7 @@ impl StructureRows {
     /// The author's number of a residue; `None` if the file states none.
     pub(super) fn number(&self, row: usize) -> Option<i32> {
         let unobserved = row.checked_sub(self.structure.residues.len());
-        let is_numbered = unobserved.is_none_or(|at| self.unobserved[at].is_numbered);
+        let is_numbered = unobserved.is_none_or(|index| self.unobserved[index].is_numbered);
         is_numbered.then_some(self.residue(row).auth_seq_id)
     }
 

@@ -168,7 +168,7 @@ fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
             let insertion = insertion.strip_prefix(&[0]).unwrap_or(&insertion);
             let number = record
                 .number(row)
-                .map_or("?".to_owned(), |it| it.to_string());
+                .map_or("?".to_owned(), |text| text.to_string());
             format!("{number}{}", letters(insertion))
         }),
         column("name", &|row| letters(&record.residue(row).comp_id)),
@@ -176,7 +176,7 @@ fn named(record: &StructureRows, rows: &[usize]) -> Vec<Shown> {
 }
 
 fn cells(array: &ArrayRef, rows: usize) -> Vec<String> {
-    let values = Values::of(array);
+    let values = Values::new(array);
     let real = |row: usize| match values {
         Values::Real(reals) => Some(f64::from(reals.value(row))),
         Values::Half(halves) => Some(halves.value(row).to_f64()),

@@ -371,23 +371,23 @@ fn a_chain_has_a_row_if_it_has_residues_and_its_own_values() {
 fn every_column_has_statistics_over_all_its_row_groups_and_parts() {
     let (_folder, parts, columns) = write_all(&[3, 5, 2, 1, 4, 2], SETTINGS, 1);
     assert_eq!(parts, 2);
-    let of = |table, name| {
+    let statistics_of = |table, name| {
         let mut columns = columns.iter();
         let column = columns.find(|column| (column.table, column.name.as_str()) == (table, name));
         column.unwrap().values.json()
     };
     let rows = 2.0 * (3 + 5 + 2 + 1 + 4 + 2) as f64;
-    let count = of("residues", "count");
+    let count = statistics_of("residues", "count");
     assert_eq!(
         count["null_share"],
         6.0 / rows,
         "the first of each structure"
     );
     assert_eq!((&count["min"], &count["max"]), (&1.into(), &9.into()));
-    assert_eq!(of("residues", "side")["max"], "right");
-    assert_eq!(of("chains", "density")["max"], 2.5);
-    assert_eq!(of("structures", "rg")["constant"], true);
-    assert_eq!(of("structures", "source")["min"], "in/0.pdb");
+    assert_eq!(statistics_of("residues", "side")["max"], "right");
+    assert_eq!(statistics_of("chains", "density")["max"], 2.5);
+    assert_eq!(statistics_of("structures", "rg")["constant"], true);
+    assert_eq!(statistics_of("structures", "source")["min"], "in/0.pdb");
 }
 
 #[test]

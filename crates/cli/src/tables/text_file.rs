@@ -94,7 +94,7 @@ pub(super) enum Values<'a> {
 
 impl<'a> Values<'a> {
     /// The values of an array.
-    pub(super) fn of(array: &'a ArrayRef) -> Self {
+    pub(super) fn new(array: &'a ArrayRef) -> Self {
         match array.data_type() {
             DataType::Dictionary(..) => {
                 let array = array.as_dictionary::<Int32Type>();

@@ -255,7 +255,7 @@ mod tests {
             },
             ..SingleThreads::default()
         };
-        let of = |threads, all| Cores {
+        let cores_of = |threads, all| Cores {
             threads,
             single: single_threads(&times, &Counters::default(), Duration::from_secs(10)),
             ..cores(2, 1, all)

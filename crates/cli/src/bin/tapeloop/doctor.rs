@@ -38,7 +38,10 @@ pub(super) fn doctor(config: &Config, as_json: bool, warm: bool) -> Result<u8> {
         let findings: Vec<Json> = findings.iter().map(json_of).collect();
         say(&format!("{:#}\n", Json::from(findings)));
     } else {
-        let lines: Vec<String> = findings.iter().map(|it| format!("{it}\n")).collect();
+        let lines: Vec<String> = findings
+            .iter()
+            .map(|finding| format!("{finding}\n"))
+            .collect();
         say(&lines.concat());
     }
     // Only these two decide the exit code.
@@ -73,10 +76,12 @@ fn compile_ahead(config: &Config, pool: &Arc<ThreadPool>, is_kept: bool) -> Resu
     }
     let audience = std::io::stderr().is_terminal().then_some(Audience::Reader);
     let shown = CompilingProgress::start(audience, &backends);
-    let prepared = backends.iter().try_for_each(|it| it.prepare(&images));
+    let prepared = backends
+        .iter()
+        .try_for_each(|backend| backend.prepare(&images));
     drop(shown);
     prepared?;
-    let Compilation { images, ns, .. } = backends.iter().map(|it| it.compilation()).sum();
+    let Compilation { images, ns, .. } = backends.iter().map(|backend| backend.compilation()).sum();
     let detail = match images {
         0 if is_cpu => "the CPU needs no kernels".to_owned(),
         0 => "all kernels were compiled before".to_owned(),

@@ -33,12 +33,16 @@ pub(super) fn describe(plan: &Plan, result: &str, verbose: bool) -> Result<Strin
         .map(|item| printable(item).into_owned())
         .collect();
     let of_residues = features.columns(TableName::Residues).len();
-    let chosen = plan.config.condition.as_ref().map_or(String::new(), |it| {
-        format!(
-            "# Of the residues, it would take those where {}.\n",
-            printable(&it.text)
-        )
-    });
+    let chosen = plan
+        .config
+        .condition
+        .as_ref()
+        .map_or(String::new(), |condition| {
+            format!(
+                "# Of the residues, it would take those where {}.\n",
+                printable(&condition.text)
+            )
+        });
     let batch = plan.config.batch;
     let alone = if batch.structure_residues_max > batch.residues_max {
         format!(

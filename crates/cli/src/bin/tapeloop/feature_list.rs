@@ -38,8 +38,8 @@ pub(super) fn text(config: &Config) -> String {
         text.push('\n');
     }
     text.push_str("presets\n");
-    for (preset, of) in FeatureName::PRESETS {
-        labelled(&mut text, preset, &names(of));
+    for (preset, features) in FeatureName::PRESETS {
+        labelled(&mut text, preset, &names(features));
     }
     text.push_str(
         "\ndocs/CONFIG.md lists the columns that name residues, chains and structures.\n",
@@ -66,19 +66,19 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
     }
     let settings = features.settings(name);
     let key_width = settings.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
-    for (at, (key, setting)) in settings.iter().enumerate() {
+    for (index, (key, setting)) in settings.iter().enumerate() {
         let line = format!(
             "{key:<key_width$} = {} ({})",
             value(setting),
             range(setting)
         );
-        labelled(text, if at == 0 { "settings" } else { "" }, &line);
+        labelled(text, if index == 0 { "settings" } else { "" }, &line);
     }
     let columns = features.columns_of(name);
     if columns.is_empty() {
         labelled(text, "columns", NO_COLUMNS);
     }
-    let longest = |of: fn(&ColumnDecl) -> usize| columns.iter().map(of).max().unwrap_or(0);
+    let longest = |length: fn(&ColumnDecl) -> usize| columns.iter().map(length).max().unwrap_or(0);
     let (name_width, unit_width) = (longest(|c| c.name.len()), longest(|c| unit(c).len()));
     for of_table in columns.chunk_by(|a, b| a.table == b.table) {
         labelled(
@@ -99,9 +99,9 @@ fn describe(text: &mut String, features: &FeatureConfig, name: FeatureName) {
 }
 
 /// Appends a line with a label and an indented text.
-fn labelled(text: &mut String, label: &str, of: &str) {
+fn labelled(text: &mut String, label: &str, list: &str) {
     let start = format!("{:INDENT$}{label:<LABEL$}", "");
-    wrap(text, start, INDENT + LABEL, of);
+    wrap(text, start, INDENT + LABEL, list);
 }
 
 /// Appends `start` and then `words`, wrapped at [`WIDTH`]. Lines after the first are indented by
@@ -227,8 +227,11 @@ pub(super) fn json(config: &Config) -> Json {
 pub(super) fn markdown(config: &Config) -> String {
     let features = &config.features;
     let mut text = String::from("| preset | features |\n|---|---|\n");
-    for (preset, of) in FeatureName::PRESETS {
-        let of: Vec<String> = of.iter().map(|name| format!("`{}`", name.name())).collect();
+    for (preset, features) in FeatureName::PRESETS {
+        let features: Vec<String> = features
+            .iter()
+            .map(|name| format!("`{}`", name.name()))
+            .collect();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "| `\"{preset}\"` | {} |", of.join(", "));
     }

@@ -75,9 +75,9 @@ fn totals(files: &[impl AsRef<Path>]) -> Result<Totals> {
         if totals.settings.iter().all(|known| known != file.settings()) {
             totals.settings.push(file.settings().clone());
         }
-        for at in 0..file.batches() {
-            let names = file.names(at, &limits).within(|| shown(path))?;
-            let batch = file.batch(at, &names, &limits, &budget)?.read()?;
+        for index in 0..file.batches() {
+            let names = file.names(index, &limits).within(|| shown(path))?;
+            let batch = file.batch(index, &names, &limits, &budget)?.read()?;
             let mut row = 0;
             while let Some((_, rows)) = names.input(row) {
                 totals.inputs += 1;
@@ -176,8 +176,8 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
     for path in files {
         let path = path.as_ref();
         let file = PackedFile::open(path).within(|| shown(path))?;
-        for at in 0..file.batches() {
-            let names = file.names(at, &limits).within(|| shown(path))?;
+        for index in 0..file.batches() {
+            let names = file.names(index, &limits).within(|| shown(path))?;
             let (mut matches, mut row) = (Vec::new(), 0);
             while let Some((source, rows)) = names.input(row) {
                 row = rows.end;
@@ -192,7 +192,7 @@ fn find(files: &[impl AsRef<Path>], name: &str) -> Result<Vec<Json>> {
             if matches.is_empty() {
                 continue;
             }
-            let batch = file.batch(at, &names, &limits, &budget)?.read()?;
+            let batch = file.batch(index, &names, &limits, &budget)?.read()?;
             for (source, rows) in matches {
                 found.push(input_json(&source, path, &batch, rows)?);
             }

@@ -180,12 +180,12 @@ impl Display {
                 bar.set_position(counts.inputs);
             }
             Display::Lines(started) => {
-                let of = counts.inputs_total.map_or(String::new(), |total| {
+                let of_total = counts.inputs_total.map_or(String::new(), |total| {
                     format!(" of {}", format::whole(total))
                 });
                 let elapsed = started.elapsed();
                 complain(&format!(
-                    "{:>6} s: {}{of} inputs, {}{}",
+                    "{:>6} s: {}{of_total} inputs, {}{}",
                     elapsed.as_secs(),
                     format::whole(counts.inputs),
                     rates(counts, elapsed),

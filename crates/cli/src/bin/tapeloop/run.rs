@@ -232,7 +232,8 @@ pub(super) fn compute(
         Target::Stdout | Target::Table => InputDigests::default(),
     };
     let interrupted = to.interrupted.as_ref();
-    let committed = interrupted.map_or_else(Committed::default, |it| it.committed.clone());
+    let committed =
+        interrupted.map_or_else(Committed::default, |resumed| resumed.committed.clone());
     sources.skip_computed(&committed.ranges)?;
     let interrupt = signals::listen()?;
     let tables = match to.target {
@@ -444,7 +445,7 @@ fn judged(plan: &Plan, mut columns: Vec<ColumnStatistics>) -> Vec<ColumnStatisti
         "residues" => plan.config.condition.is_some(),
         table => CHOSEN.contains(&table),
     };
-    let chosen = columns.iter_mut().filter(|it| are_chosen(it.table));
+    let chosen = columns.iter_mut().filter(|column| are_chosen(column.table));
     chosen.for_each(|column| column.idle_when = None);
     columns
 }

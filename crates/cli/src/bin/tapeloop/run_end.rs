@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn several_devices_have_their_statistics() {
-        let of = |devices: usize| {
+        let run_of = |devices: usize| {
             let mut statistics = Statistics::default();
             statistics.devices = vec![DeviceStatistics::default(); devices];
             statistics.devices[devices - 1].is_lost = true;

@@ -170,7 +170,11 @@ impl Outcome {
         if verbose || self.elapsed >= BOUND_TIME_MIN {
             let _ = writeln!(text, "{}", self.bound());
         }
-        let infos: Vec<_> = plan.backends.iter().map(|it| it.device()).collect();
+        let infos: Vec<_> = plan
+            .backends
+            .iter()
+            .map(|backend| backend.device())
+            .collect();
         text.push_str(&by_device(&self.statistics.devices, &infos));
         if verbose {
             text.push_str(&self.details(plan));
@@ -248,8 +252,11 @@ impl Outcome {
             );
         }
         let devices = &self.statistics.devices;
-        if devices.iter().any(|own| !own.is_lost) {
-            let lost = devices.iter().enumerate().filter(|(_, own)| own.is_lost);
+        if devices.iter().any(|device| !device.is_lost) {
+            let lost = devices
+                .iter()
+                .enumerate()
+                .filter(|(_, device)| device.is_lost);
             for (index, _) in lost {
                 let _ = writeln!(
                     text,
@@ -347,17 +354,17 @@ fn by_device(devices: &[DeviceStatistics], infos: &[&DeviceInfo]) -> String {
     if devices.len() < 2 {
         return String::new();
     }
-    let line = |(index, (own, info)): (usize, (&DeviceStatistics, &&DeviceInfo))| {
+    let line = |(index, (device, info)): (usize, (&DeviceStatistics, &&DeviceInfo))| {
         let place = info.pci_bus_id.as_ref().map(|id| format!(", {id}"));
         format!(
             "device {index} ({}{}): busy {:.0}% of the time, {:.1} of {} slots in flight, \
              batches: {}\n",
             info.name,
             place.unwrap_or_default(),
-            100.0 * own.time.share,
-            own.slots_in_flight,
-            own.slots,
-            format::whole(own.time.batches),
+            100.0 * device.time.share,
+            device.slots_in_flight,
+            device.slots,
+            format::whole(device.time.batches),
         )
     };
     devices.iter().zip(infos).enumerate().map(line).collect()
@@ -395,11 +402,11 @@ mod tests {
 
     #[test]
     fn several_devices_have_a_line_each_and_one_has_none() {
-        let own = |batches, share| {
-            let mut own = DeviceStatistics::default();
-            (own.time.batches, own.time.share) = (batches, share);
-            (own.slots, own.slots_in_flight) = (3, 2.54);
-            own
+        let device = |batches, share| {
+            let mut device = DeviceStatistics::default();
+            (device.time.batches, device.time.share) = (batches, share);
+            (device.slots, device.slots_in_flight) = (3, 2.54);
+            device
         };
         let card = |pci: &str| {
             let mut card = DeviceInfo::new("cuda", "NVIDIA H200");

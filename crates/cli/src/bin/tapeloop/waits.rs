@@ -78,7 +78,7 @@ pub(super) fn single_threads(
     ];
     threads
         .into_iter()
-        .filter(|it| !it.time.wall.is_zero())
+        .filter(|thread| !thread.time.wall.is_zero())
         .collect()
 }
 
@@ -182,7 +182,7 @@ mod tests {
         times.list = ThreadTime::default();
         let names = single_threads(&times, &counters, Duration::from_secs(10));
         assert_eq!(
-            names.iter().map(|it| it.name).collect::<Vec<_>>(),
+            names.iter().map(|thread| thread.name).collect::<Vec<_>>(),
             ["submit", "results"]
         );
     }

@@ -74,7 +74,7 @@ fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
                 Some(length) => (length, Token::Quoted),
                 None => {
                     let fix = "end it with the quote that it begins with";
-                    return Err(at(place, "a text without an end").fix(fix));
+                    return Err(error_at(place, "a text without an end").fix(fix));
                 }
             },
             _ => match sign {
@@ -88,7 +88,7 @@ fn tokens<'a>(text: &'a str) -> Result<Vec<(usize, Token<'a>)>> {
                         '!' => "write not, or !=",
                         _ => "write a comparison such as plddt >= 70",
                     };
-                    return Err(at(place, &message).fix(fix));
+                    return Err(error_at(place, &message).fix(fix));
                 }
             },
         };
@@ -131,7 +131,7 @@ fn unquoted(quoted: &str) -> String {
     inner.replace(&quote.repeat(2), quote)
 }
 
-fn at(place: usize, message: &str) -> Error {
+fn error_at(place: usize, message: &str) -> Error {
     Error::config(format!("character {place}: {message}"))
 }
 
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, expected: &str) -> Error {
         let message = format!("expected {expected}, not {}", self.found());
-        at(self.place(), &message).fix("write a comparison such as plddt >= 70")
+        error_at(self.place(), &message).fix("write a comparison such as plddt >= 70")
     }
 
     /// The token, for messages.
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         }
         if self.depth == DEPTH_MAX {
             let message = format!("more than {DEPTH_MAX} parentheses and `not` inside each other");
-            return Err(at(place, &message).fix("write fewer"));
+            return Err(error_at(place, &message).fix("write fewer"));
         }
         self.depth += 1;
         let inner = if is_not {
@@ -270,7 +270,7 @@ impl<'a> Parser<'a> {
         if self.takes_word("contains") {
             if value_type != ValueType::Text {
                 let message = format!("`contains` needs a column of texts, and {name} holds none");
-                return Err(at(place, &message).fix("write a comparison"));
+                return Err(error_at(place, &message).fix("write a comparison"));
             }
             let Literal::Text(part) = self.literal(name, value_type)? else {
                 unreachable!("a text column has texts");
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         self.advance();
         if sign.starts_with(['<', '>']) && value_type == ValueType::Flag {
             let message = format!("{name} is true or false, which have no order");
-            return Err(at(place, &message).fix(format!("write {name}, or not {name}")));
+            return Err(error_at(place, &message).fix(format!("write {name}, or not {name}")));
         }
         let literal = self.literal(name, value_type)?;
         Ok(match sign {
@@ -328,7 +328,7 @@ impl<'a> Parser<'a> {
                 Some(place) => place.how_to_compute(),
                 None => "`tapeloop features` lists the columns; `features` chooses them".to_owned(),
             };
-            return Err(at(self.place(), &message).fix(fix));
+            return Err(error_at(self.place(), &message).fix(fix));
         };
         self.advance();
         Ok(column)
@@ -363,7 +363,7 @@ impl<'a> Parser<'a> {
                 _ => ("numbers", "write a number"),
             };
             let message = format!("{name} holds {holds}, not {}", self.found());
-            return Err(at(self.place(), &message).fix(fix));
+            return Err(error_at(self.place(), &message).fix(fix));
         };
         self.advance();
         Ok(literal)

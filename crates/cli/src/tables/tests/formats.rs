@@ -106,7 +106,7 @@ fn every_format_and_compression_has_the_same_values_and_the_same_parts() {
             for (part, expected) in parts.iter().zip(&expected) {
                 let of_parquet = open(expected);
                 let groups = of_parquet.metadata().row_groups().iter();
-                let groups: Vec<usize> = groups.map(|it| it.num_rows() as usize).collect();
+                let groups: Vec<usize> = groups.map(|batch| batch.num_rows() as usize).collect();
                 let expected = read(expected);
                 match settings.format {
                     TableFormat::Parquet => assert_eq!(read(part), expected),
@@ -161,7 +161,7 @@ fn statistics_do_not_depend_on_the_format() {
     let statistics = |settings| {
         let (_, _, columns) = write_all(&LENGTHS, settings, 2);
         let all = columns.into_iter();
-        all.map(|it| (it.name, it.values.json()))
+        all.map(|column| (column.name, column.values.json()))
             .collect::<Vec<_>>()
     };
     let [parquet, others @ ..] = formats().map(statistics);
@@ -191,7 +191,7 @@ fn a_compression_is_that_of_every_column_but_integers() {
             };
             assert_eq!(column.compression(), expected, "{}", column.column_path());
             let mut encodings = column.encodings();
-            assert!(encoding.is_none_or(|wanted| encodings.any(|it| it == wanted)));
+            assert!(encoding.is_none_or(|wanted| encodings.any(|encoding| encoding == wanted)));
         }
     }
     let bytes = |compression| {
@@ -331,10 +331,10 @@ fn texts_are_quoted_and_reals_are_the_shortest_of_their_bits() {
     let path = folder.path().join("residues/part-00000.csv");
     let (header, rows) = read_csv(&path);
     let column = |name: &str| {
-        let at = header.iter().position(|it| it == name).unwrap();
-        rows.iter().map(move |row| &*row[at])
+        let index = header.iter().position(|column| column == name).unwrap();
+        rows.iter().map(move |row| &*row[index])
     };
-    assert!(column("auth_asym_id").take(8).all(|it| it == name));
+    assert!(column("auth_asym_id").take(8).all(|value| value == name));
     let texts: Vec<&str> = column("real").take(8).collect();
     let expected = [
         "0.1",

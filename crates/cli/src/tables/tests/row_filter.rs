@@ -84,7 +84,11 @@ fn the_columns_that_a_condition_may_name_are_those_of_the_table() {
         if optional.unobserved {
             expected.push(("observed", ValueType::Flag));
         }
-        let coordinates: Vec<String> = optional.coordinates.columns().map(|it| it.0).collect();
+        let coordinates: Vec<String> = optional
+            .coordinates
+            .columns()
+            .map(|column| column.0)
+            .collect();
         let of_coordinates = coordinates.iter().map(|name| (&**name, ValueType::Real));
         expected.extend(of_coordinates);
         assert_eq!(of_table.collect::<Vec<_>>(), expected);

@@ -64,7 +64,10 @@ pub(super) fn bench(args: &BenchArgs) -> Result<u8> {
     let pool = thread_pool(config.threads)?;
     let selected = select_all(config.backend, &config.devices, &pool, &config.cuda)?;
     tracing::info!(reason = selected[0].reason, "chose the backend");
-    let backends = selected.into_iter().map(|it| it.backend).collect();
+    let backends = selected
+        .into_iter()
+        .map(|selected| selected.backend)
+        .collect();
     let machine = Machine { backends, pool };
     let mut works = config.works.clone();
     if !has_input && works.contains(&Work::Features) {

@@ -64,7 +64,11 @@ fn commands(text: &str) -> Result<Vec<Vec<String>>> {
              scripts/build_references.sh does",
         )
     })?;
-    Ok(file.reference.into_iter().map(|it| it.command).collect())
+    Ok(file
+        .reference
+        .into_iter()
+        .map(|line| line.command)
+        .collect())
 }
 
 #[cfg(test)]

@@ -195,10 +195,10 @@ impl StructureBatches {
         let (mut items, mut total) = (Vec::new(), Extent::default());
         for index in indices {
             let item = input(index, &self.set.structures[index]);
-            let Ok(own) = features.extent(&item) else {
+            let Ok(extent) = features.extent(&item) else {
                 break;
             };
-            match total.checked_add(own).filter(|sum| sum.fits(room)) {
+            match total.checked_add(extent).filter(|sum| sum.fits(room)) {
                 Some(sum) => total = sum,
                 // The first always fits in the largest bucket.
                 None if items.is_empty() => {}

@@ -321,15 +321,15 @@ impl Painter {
             let (text, format) = text_of(source, std::fs::read(&path)?, &self.limits)?;
             let to = target.place(&path, &[file], &mut self.outputs)?;
             target::check_format(&to, format)?;
-            let at = self
+            let index = self
                 .columns
                 .iter()
                 .position(|(_, column)| column.name == *name);
-            let at = at.expect("the column is one of the computed ones");
+            let index = index.expect("the column is one of the computed ones");
             let values = |(structure, table): (Structure, FeatureTable)| Model {
                 values: values::numbers_of(
-                    &self.columns[at].1,
-                    table.column(TableName::Residues, at),
+                    &self.columns[index].1,
+                    table.column(TableName::Residues, index),
                     &structure,
                 ),
                 structure,
@@ -339,7 +339,7 @@ impl Painter {
             if self.joins_models {
                 fields.join_models();
             }
-            let (_, column) = &self.columns[at];
+            let (_, column) = &self.columns[index];
             let null = self.null.unwrap_or(column.null_number);
             let painted = text::paint(&text, format, &fields, &models, null, self.null.is_some());
             let all = models.iter().flat_map(|model| model.values.iter().copied());
@@ -382,7 +382,7 @@ fn about(painted: &Painted, column: &ColumnDecl, range: Option<(f64, f64)>, null
         let pairs: Vec<String> = words
             .iter()
             .enumerate()
-            .map(|(at, word)| format!("{at} {word}"))
+            .map(|(value, word)| format!("{value} {word}"))
             .collect();
         format!(" ({})", pairs.join(", "))
     };

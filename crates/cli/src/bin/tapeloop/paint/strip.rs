@@ -292,9 +292,9 @@ impl Drawing<'_> {
         let x = self.left + 130.0;
         self.quiet(x, 46.0, "low");
         for step in 0..STEPS {
-            let at = (x + 26.0 + step as f64 * 6.0, 36.0);
+            let corner = (x + 26.0 + step as f64 * 6.0, 36.0);
             self.svg
-                .rect(format_args!("v{step}"), at, (6.0, TRACK - 1.0));
+                .rect(format_args!("v{step}"), corner, (6.0, TRACK - 1.0));
         }
         let x = x + 26.0 + STEPS as f64 * 6.0;
         self.quiet(x + 6.0, 46.0, "high");
@@ -335,11 +335,11 @@ impl Drawing<'_> {
         let names = structure.distinct_chain_names();
         let mut first = rows.start;
         let residues = &structure.residues[rows.clone()];
-        for (at, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
+        for (index, stretch) in residues.chunk_by(|a, b| a.chain == b.chain).enumerate() {
             let number = stretch[0].chain as usize;
             let chain = names[number];
             let (x, width) = (self.x_of(rows, first), stretch.len() as f64 * CELL);
-            let class = if at % 2 == 0 { "bar" } else { "bar other" };
+            let class = if index % 2 == 0 { "bar" } else { "bar other" };
             self.svg.rect(class, (x, top), (width, 14.0));
             let letters = ((width - 2.0) / LETTER) as usize;
             let shown: String = chain.chars().take(letters).collect();
@@ -391,8 +391,8 @@ impl Drawing<'_> {
         };
         if track.is_angle() {
             for step in 0..STEPS {
-                let at = (x + step as f64 * 5.0, y + 2.0);
-                self.svg.rect(format_args!("a{step}"), at, (5.0, 9.0));
+                let corner = (x + step as f64 * 5.0, y + 2.0);
+                self.svg.rect(format_args!("a{step}"), corner, (5.0, 9.0));
             }
             let text = format!("-{HALF_TURN} to {HALF_TURN} {}", track.unit);
             self.quiet(x + STEPS as f64 * 5.0 + 5.0, y + 10.0, &text);
@@ -408,18 +408,18 @@ impl Drawing<'_> {
             self.quiet(x, y + 10.0, &range);
             return;
         }
-        let (mut at, end) = (x, x + LEGEND - MARGIN - 12.0);
+        let (mut left, end) = (x, x + LEGEND - MARGIN - 12.0);
         for word in track.words_there() {
             let text = &track.words[word];
             let width = 12.0 + (text.len() as f64 * LETTER).floor() + 7.0;
-            if at + width > end {
-                self.quiet(at, y + 10.0, "...");
+            if left + width > end {
+                self.quiet(left, y + 10.0, "...");
                 return;
             }
             self.svg
-                .rect(track.word_class(word), (at, y + 2.0), (9.0, 9.0));
-            self.quiet(at + 12.0, y + 10.0, text);
-            at += width;
+                .rect(track.word_class(word), (left, y + 2.0), (9.0, 9.0));
+            self.quiet(left + 12.0, y + 10.0, text);
+            left += width;
         }
     }
 
@@ -456,8 +456,8 @@ impl Drawing<'_> {
             }
             let half = (number.len() as f64 * LETTER / 2.0).floor();
             if x >= free + half {
-                let at = (x, bottom + 15.0);
-                self.svg.text("quiet small middle", at, &number);
+                let position = (x, bottom + 15.0);
+                self.svg.text("quiet small middle", position, &number);
                 free = x + half + 4.0;
             }
         }

@@ -80,7 +80,7 @@ fn resolved(path: &Path) -> PathBuf {
 fn resolved_folder(folder: &Path) -> PathBuf {
     let here = Path::new(".");
     let folder = Some(folder)
-        .filter(|it| !it.as_os_str().is_empty())
+        .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(here);
     match (folder.canonicalize(), folder.parent(), folder.file_name()) {
         (Ok(folder), ..) => folder,
@@ -188,7 +188,9 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let place = || shown(path);
     let name = path.to_string_lossy();
     let compression = Compression::of_name(&name).map(|(compression, _)| compression);
-    let packed = compression.map(|it| pack(it, bytes)).transpose();
+    let packed = compression
+        .map(|compression| pack(compression, bytes))
+        .transpose();
     let packed = packed.within(place)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).within(place)?;

@@ -44,8 +44,8 @@ pub(super) fn paint(
     } else {
         (range(values).unwrap_or((null, null)), (null, null))
     };
-    let writing = Writing::of(format, value_range);
-    let null_writing = Writing::of(format, null_range);
+    let writing = Writing::new(format, value_range);
+    let null_writing = Writing::new(format, null_range);
     // The label ids of a PDB file's structure name the parts of chains, which its text does not.
     let has_labels = format != Format::Pdb;
     let rows = models.iter().map(|model| rows_by_name(model, has_labels));
@@ -64,8 +64,8 @@ pub(super) fn paint(
     let mut out = Output::new(text, edits.len());
     let mut items = fields.items_missing_at.iter().peekable();
     for &(field, value) in &edits {
-        while let Some(&&at) = items.peek().filter(|&&&at| at <= field.bytes.start) {
-            out.insert(at, b"\n_atom_site.B_iso_or_equiv");
+        while let Some(&&offset) = items.peek().filter(|&&&offset| offset <= field.bytes.start) {
+            out.insert(offset, b"\n_atom_site.B_iso_or_equiv");
             items.next();
         }
         let text = match value {
@@ -147,10 +147,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn insert(&mut self, at: usize, text: &[u8]) {
+    fn insert(&mut self, place: usize, text: &[u8]) {
         self.new.extend_from_slice(&self.old[self.at..at]);
         self.new.extend_from_slice(text);
-        self.at = at;
+        self.at = place;
     }
 
     fn replace(&mut self, field: &BFactorField, value: &str) {

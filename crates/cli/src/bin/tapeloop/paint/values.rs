@@ -59,7 +59,7 @@ const SMALL_DECIMALS: usize = 4;
 impl Writing {
     /// The format of values from `min` to `max`: two decimals, four if all values are below 1, and
     /// fewer if the values would exceed the columns of the file format.
-    pub(super) fn of(format: Format, (min, max): (f64, f64)) -> Self {
+    pub(super) fn new(format: Format, (min, max): (f64, f64)) -> Self {
         let is_small = min > -1.0 && max < 1.0 && (min, max) != (0.0, 0.0);
         let wanted = if is_small { SMALL_DECIMALS } else { DECIMALS };
         let Some(width) = format.b_factor_width() else {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn written(format: Format, range: (f64, f64), value: f64) -> String {
-        Writing::of(format, range).text(value)
+        Writing::new(format, range).text(value)
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn unusual_number_formats_are_noted() {
-        let note = |range| Writing::of(Format::Pdb, range).note(range);
+        let note = |range| Writing::new(Format::Pdb, range).note(range);
         assert_eq!(note((0.0, 210.0)), None);
         assert_eq!(note((-180.0, 10.0)).unwrap(), "written with 1 decimals");
         assert_eq!(note((0.0, 1e6)).unwrap(), "clamped to -99999 to 999999");

@@ -105,9 +105,10 @@ struct Folder {
 impl Folder {
     fn new(keep: Option<PathBuf>) -> Self {
         let stays = keep.is_some();
-        let own = || std::env::temp_dir().join(format!("tapeloop-validate-{}", std::process::id()));
+        let temporary =
+            || std::env::temp_dir().join(format!("tapeloop-validate-{}", std::process::id()));
         Folder {
-            path: keep.unwrap_or_else(own),
+            path: keep.unwrap_or_else(temporary),
             stays,
         }
     }

@@ -92,22 +92,22 @@ fn colours(on: &Ground) -> String {
         on.plain, on.bar, on.other_bar,
     );
     for step in 0..STEPS {
-        let at = step as f64 / (STEPS - 1) as f64;
+        let share = step as f64 / (STEPS - 1) as f64;
         // Writing to a string cannot fail.
-        let _ = writeln!(rules, ".v{step} {{ color: {} }}", between(&on.scale, at));
+        let _ = writeln!(rules, ".v{step} {{ color: {} }}", between(&on.scale, share));
     }
     let [start, ..] = on.circle;
     let around: Vec<Rgb> = on.circle.into_iter().chain([start]).collect();
     for step in 0..STEPS {
-        let at = (step as f64 + 0.5) / STEPS as f64;
-        let _ = writeln!(rules, ".a{step} {{ color: {} }}", between(&around, at));
+        let share = (step as f64 + 0.5) / STEPS as f64;
+        let _ = writeln!(rules, ".a{step} {{ color: {} }}", between(&around, share));
     }
     rules
 }
 
 /// The colour at `at`, from 0 to 1, of a scale.
-fn between(scale: &[Rgb], at: f64) -> String {
-    let place = at * (scale.len() - 1) as f64;
+fn between(scale: &[Rgb], share: f64) -> String {
+    let place = share * (scale.len() - 1) as f64;
     let from = (place as usize).min(scale.len() - 2);
     let share = place - from as f64;
     let [red, green, blue] = std::array::from_fn(|channel| {
