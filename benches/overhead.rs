@@ -61,7 +61,7 @@ fn time(group: &mut Group<'_>, name: &str, at_once: u32, mut batches: impl FnMut
 
 fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels: usize) {
     let buckets = Nothing::new(kernels).single(backend.device());
-    let policy = Policy::of(mode);
+    let policy = Policy::new(mode);
     let buffers = buckets.largest().recording.buffers();
     let mut device_slots = backend.open_slots(buffers, 1, Priority::Normal).unwrap();
     let device_slot = &mut *device_slots[0];
@@ -75,7 +75,7 @@ fn replay(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode, kernels
 
 fn ring(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode) {
     let buckets = Nothing::new(KERNELS).single(backend.device());
-    let mut ring = Ring::new(backend, &buckets, 3, &Policy::of(mode), Wait::Spin).unwrap();
+    let mut ring = Ring::new(backend, &buckets, 3, &Policy::new(mode), Wait::Spin).unwrap();
     time(group, &format!("ring/{}", mode.name()), 1, || {
         let slot = ring.acquire().unwrap();
         ring.submit(slot, Extent::from([1]), ()).unwrap();
@@ -86,7 +86,7 @@ fn ring(group: &mut Group<'_>, backend: &Arc<dyn Backend>, mode: Mode) {
 
 fn config(mode: Mode, items: u32) -> EngineConfig {
     EngineConfig {
-        policy: Policy::of(mode),
+        policy: Policy::new(mode),
         ..EngineConfig::new([items])
     }
 }

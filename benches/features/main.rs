@@ -202,7 +202,7 @@ fn twin(c: &mut Criterion, bench: &Bench) {
     for config in &of_all_kernels() {
         let launches = Arc::new(Launches::default());
         let timed_cpu = Timing(Arc::clone(&launches)).around(Arc::clone(&bench.cpu));
-        let policy = Policy::of(Mode::Stream);
+        let policy = Policy::new(Mode::Stream);
         let batch = vec![filled.clone()];
         let mut run = Run::open(&timed_cpu, &bench.pool, config, &policy, SMALL.1, batch);
         for kernel in launches.kernels() {
@@ -261,7 +261,7 @@ fn policies(c: &mut Criterion, bench: &Bench) {
     let policies = [
         ("graph", graph),
         ("explicit graph", explicit),
-        ("stream", Policy::of(Mode::Stream)),
+        ("stream", Policy::new(Mode::Stream)),
     ];
     for (size, residues) in [SMALL, MIDDLE, LARGE] {
         for (policy_name, policy) in &policies {

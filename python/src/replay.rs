@@ -190,7 +190,7 @@ impl Replay {
             }
             let policy = Policy {
                 verify: if verify { Verify::First } else { Verify::Off },
-                ..Policy::of(mode)
+                ..Policy::new(mode)
             };
             Ring::new(&backend, &Arc::new(buckets), slots, &policy, Wait::Spin)
         });

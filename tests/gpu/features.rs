@@ -156,7 +156,7 @@ fn assert_modes_and_backends_agree(
             let stream = Run {
                 backend,
                 pool,
-                policy: Policy::of(Mode::Stream),
+                policy: Policy::new(Mode::Stream),
                 slots,
                 residues,
                 wait,
@@ -227,7 +227,7 @@ fn assert_agree_fused_or_not(
         let run = Run {
             backend,
             pool,
-            policy: Policy::of(Mode::Stream),
+            policy: Policy::new(Mode::Stream),
             slots: 1,
             residues: 128,
             wait: Wait::Spin,

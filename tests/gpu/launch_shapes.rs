@@ -126,7 +126,7 @@ fn executor(
     mode: Mode,
 ) -> Result<Executor> {
     let buckets = Arc::new(Buckets::single(recording.clone()));
-    Executor::new(backend, device_slot, &buckets, &Policy::of(mode))
+    Executor::new(backend, device_slot, &buckets, &Policy::new(mode))
 }
 
 /// Blocks and threads of the one launch.

@@ -111,7 +111,7 @@ fn a_device_beyond_the_last_or_a_missing_compiler_is_unavailable() {
     assert!(error.message().contains("999"), "{error}");
     let options = CudaOptions {
         // SAFETY: there is no such library.
-        nvrtc: Some(unsafe { NvrtcLibrary::at("/nowhere/libnvrtc.so") }),
+        nvrtc: Some(unsafe { NvrtcLibrary::new("/nowhere/libnvrtc.so") }),
         ..CudaOptions::default()
     };
     let backend = CudaBackend::open(&options).unwrap();

@@ -12,13 +12,13 @@ use tapeloop::features::{OwnKernel, OwnKernelSettings};
 /// The NVRTC library that the config names.
 pub(super) fn nvrtc(path: &Path) -> NvrtcLibrary {
     // SAFETY: who gives the settings names the file as NVRTC.
-    unsafe { NvrtcLibrary::at(path) }
+    unsafe { NvrtcLibrary::new(path) }
 }
 
 /// The folder of compiled kernels that the config names.
 pub(super) fn kernel_cache(path: &Path) -> KernelCache {
     // SAFETY: who gives the settings names the folder as the program's.
-    unsafe { KernelCache::at(path) }
+    unsafe { KernelCache::new(path) }
 }
 
 /// A kernel that the config gives.
@@ -35,5 +35,5 @@ pub(super) fn own_kernel(settings: OwnKernelSettings) -> Result<OwnKernel> {
 #[cfg(target_os = "linux")]
 pub(super) fn worker(path: &Path) -> WorkerProgram {
     // SAFETY: who gives the settings names the file as a worker.
-    unsafe { WorkerProgram::at(path) }
+    unsafe { WorkerProgram::new(path) }
 }

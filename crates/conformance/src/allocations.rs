@@ -143,7 +143,7 @@ struct Bound {
 impl Bound {
     fn new(backend: &Arc<dyn Backend>, mode: Mode) -> Self {
         let program = Program::new();
-        let policy = unverified(Policy::of(mode));
+        let policy = unverified(Policy::new(mode));
         let (mut device_slot, mut executor) = program.slot(backend, &policy);
         let [x, y] = [0, 1].map(|_| backend.allocate(Space::Pinned, BYTES).unwrap());
         let mut bindings = executor.bindings(&mut *device_slot, 1).unwrap().clone();

@@ -246,9 +246,9 @@ pub fn an_update_is_audited_before_the_device_is_called(backend: &Arc<dyn Backen
         let foreign = slot.point(other.address(), 0.0, Rung::Unchanged);
         let place = ["update of bucket 0", "kernel gather", "foreign"];
         assert_mismatch(&foreign.unwrap_err(), &place);
-        let own = slot.device_slot.addresses(gather.x.id()).device;
-        let own = slot.point(own, 0.0, Rung::Unchanged);
-        assert_mismatch(&own.unwrap_err(), &["buffer x"]);
+        let address = slot.device_slot.addresses(gather.x.id()).device;
+        let address = slot.point(address, 0.0, Rung::Unchanged);
+        assert_mismatch(&address.unwrap_err(), &["buffer x"]);
         assert_eq!(backend.driver_calls().graph_edits, edits);
         assert_eq!(slot.run(&gather, 2.0), gather.expected(2.0, 1.0));
         slot.declare(&other);

@@ -103,15 +103,15 @@ pub struct Slot {
 impl Gather {
     /// With a kernel whose declaration says that it follows pointers in device memory.
     pub fn following() -> Self {
-        Gather::of(declared().follows_device_pointers())
+        Gather::with_kernel(declared().follows_device_pointers())
     }
 
     /// With a kernel that follows the pointers of its struct alone.
     pub fn new() -> Self {
-        Gather::of(declared())
+        Gather::with_kernel(declared())
     }
 
-    fn of(kernel: Kernel) -> Self {
+    fn with_kernel(kernel: Kernel) -> Self {
         // SAFETY: the kernel touches the first `n` elements of `x` and `y` and the first
         // `table_n` of the table, and the tests set neither to more than there are.
         let kernel = unsafe { kernel.code(&Image::cuda("gather.cu", TEXT)) };

@@ -89,7 +89,7 @@ impl<L: DeviceSlot + ?Sized> Give for L {
 /// If the slot has none.
 pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
     // SAFETY: the slot is the test's.
-    let of = |number| unsafe { GraphId::from_number(number) };
+    let graph_id = |number| unsafe { GraphId::from_number(number) };
     // Numbers ascend over the process, which may have made many graphs before this one.
     let newest = GraphId::unique();
     let (mut end, mut above) = (0_u64, 1 << 40);
@@ -101,7 +101,7 @@ pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
             above = middle
         }
     }
-    let mut ids = (0..end).rev().map(of);
+    let mut ids = (0..end).rev().map(graph_id);
     ids.find(|&id| device_slot.graph_ops(id).is_ok())
         .expect("the device slot has a graph")
 }

@@ -95,7 +95,7 @@ impl Lookup {
         let kernel = Kernel::new("lookup")
             .reads::<u32>("header")
             .reads::<u32>("x");
-        Lookup::of(kernel.reads::<u32>("table"), lookup)
+        Lookup::with_kernel(kernel.reads::<u32>("table"), lookup)
     }
 
     /// With a kernel that counts in the table how often it looks there.
@@ -103,10 +103,10 @@ impl Lookup {
         let kernel = Kernel::new("count")
             .reads::<u32>("header")
             .reads::<u32>("x");
-        Lookup::of(kernel.updates::<u32>("table"), count)
+        Lookup::with_kernel(kernel.updates::<u32>("table"), count)
     }
 
-    fn of(kernel: Kernel, twin: Twin) -> Self {
+    fn with_kernel(kernel: Kernel, twin: Twin) -> Self {
         let kernel = kernel.writes::<u32>("y");
         // SAFETY: the kernels touch what the header counts of their buffers, and the table.
         let kernel = unsafe { kernel.code(&Image::cuda("lookup.cu", TEXT)) };
@@ -147,7 +147,7 @@ impl Workload for Lookup {
     }
     fn fill_resident(&self, to: &Buffers, views: &mut ResidentViews<'_>) -> Result<()> {
         let table = views.take(to.table).iter_mut().enumerate();
-        table.for_each(|(index, of)| *of = entry(index));
+        table.for_each(|(index, value)| *value = entry(index));
         Ok(())
     }
     fn write(&self, to: &Buffers, item: &u32, _: Extent, views: &mut WriteViews<'_>) -> Result<()> {

@@ -58,16 +58,16 @@ fn scale(launch: &mut TwinLaunch<'_>, before: impl Fn(&[f32])) {
 impl Scale {
     /// Multiplies by `factor`.
     pub fn new(factor: f32) -> Self {
-        Scale::of(factor, |kernel| kernel.twin(TWINS[0].1))
+        Scale::with_kernel(factor, |kernel| kernel.twin(TWINS[0].1))
     }
 
     /// A workload whose twin calls `before` with the elements of each batch first.
     pub fn with(factor: f32, before: impl Fn(&[f32]) + Send + Sync + 'static) -> Self {
         let twin = move |launch: &mut TwinLaunch<'_>| scale(launch, &before);
-        Scale::of(factor, |kernel| kernel.twin_closure(twin))
+        Scale::with_kernel(factor, |kernel| kernel.twin_closure(twin))
     }
 
-    fn of(factor: f32, with_twin: impl FnOnce(Kernel) -> Kernel) -> Self {
+    fn with_kernel(factor: f32, with_twin: impl FnOnce(Kernel) -> Kernel) -> Self {
         let kernel = Kernel::new("scale_vectors")
             .reads::<u32>("header")
             .reads::<f32>("x")

@@ -50,7 +50,7 @@ pub fn every_policy_gives_the_right_results(backend: &Arc<dyn Backend>) {
 pub fn batches_run_in_the_order_in_which_they_were_given(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     for mode in [Mode::Stream, Mode::Graph] {
-        let (mut device_slot, mut executor) = program.slot(backend, &unverified(Policy::of(mode)));
+        let (mut device_slot, mut executor) = program.slot(backend, &unverified(Policy::new(mode)));
         let input = Input::from_seed(1, CAPACITIES[1]);
         program.fill(&mut *device_slot, &input);
         for _ in 0..100 {
@@ -68,7 +68,7 @@ pub fn batches_run_in_the_order_in_which_they_were_given(backend: &Arc<dyn Backe
 pub fn host_memory_is_closed_until_its_work_is_seen_done(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     for mode in [Mode::Stream, Mode::Graph] {
-        let (mut device_slot, mut executor) = program.slot(backend, &unverified(Policy::of(mode)));
+        let (mut device_slot, mut executor) = program.slot(backend, &unverified(Policy::new(mode)));
         let input = Input::from_seed(2, 8);
         program
             .give(&mut *device_slot, &mut executor, &input)
@@ -98,9 +98,9 @@ pub fn memory_that_a_slot_does_not_own_is_refused(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     let mut slots = program.slots(backend, 2, &Policy::default()).unwrap();
     let x = program.handles.x.id();
-    let (own, other) = (slots[0].0.addresses(x), slots[1].0.addresses(x));
+    let (first, other) = (slots[0].0.addresses(x), slots[1].0.addresses(x));
     let (device_slot, executor) = &mut slots[0];
-    let copy = |host: Option<u64>, device| upload(host.unwrap(), device, own.bytes);
+    let copy = |host: Option<u64>, device| upload(host.unwrap(), device, first.bytes);
     let nowhere = memset(8, 0, 4);
     let mut foreign = vec![nowhere];
     // Addresses of a backend may be those of its slots' own tables, and then all slots have the same.
@@ -123,7 +123,7 @@ pub fn memory_that_a_slot_does_not_own_is_refused(backend: &Arc<dyn Backend>) {
 pub fn slots_work_at_the_same_time_and_move_between_threads(backend: &Arc<dyn Backend>) {
     let program = Program::new();
     let mut slots = program
-        .slots(backend, 4, &unverified(Policy::of(Mode::Graph)))
+        .slots(backend, 4, &unverified(Policy::new(Mode::Graph)))
         .unwrap();
     for step in 0..3 {
         std::thread::scope(|scope| {

@@ -77,7 +77,7 @@ pub fn timed_launches_copy_what_the_batch_uses(backend: &Arc<dyn Backend>) {
     let policy = Policy {
         verify: Verify::Off,
         mapped_bytes_max: 64,
-        ..Policy::of(Mode::Stream)
+        ..Policy::new(Mode::Stream)
     };
     let (mut device_slot, mut executor) = program.slot(backend, &policy);
     let device_slot = &mut *device_slot;

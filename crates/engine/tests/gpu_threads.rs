@@ -228,7 +228,7 @@ fn run_slot(backend: &Arc<dyn Backend>) {
     for mode in MODES {
         let policy = Policy {
             verify: Verify::Off,
-            ..Policy::of(mode)
+            ..Policy::new(mode)
         };
         let mut executor = ready_with(backend, &saxpy.recording, &mut *device_slot, &policy);
         for index in 0..10 {

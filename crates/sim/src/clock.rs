@@ -132,18 +132,18 @@ impl History {
             written.write = Some(access.clone());
             kept.push(written);
         } else {
-            let mut at = start;
+            let mut next = start;
             for mut segment in inside {
-                if at < segment.range.start {
-                    kept.push(fresh(at..segment.range.start));
+                if next < segment.range.start {
+                    kept.push(fresh(next..segment.range.start));
                     kept.last_mut().expect("just pushed").read(access);
                 }
-                at = segment.range.end;
+                next = segment.range.end;
                 segment.read(access);
                 kept.push(segment);
             }
-            if at < end {
-                let mut rest = fresh(at..end);
+            if next < end {
+                let mut rest = fresh(next..end);
                 rest.read(access);
                 kept.push(rest);
             }

@@ -342,11 +342,11 @@ impl Device {
     ) -> Result<Touches> {
         let (touches, clash) = graph.touches();
         if let Some([(a, first), (b, second)]) = clash {
-            let of = |device: &Device, node, touch: Touch| {
+            let accessed = |device: &Device, node, touch: Touch| {
                 let writes = touch.access.writes();
                 device.accessed(actor(node), touch.memory, touch.range, writes)
             };
-            let (earlier, later) = (of(self, a, first), of(self, b, second));
+            let (earlier, later) = (accessed(self, a, first), accessed(self, b, second));
             self.violate(Violation::unordered(earlier, later))?;
         }
         for (node, touch) in touches.iter() {

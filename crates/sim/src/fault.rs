@@ -145,27 +145,29 @@ impl Fault {
     pub fn seeded(seed: u64, horizon: u64) -> Fault {
         let mut random = Random::new(seed);
         let kind = random.below(9);
-        let at = random.below(horizon.max(1));
+        let index = random.below(horizon.max(1));
         match kind {
             // These events are rare, so the index is small.
-            0 => Fault::OutOfMemory { allocation: at % 4 },
-            1 => Fault::Submission { submission: at },
-            2 => Fault::Lost { call: at },
-            3 => Fault::Kernel { launch: at },
+            0 => Fault::OutOfMemory {
+                allocation: index % 4,
+            },
+            1 => Fault::Submission { submission: index },
+            2 => Fault::Lost { call: index },
+            3 => Fault::Kernel { launch: index },
             4 => Fault::SlowCopy {
-                copy: at,
+                copy: index,
                 parts: 8 + random.below(56) as u32,
             },
-            5 => Fault::Capture { capture: at % 8 },
+            5 => Fault::Capture { capture: index % 8 },
             6 => Fault::Slow {
-                launch: at % 16,
+                launch: index % 16,
                 calls: 1 + random.below(40),
             },
             7 => Fault::ForeignCapture {
-                call: at,
+                call: index,
                 calls: 1 + random.below(12),
             },
-            _ => Fault::Graph { graph: at % 8 },
+            _ => Fault::Graph { graph: index % 8 },
         }
     }
 }

@@ -196,8 +196,8 @@ impl Memory {
     /// Runs the `part`-th of `parts` of a copy or memset; `None` if the memory is gone.
     pub(super) fn apply(&mut self, op: &Op, part: u32, parts: u32) -> Option<()> {
         let cut = |bytes: usize| {
-            let at = |part: u32| bytes * part as usize / parts as usize;
-            at(part)..at(part + 1)
+            let boundary = |part: u32| bytes * part as usize / parts as usize;
+            boundary(part)..boundary(part + 1)
         };
         let (from, to, range) = match *op {
             Op::Upload {

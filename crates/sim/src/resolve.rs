@@ -127,7 +127,7 @@ impl Device {
             }
         };
         let memory = self.memory.at(start);
-        let (own, space, name) = (memory.slot, memory.space, memory.name.clone());
+        let (owner, space, name) = (memory.slot, memory.space, memory.name.clone());
         let kernels_expect = memory.kernels_expect;
         let offset = (address - start) as usize;
         let room = memory.bytes.as_slice().len() - offset;
@@ -140,7 +140,7 @@ impl Device {
             return Err(error);
         }
         let allocation = self.slot(slot).adopted.get(&start).cloned();
-        if own != Some(slot) && allocation.is_none() {
+        if owner != Some(slot) && allocation.is_none() {
             let why = format!("which is {name}, and neither its own nor adopted");
             self.violate(refused(ViolationKind::Foreign, why))?;
         }

@@ -21,7 +21,7 @@ fn texts() -> Vec<Arc<Image>> {
 fn open(cache: &Path) -> CudaBackend {
     gpu::cuda(&CudaOptions {
         // SAFETY: the folder was made by this test, and has what this library compiled.
-        kernel_cache: Some(unsafe { KernelCache::at(cache) }),
+        kernel_cache: Some(unsafe { KernelCache::new(cache) }),
         ..CudaOptions::default()
     })
 }
@@ -73,7 +73,7 @@ fn texts_are_compiled_together_and_kept_each_by_itself() {
 fn the_fused_kernel_needs_nvrtc_and_says_so() {
     let options = CudaOptions {
         // SAFETY: there is no such file.
-        nvrtc: Some(unsafe { NvrtcLibrary::at("/nowhere/libnvrtc.so") }),
+        nvrtc: Some(unsafe { NvrtcLibrary::new("/nowhere/libnvrtc.so") }),
         ..CudaOptions::default()
     };
     let backend = gpu::device_with(&options);

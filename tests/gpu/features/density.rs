@@ -65,7 +65,7 @@ fn outcomes(
         ..features.clone()
     };
     let mut config = EngineConfig::new(Features::capacity(4_096));
-    config.policy = Policy::of(mode);
+    config.policy = Policy::new(mode);
     let backends = [Arc::clone(backend)];
     let workload = Features::new(features).unwrap();
     let mut engine = Engine::new(workload, &backends, Arc::clone(pool), &config).unwrap();

@@ -104,7 +104,7 @@ fn own_kernels_compute_columns_after_the_built_in_ones() {
         let run = Run {
             backend: &gpu,
             pool: &pool,
-            policy: Policy::of(mode),
+            policy: Policy::new(mode),
             slots,
             residues,
             wait: Wait::Block,

@@ -23,7 +23,7 @@ fn every_front_mode_and_workload_is_measured() {
     let base = small();
     let fronts = Front::ALL.map(|front| Point { front, ..base });
     let stream = Point {
-        policy: Policy::of(Mode::Stream),
+        policy: Policy::new(Mode::Stream),
         ..base
     };
     let mixed = Point {

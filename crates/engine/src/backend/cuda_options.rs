@@ -9,7 +9,7 @@ use tapeloop_error::internal::LaterFields;
 /// Opening a library runs code in it, so safe code cannot name one:
 ///
 /// ```compile_fail,E0133
-/// let nvrtc = tapeloop_engine::backend::NvrtcLibrary::at("/tmp/libanything.so");
+/// let nvrtc = tapeloop_engine::backend::NvrtcLibrary::new("/tmp/libanything.so");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NvrtcLibrary(PathBuf);
@@ -20,7 +20,7 @@ impl NvrtcLibrary {
     /// # Safety
     /// A library that can be opened at `path` must be NVRTC: its functions are those of NVIDIA's
     /// header, and opening it does nothing else to the process.
-    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
+    pub unsafe fn new(path: impl Into<PathBuf>) -> Self {
         NvrtcLibrary(path.into())
     }
 
@@ -35,7 +35,7 @@ impl NvrtcLibrary {
 /// Device code is loaded from the folder, so safe code cannot name one:
 ///
 /// ```compile_fail,E0133
-/// let cache = tapeloop_engine::backend::KernelCache::at("/tmp/anything");
+/// let cache = tapeloop_engine::backend::KernelCache::new("/tmp/anything");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelCache(PathBuf);
@@ -45,7 +45,7 @@ impl KernelCache {
     ///
     /// # Safety
     /// Only this crate may write files to the folder, now and later.
-    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
+    pub unsafe fn new(path: impl Into<PathBuf>) -> Self {
         KernelCache(path.into())
     }
 

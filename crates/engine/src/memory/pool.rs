@@ -182,13 +182,15 @@ impl Shared {
         let mut stores = self.stores.lock();
         stores.settle(now);
         // Before the trim, which may give back the very allocation.
-        let free = stores.of(space).take(bytes);
+        let free = stores.store_mut(space).take(bytes);
         stores.trim(now);
         let (allocation, hit) = match free {
             Some(allocation) => (allocation, true),
             None => (self.take_new(&mut stores, space, bytes)?, false),
         };
-        let loan = stores.of(space).lend(requested, bytes, hit, owner, now);
+        let loan = stores
+            .store_mut(space)
+            .lend(requested, bytes, hit, owner, now);
         drop(stores);
         let pooled = PooledAllocation {
             shared: Arc::clone(self),
@@ -205,8 +207,8 @@ impl Shared {
 
     /// A new allocation. Frees free ones if the limit or the backend demands it.
     fn take_new(&self, stores: &mut Stores, space: Space, bytes: usize) -> Result<Allocation> {
-        if !stores.of(space).make_room(bytes) {
-            stores.of(space).refuse();
+        if !stores.store_mut(space).make_room(bytes) {
+            stores.store_mut(space).refuse();
             return Err(stores.beyond_limit(space, bytes));
         }
         let out = |error: &Error| error.kind() == ErrorKind::OutOfMemory;
@@ -216,7 +218,7 @@ impl Shared {
             taken = self.backend.allocate(space, bytes);
         }
         taken.map_err(|error| {
-            stores.of(space).refuse();
+            stores.store_mut(space).refuse();
             if out(&error) {
                 stores.beyond_backend(&error)
             } else {
@@ -227,7 +229,7 @@ impl Shared {
 }
 
 impl Stores {
-    fn of(&mut self, space: Space) -> &mut Store {
+    fn store_mut(&mut self, space: Space) -> &mut Store {
         match space {
             Space::Device => &mut self.device,
             Space::Pinned => &mut self.pinned,
@@ -255,7 +257,7 @@ impl Stores {
     }
 
     fn beyond_limit(&mut self, space: Space, bytes: usize) -> Error {
-        let store = self.of(space);
+        let store = self.store_mut(space);
         let Limits { bytes_max, .. } = *store.limits();
         let stats = store.stats();
         let message = format!(
@@ -314,7 +316,7 @@ impl Drop for PooledAllocation {
         let now = Instant::now();
         let mut stores = self.shared.stores.lock();
         stores
-            .of(allocation.space())
+            .store_mut(allocation.space())
             .take_back(self.loan, allocation);
         stores.settle(now);
         stores.trim(now);

@@ -88,7 +88,9 @@ pub(super) fn build<W: Workload>(
         return Err(Error::usage("the backends are of different kinds")
             .fix("build an engine for each kind"));
     }
-    let exclusive = backends.iter().map(|backend| ExclusiveUse::of(&**backend));
+    let exclusive = backends
+        .iter()
+        .map(|backend| ExclusiveUse::acquire(&**backend));
     let exclusive: Vec<_> = exclusive.collect::<Result<_>>()?;
     for backend in backends.iter().filter(|backend| backend.is_supervised()) {
         // An earlier engine may have given the device up.

@@ -84,7 +84,7 @@ impl<W: Workload> Pipeline<W> {
             memory,
             shrunk,
         } = build(workload, backends, pool, config)?;
-        let ring = Ring::of(slots, config.wait);
+        let ring = Ring::from_slots(slots, config.wait);
         Ok(Pipeline {
             batcher: shared.batcher(),
             shared: OfProcess::new(shared),

@@ -18,7 +18,7 @@ impl ExclusiveUse {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if another engine uses the backend.
-    pub(super) fn of(backend: &dyn Backend) -> Result<Option<ExclusiveUse>> {
+    pub(super) fn acquire(backend: &dyn Backend) -> Result<Option<ExclusiveUse>> {
         if !backend.is_supervised() {
             return Ok(None);
         }

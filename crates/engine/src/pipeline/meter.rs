@@ -198,9 +198,9 @@ impl Meter {
         self.in_flight[slot].store(0, Relaxed);
         let mut finished = self.finished.lock();
         finished.flight.add(submitted_at, now);
-        if let Some(own) = finished.by_device.get_mut(self.device_of(slot)) {
-            own.flight.add(submitted_at, now);
-            own.batches += 1;
+        if let Some(device) = finished.by_device.get_mut(self.device_of(slot)) {
+            device.flight.add(submitted_at, now);
+            device.batches += 1;
         }
         let latency = now.saturating_duration_since(submitted_at);
         finished.batch_latency.add(latency);
@@ -236,8 +236,8 @@ impl Meter {
             if since > 0 {
                 let submitted_at = self.epoch + Duration::from_nanos(since);
                 finished.flight.add(submitted_at, now);
-                if let Some(own) = finished.by_device.get_mut(self.device_of(slot)) {
-                    own.flight.add(submitted_at, now);
+                if let Some(device) = finished.by_device.get_mut(self.device_of(slot)) {
+                    device.flight.add(submitted_at, now);
                 }
             }
         }

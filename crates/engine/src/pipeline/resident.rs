@@ -50,10 +50,10 @@ impl ResidentContents {
     /// # Errors
     /// Those of [`Workload::fill_resident`].
     pub(super) fn fill<W: Workload>(&mut self, workload: &W, handles: &W::Buffers) -> Result<()> {
-        let parts = self.0.iter_mut().map(|it| {
-            let contents = Arc::get_mut(&mut it.contents);
+        let parts = self.0.iter_mut().map(|resident| {
+            let contents = Arc::get_mut(&mut resident.contents);
             let contents = contents.expect("no device has the contents yet");
-            (it.buffer, contents.as_mut_slice())
+            (resident.buffer, contents.as_mut_slice())
         });
         let mut views = ResidentViews::new(parts);
         guarded(|| workload.fill_resident(handles, &mut views)).within(|| "resident buffers")

@@ -58,11 +58,11 @@ impl<B> Ring<B> {
             urgent: 0,
         };
         open_slots(backend, buckets, count, policy, 0, &mut free)?;
-        Ok(Ring::of(free, wait))
+        Ok(Ring::from_slots(free, wait))
     }
 
     /// A ring of slots that are open.
-    pub(crate) fn of(free: Vec<Slot<Free>>, wait: Wait) -> Self {
+    pub(crate) fn from_slots(free: Vec<Slot<Free>>, wait: Wait) -> Self {
         Ring {
             in_flight: InFlightSet::with_capacity(free.len()),
             free,

@@ -100,8 +100,8 @@ impl<W: Workload> Shared<W> {
         if self.program.device.backend == "cpu" {
             statistics.set_on_cpu();
         }
-        for (own, over) in statistics.devices.iter_mut().zip(&self.devices) {
-            own.is_lost = over.get().is_some();
+        for (device, over) in statistics.devices.iter_mut().zip(&self.devices) {
+            device.is_lost = over.get().is_some();
         }
         statistics.device_overlap = timeline.and_then(|timeline| timeline.device_overlap());
         statistics
@@ -296,10 +296,15 @@ impl<W: Workload> Shared<W> {
                     slot,
                 } = *failed;
                 // Entries that have a result keep it.
-                let own =
+                let entry_error =
                     |entry: &Entry<W>| entry.location.as_ref().err().unwrap_or(&error).clone();
                 let mut settled = std::mem::take(&mut batch.settled).into_iter();
-                let output = |entry| settled.next().flatten().unwrap_or_else(|| Err(own(entry)));
+                let output = |entry| {
+                    settled
+                        .next()
+                        .flatten()
+                        .unwrap_or_else(|| Err(entry_error(entry)))
+                };
                 outputs.extend(batch.entries.iter().map(output));
                 Taken {
                     slot,

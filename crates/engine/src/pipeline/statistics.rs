@@ -270,16 +270,18 @@ impl Statistics {
             return "no batch has run".to_owned();
         };
         let share = |stage: Stage| percent(self.time(stage).share);
-        let own = share(bound);
+        let bound_share = share(bound);
         let start = match bound {
-            Stage::Input => format!("input-bound: {own} of the time no input was ready"),
-            Stage::Fill => format!("fill-bound: filling took {own} of the time"),
+            Stage::Input => format!("input-bound: {bound_share} of the time no input was ready"),
+            Stage::Fill => format!("fill-bound: filling took {bound_share} of the time"),
             Stage::Device if self.on_cpu => {
-                format!("compute-bound: batches were computed {own} of the time")
+                format!("compute-bound: batches were computed {bound_share} of the time")
             }
-            Stage::Device => format!("device-bound: the device was busy {own} of the time"),
-            Stage::Unpack => format!("unpack-bound: unpacking took {own} of the time"),
-            Stage::Output => format!("output-bound: {own} of the time results waited to be taken"),
+            Stage::Device => format!("device-bound: the device was busy {bound_share} of the time"),
+            Stage::Unpack => format!("unpack-bound: unpacking took {bound_share} of the time"),
+            Stage::Output => {
+                format!("output-bound: {bound_share} of the time results waited to be taken")
+            }
         };
         let named = [
             (Stage::Fill, "filling"),
@@ -392,11 +394,11 @@ pub(super) fn statistics(
         ns(submitted.stalled.busy()).min(closed_ns),
         counters.batches,
     );
-    let (own, workers) = match threads {
+    let (unpack_ns, workers) = match threads {
         Threads::Own { workers } => (0, workers),
         Threads::Caller => (unpack.busy_ns, 0),
     };
-    let idle_ns = wall_ns.saturating_sub(closed_ns + own + drained_ns);
+    let idle_ns = wall_ns.saturating_sub(closed_ns + unpack_ns + drained_ns);
     let input_ns = if held.by_workers {
         wall_ns.saturating_sub(stall.busy_ns + drained_ns)
     } else {

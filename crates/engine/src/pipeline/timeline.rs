@@ -170,8 +170,12 @@ impl Timeline {
         let sum: f64 = of_device().map(length).sum();
         let covered: f64 = (0..self.devices.len().max(1))
             .map(|device| {
-                let own = of_device().filter(|span| self.device_of(span.slot) == device);
-                covered_ns(own.map(|span| (span.start_ns, span.end_ns)).collect()) as f64
+                let of_this_device = of_device().filter(|span| self.device_of(span.slot) == device);
+                covered_ns(
+                    of_this_device
+                        .map(|span| (span.start_ns, span.end_ns))
+                        .collect(),
+                ) as f64
             })
             .sum();
         (covered > 0.0).then(|| sum / covered)

@@ -48,10 +48,10 @@ impl StructType {
         assert!(!text.is_empty() && text.len() <= Self::NAME_BYTES_MAX);
         assert!(bytes > 0 && bytes <= u32::MAX as usize);
         let mut name = [0; Self::NAME_BYTES_MAX];
-        let mut at = 0;
-        while at < text.len() {
-            name[at] = text[at];
-            at += 1;
+        let mut index = 0;
+        while index < text.len() {
+            name[index] = text[index];
+            index += 1;
         }
         StructType {
             name,

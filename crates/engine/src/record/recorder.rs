@@ -409,9 +409,9 @@ impl Recording {
 
     /// The buffers' handles with their declarations.
     pub fn buffers_by_id(&self) -> impl Iterator<Item = (BufferId, &BufferDecl)> {
-        let of = self.id;
+        let recording = self.id;
         let ids = (0..self.buffers.len()).map(move |index| BufferId {
-            of,
+            of: recording,
             index: index as u16,
         });
         ids.zip(&self.buffers)

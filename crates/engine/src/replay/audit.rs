@@ -44,10 +44,10 @@ impl<'a> AllowedMemory<'a> {
         declared: &'a DeclaredMemory,
     ) -> Self {
         let recording = bindings.recording();
-        let own = recording.buffers_by_id();
+        let buffers = recording.buffers_by_id();
         AllowedMemory {
             recording,
-            own: own.map(|(id, _)| slot.addresses(id)).collect(),
+            buffers: buffers.map(|(id, _)| slot.addresses(id)).collect(),
             header: recording.header().map(|header| bindings.device(header)),
             bound: bindings.views().collect(),
             declared,
@@ -56,8 +56,8 @@ impl<'a> AllowedMemory<'a> {
 
     /// Whether a buffer of at least `bytes` bytes starts at `address`.
     fn holds(&self, address: u64, bytes: usize) -> bool {
-        let is_own = |own: &Addresses| {
-            (own.device == address || own.host == Some(address)) && bytes <= own.bytes
+        let is_own = |buffer: &Addresses| {
+            (buffer.device == address || buffer.host == Some(address)) && bytes <= buffer.bytes
         };
         let is_bound = |view: &&AllocationView| view.address() == address && bytes <= view.bytes();
         self.own.iter().any(is_own) || self.bound.iter().any(is_bound)
@@ -87,9 +87,9 @@ impl<'a> AllowedMemory<'a> {
 
     /// Describes what is at an address, for messages.
     fn what_is(&self, address: u64) -> String {
-        let is_own = |own: &Addresses| own.device == address || own.host == Some(address);
+        let is_own = |buffer: &Addresses| buffer.device == address || buffer.host == Some(address);
         let names = self.recording.buffers().iter().map(|decl| &decl.name);
-        if let Some((name, _)) = names.zip(&self.own).find(|(_, own)| is_own(own)) {
+        if let Some((name, _)) = names.zip(&self.own).find(|(_, buffer)| is_own(buffer)) {
             return format!("buffer {name}");
         }
         if let Some(name) = self.uniform_at(address) {
@@ -247,9 +247,9 @@ fn compare(lowered: &Lowered, held: &Op, memory: &AllowedMemory<'_>) -> Result<(
             "the graph holds {held_kind}, and {meant_kind} was lowered"
         )));
     }
-    for ((side, at, bytes), (_, wanted, _)) in sides(held).into_iter().zip(sides(meant)) {
-        if at != wanted {
-            return Err(address_difference(at, wanted, memory).within(side));
+    for ((side, found, bytes), (_, wanted, _)) in sides(held).into_iter().zip(sides(meant)) {
+        if found != wanted {
+            return Err(address_difference(found, wanted, memory).within(side));
         }
         let wanted = sides(meant)[0].2;
         if bytes != wanted {
@@ -294,10 +294,10 @@ fn launch_difference(launch: &Launch, meant: &Op, held: &Op, memory: &AllowedMem
         let place = word_place(launch, word);
         let mut pointers = launch.kernel.pointers();
         return match (held_args.get(word), args.get(word)) {
-            (Some(&at), Some(&wanted)) if pointers.any(|pointer| pointer.word == word) => {
-                address_difference(at, wanted, memory).within(place)
+            (Some(&found), Some(&wanted)) if pointers.any(|pointer| pointer.word == word) => {
+                address_difference(found, wanted, memory).within(place)
             }
-            (Some(at), Some(wanted)) => difference("value", at, wanted).within(place),
+            (Some(found), Some(wanted)) => difference("value", found, wanted).within(place),
             _ => difference("words", &held_args.len(), &args.len()).within(place),
         };
     };

@@ -27,7 +27,7 @@ struct Copy {
 impl Batch {
     pub(super) fn new(bindings: &Bindings) -> Self {
         let commands = lower(bindings);
-        let copies = commands.iter().map(|lowered| Copy::of(bindings, lowered));
+        let copies = commands.iter().map(|lowered| Copy::new(bindings, lowered));
         Batch {
             copies: copies.collect(),
             commands,
@@ -117,7 +117,7 @@ fn enqueue_live(
 }
 
 impl Copy {
-    fn of(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
+    fn new(bindings: &Bindings, lowered: &Lowered) -> Option<Self> {
         let recording = bindings.recording();
         let id: BufferId = match &recording.commands()[lowered.command()] {
             Command::Upload(id) | Command::Download(id) => *id,

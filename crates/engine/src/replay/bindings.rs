@@ -110,8 +110,9 @@ impl Bindings {
         let fits = |(id, decl): (BufferId, &crate::record::BufferDecl)| {
             id.index() < slot.buffer_count()
                 && decl.slot_bytes().is_some_and(|bytes| {
-                    let own = slot.addresses(id);
-                    own.bytes >= bytes && (own.host.is_some() || !decl.view.is_on_host())
+                    let addresses = slot.addresses(id);
+                    addresses.bytes >= bytes
+                        && (addresses.host.is_some() || !decl.view.is_on_host())
                 })
         };
         if !recording.buffers_by_id().all(fits) {

@@ -182,7 +182,7 @@ impl Default for Policy {
 
 impl Policy {
     /// The default policy in another mode.
-    pub fn of(mode: Mode) -> Self {
+    pub fn new(mode: Mode) -> Self {
         Policy {
             mode,
             ..Policy::default()

@@ -53,11 +53,11 @@ pub(super) fn run_twice(
         .submit(slot, Submission::Launches, live, replay)
         .and_then(|()| wait_within(slot, policy.deadline))
         .within(|| "as launches")?;
-    let first = Results::of(&*slot, bindings, live)?;
+    let first = Results::read(&*slot, bindings, live)?;
     reset(slot, bindings, &inputs, replay).within(|| "reset of buffers")?;
     ready.submit(slot, ready.untimed(), live, replay)?;
     wait_within(slot, policy.deadline)?;
-    let second = Results::of(&*slot, bindings, live)?;
+    let second = Results::read(&*slot, bindings, live)?;
     let names = match ready.graph {
         Some(_) => ["as launches", "as a graph"],
         None => ["the first time", "the second time"],
@@ -130,8 +130,8 @@ fn reset(
         .buffers_by_id()
         .filter(|(_, decl)| made(decl.view))
     {
-        let own = slot.addresses(id).device;
-        if bindings.device(id) == own {
+        let address = slot.addresses(id).device;
+        if bindings.device(id) == address {
             enqueue_zeros(slot, id, decl.size_bytes())?;
             replay.calls += 1;
         }
@@ -143,7 +143,7 @@ fn reset(
 struct Results(Vec<(BufferId, Vec<u8>)>);
 
 impl Results {
-    fn of(slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
+    fn read(slot: &dyn DeviceSlot, bindings: &Bindings, live: Extent) -> Result<Self> {
         let recording = bindings.recording();
         let mut results = Vec::new();
         for command in recording.commands() {

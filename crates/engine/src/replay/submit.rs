@@ -85,11 +85,11 @@ pub(super) fn enqueue_zeros(
     buffer: BufferId,
     bytes: usize,
 ) -> Result<()> {
-    let own = slot.addresses(buffer);
+    let addresses = slot.addresses(buffer);
     let zero = Op::Memset {
-        device: own.device,
+        device: addresses.device,
         byte: 0,
-        bytes: bytes.min(own.bytes),
+        bytes: bytes.min(addresses.bytes),
     };
     // SAFETY: it is the slot's own memory, within the buffer's room, and kernels take
     // zeros, which is what memory of a slot starts with.

@@ -112,7 +112,7 @@ impl Extent {
     #[inline]
     pub(crate) fn reaches_any(self, lengths: Extent) -> bool {
         let axes = self.0.iter().zip(lengths.0);
-        axes.fold(0, |any, (&own, length)| any | u32::from(own >= length)) != 0
+        axes.fold(0, |any, (&length, limit)| any | u32::from(length >= limit)) != 0
     }
 
     /// With the longest length in place of 0.

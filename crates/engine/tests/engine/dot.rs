@@ -90,7 +90,7 @@ fn a_captured_graph_and_launches_are_drawn_as_a_line() {
             captured.contains("[style=dotted]"),
             "uploads have nothing in common"
         );
-        let launches = dot(&backend, Policy::of(Mode::Stream));
+        let launches = dot(&backend, Policy::new(Mode::Stream));
         assert!(launches.contains(": launches, 9 operations"));
         assert_eq!(edges(&launches), edges(&captured));
     }

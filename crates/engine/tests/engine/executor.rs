@@ -213,7 +213,7 @@ fn a_graph_without_a_loop_is_launched_where_the_policy_allows_it() {
         let mut config = EngineConfig::new([64, 8]);
         config.policy = Policy {
             fallback,
-            ..Policy::of(mode)
+            ..Policy::new(mode)
         };
         let pool = Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap());
         Pipeline::new(Scale::new(2.0), &backends, pool, &config)

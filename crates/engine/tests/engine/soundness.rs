@@ -386,7 +386,7 @@ fn executors_leave_no_graphs_behind() {
         let executor = Executor::new(backend, &mut *device_slot, &buckets, &policy).unwrap();
         assert_eq!(sim.live().graphs, 1);
         drop(executor);
-        let stream = Policy::of(tapeloop_engine::Mode::Stream);
+        let stream = Policy::new(tapeloop_engine::Mode::Stream);
         let made = Executor::new(backend, &mut *device_slot, &buckets, &stream);
         assert_eq!(
             sim.live().graphs,

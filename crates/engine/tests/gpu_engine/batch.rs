@@ -14,7 +14,7 @@ fn policies() -> [Policy; 3] {
     let graph = Policy::default();
     [
         graph,
-        Policy::of(Mode::Stream),
+        Policy::new(Mode::Stream),
         Policy {
             transfer: Transfer::Mapped,
             ..graph

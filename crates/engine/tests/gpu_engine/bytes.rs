@@ -58,7 +58,7 @@ fn through_a_pipeline(target: &Target, config: &EngineConfig, items: &[Item]) ->
 pub(crate) fn every_policy_gives_the_bytes_of_the_cpu(target: &Target) {
     let items = items(120, 150);
     let cpu: Arc<dyn Backend> = Arc::new(CpuBackend::new(Arc::clone(&target.pool)));
-    let eager = config(&Policy::of(Mode::Stream));
+    let eager = config(&Policy::new(Mode::Stream));
     let expected = through_an_engine(target, &cpu, &eager, &items);
     let twins = items.iter().map(|item| item.output(UNIFORMS));
     assert!(expected.iter().cloned().eq(twins));

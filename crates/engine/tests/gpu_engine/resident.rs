@@ -20,7 +20,7 @@ use tapeloop_engine::workload::Extent;
 fn config() -> EngineConfig {
     let mut config = EngineConfig::new([64, 8]);
     config.buckets = [[16, 8], [64, 8]].map(Extent::from).to_vec();
-    config.policy = Policy::of(Mode::Resident);
+    config.policy = Policy::new(Mode::Resident);
     config
 }
 
@@ -71,7 +71,7 @@ fn a_loop_without_work_ends_and_the_next_batch_launches_it() {
 /// batch is done. Returns the time for a batch.
 fn ends_of_batches(target: &Target, len: u32, slots: usize, batches: u32) -> Duration {
     let (x, y, buckets) = sevenfold(len);
-    let policy = Policy::of(Mode::Resident);
+    let policy = Policy::new(Mode::Resident);
     let mut ring: Ring<u32> =
         Ring::new(&target.backend, &buckets, slots, &policy, Wait::Spin).unwrap();
     let last = len as usize - 1;

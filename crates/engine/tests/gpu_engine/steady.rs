@@ -116,7 +116,7 @@ impl Rounds {
         let device = target.backend.device();
         let buffers = Mix::new().record(&mut recorder, device).unwrap();
         let buckets = Arc::new(Buckets::single(recorder.finish().unwrap()));
-        let policy = Policy::of(mode);
+        let policy = Policy::new(mode);
         let ring = Ring::new(&target.backend, &buckets, 3, &policy, Wait::Block);
         let ring = ring.unwrap();
         Rounds { ring, buffers }

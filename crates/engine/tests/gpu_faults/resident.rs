@@ -103,7 +103,7 @@ fn a_ring_reads_its_table_again_from_a_revived_worker() {
     let view = AllocationView::new(&memory, 0, memory.bytes()).unwrap();
     let buckets = Buckets::single(recorder.finish().unwrap());
     let buckets = Arc::new(buckets.with_resident(buffers.table, view).unwrap());
-    let policy = Policy::of(Mode::Graph);
+    let policy = Policy::new(Mode::Graph);
     let mut ring = Ring::<u32>::new(&backend, &buckets, 2, &policy, Wait::Spin).unwrap();
     let mut lost = None;
     let start = Instant::now();

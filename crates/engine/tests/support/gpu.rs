@@ -159,7 +159,7 @@ pub(crate) fn ready(
     // The first batch is in flight when it was given, as all others.
     let policy = Policy {
         verify: Verify::Off,
-        ..Policy::of(mode)
+        ..Policy::new(mode)
     };
     ready_with(backend, recording, device_slot, &policy)
 }

@@ -243,7 +243,7 @@ fn graphs_change_and_are_read_back_and_come_again_with_a_new_worker() {
     for build in tapeloop_engine::replay::Build::ALL {
         let policy = Policy {
             build: *build,
-            ..Policy::of(Mode::Graph)
+            ..Policy::new(Mode::Graph)
         };
         let mut slots = program.slots(&backend, 2, &policy).unwrap();
         let mut random = Random::new(7);
@@ -352,7 +352,7 @@ fn a_worker_ends_with_the_process_that_started_it() {
 fn a_program_that_is_no_worker_is_told() {
     let missing = WorkerOptions {
         // SAFETY: there is no such program.
-        program: Some(unsafe { WorkerProgram::at("/nowhere/tapeloop") }),
+        program: Some(unsafe { WorkerProgram::new("/nowhere/tapeloop") }),
         ..options()
     };
     let error = WorkerBackend::open(missing).err().unwrap();
@@ -360,7 +360,7 @@ fn a_program_that_is_no_worker_is_told() {
     assert!(error.to_string().contains("/nowhere/tapeloop"), "{error}");
     let other = WorkerOptions {
         // SAFETY: it ends without reading anything.
-        program: Some(unsafe { WorkerProgram::at("/bin/true") }),
+        program: Some(unsafe { WorkerProgram::new("/bin/true") }),
         ..options()
     };
     let error = WorkerBackend::open(other).err().unwrap();

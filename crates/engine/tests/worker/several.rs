@@ -20,7 +20,7 @@ fn engine_with_one_start_of_the_second() -> ([Arc<WorkerBackend>; 2], Engine<Sca
     let second = Arc::new(
         WorkerBackend::open(WorkerOptions {
             // SAFETY: it is this program, which serves.
-            program: Some(unsafe { WorkerProgram::at(&name) }),
+            program: Some(unsafe { WorkerProgram::new(&name) }),
             ..options()
         })
         .unwrap(),

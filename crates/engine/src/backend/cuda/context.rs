@@ -19,13 +19,13 @@ pub(super) struct Device {
 
 impl Device {
     /// The device with this ordinal, from 0.
-    pub(super) fn at(driver: &'static Driver, ordinal: u32) -> Result<Device> {
+    pub(super) fn open(driver: &'static Driver, ordinal: u32) -> Result<Device> {
         let mut raw = 0;
         // SAFETY: `raw` outlives the call, and a `Driver` is initialised.
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
             result_codes::SUCCESS => Ok(Device { driver, raw }),
-            _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
+            _ => Err(driver::unusable("cuDeviceGet", Code::new(result))),
         }
     }
 
@@ -153,7 +153,7 @@ impl Context {
         let result = unsafe { (device.driver.cuDevicePrimaryCtxRetain)(&mut raw, device.raw) };
         drop(relaxed);
         if result != result_codes::SUCCESS {
-            let code = Code::of(result);
+            let code = Code::new(result);
             return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
         }
         let context = Arc::new(Context {
@@ -212,7 +212,7 @@ impl Context {
         if raw == result_codes::SUCCESS {
             return Ok(());
         }
-        let code = Code::of(raw);
+        let code = Code::new(raw);
         let error = code.error(call);
         if code.loses_context {
             self.lose(&error);

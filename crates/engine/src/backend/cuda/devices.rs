@@ -60,7 +60,7 @@ fn free_bytes_of(devices: &[Device]) -> impl Fn(usize) -> Result<u64> {
 }
 
 fn handles(driver: &'static Driver, count: u32) -> Result<Vec<Device>> {
-    (0..count).map(|n| Device::at(driver, n)).collect()
+    (0..count).map(|n| Device::open(driver, n)).collect()
 }
 
 fn describe(ordinal: usize, device: Device) -> DeviceEntry {

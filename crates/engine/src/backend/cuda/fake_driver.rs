@@ -95,7 +95,7 @@ impl Session {
     }
 
     pub(super) fn context(&self) -> Arc<Context> {
-        Context::retain(Device::at(self.driver, 0).unwrap()).unwrap()
+        Context::retain(Device::open(self.driver, 0).unwrap()).unwrap()
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) enum Format {
 impl Format {
     /// The format of `image`. The driver gets an address without a length and trusts the sizes in
     /// the headers of the image, so those are checked here.
-    pub(super) fn of(image: &[u8]) -> Result<Format> {
+    pub(super) fn detect(image: &[u8]) -> Result<Format> {
         let (format, end) = if image.starts_with(&FATBIN_MAGIC) {
             (Format::FatBinary, fatbin_end(image))
         } else if image.starts_with(&ELF_MAGIC) {
@@ -83,14 +83,14 @@ mod tests {
         let mut fatbin = FATBIN_MAGIC.to_vec();
         fatbin.extend([1, 0, 16, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
         fatbin.extend([0; 8]);
-        assert_eq!(Format::of(&fatbin).unwrap(), Format::FatBinary);
+        assert_eq!(Format::detect(&fatbin).unwrap(), Format::FatBinary);
         for len in [4, 15, 23] {
-            let error = Format::of(&fatbin[..len]).unwrap_err();
+            let error = Format::detect(&fatbin[..len]).unwrap_err();
             assert!(error.message().contains("cut short"), "{error}");
         }
-        assert_eq!(Format::of(b".version 8.0").unwrap(), Format::Ptx);
+        assert_eq!(Format::detect(b".version 8.0").unwrap(), Format::Ptx);
         for junk in [b"junk".as_slice(), b"", b"\x7FELF", b"\xFF\xFE.version"] {
-            assert_eq!(Format::of(junk).unwrap_err().kind(), ErrorKind::Kernel);
+            assert_eq!(Format::detect(junk).unwrap_err().kind(), ErrorKind::Kernel);
         }
     }
 }

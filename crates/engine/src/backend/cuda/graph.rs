@@ -82,7 +82,7 @@ impl Template {
             template
                 .nodes
                 .push(added.within(|| format!("node {place}"))?);
-            template.kinds.push(NodeKind::of(checked));
+            template.kinds.push(NodeKind::new(checked));
         }
         Ok(template)
     }
@@ -300,7 +300,7 @@ impl Graph {
         // The driver treats copies in both directions as the same type of node.
         let is_library = |work: &NodeWork| matches!(work, NodeWork::Library(..));
         if same && !is_of_topology(why) && !self.work.iter().any(is_library) {
-            let meaning = Code::of(result).meaning;
+            let meaning = Code::new(result).meaning;
             return Err(
                 Error::new(ErrorKind::Device, format!("{meaning}: {reason}"))
                     .with_code(result)

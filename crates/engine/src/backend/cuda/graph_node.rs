@@ -18,7 +18,7 @@ pub(super) struct NodeKind {
 }
 
 impl NodeKind {
-    pub(super) fn of(checked: &Checked<'_>) -> NodeKind {
+    pub(super) fn new(checked: &Checked<'_>) -> NodeKind {
         NodeKind {
             kind: checked.op().kind_name(),
             function: checked.function_id(),

@@ -30,7 +30,7 @@ impl DriverAttributes {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] for one that the device does not have.
-    pub(super) fn of(context: &Context, kernel: &Kernel) -> Result<Self> {
+    pub(super) fn new(context: &Context, kernel: &Kernel) -> Result<Self> {
         let (declared, device) = (kernel.attributes, context.device);
         if declared.cluster.is_some() && device.capability() < CLUSTERS_SINCE {
             return Err(missing(context, kernel, "clusters of thread blocks"));

@@ -36,7 +36,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(batch: &BatchTimes) -> Bounds {
+    fn new(batch: &BatchTimes) -> Bounds {
         // The clocks have other origins, and a difference fits all the same.
         let ahead = |host: u64, device: u64| host.wrapping_sub(device) as i64;
         Bounds {
@@ -63,7 +63,7 @@ impl LoopClock {
     /// When a batch began and ended on the host's clock: in this order, and between the host's
     /// moments.
     pub(super) fn convert(&self, batch: &BatchTimes) -> (u64, u64) {
-        let bounds_of_batch = Bounds::of(batch);
+        let bounds_of_batch = Bounds::new(batch);
         let mut so_far = self.0.lock();
         let bounds = so_far.map_or(bounds_of_batch, |before| before.meet(bounds_of_batch));
         *so_far = Some(bounds);

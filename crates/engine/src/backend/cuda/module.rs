@@ -189,7 +189,7 @@ impl Functions {
             }
             return Ok(id);
         }
-        let attributes = DriverAttributes::of(&self.context, kernel)?;
+        let attributes = DriverAttributes::new(&self.context, kernel)?;
         let (raw, library) = match code {
             DeviceCode::Library(library) => (std::ptr::null_mut(), Some(library.clone())),
             DeviceCode::Image(image) => (self.load_function(&mut modules, kernel, image)?, None),
@@ -407,7 +407,7 @@ unsafe impl Send for Module {}
 
 impl Module {
     fn load(context: &Arc<Context>, code: &[u8]) -> Result<Module> {
-        let format = Format::of(code)?;
+        let format = Format::detect(code)?;
         let driver = context.bind()?;
         // Aligned for binaries, and terminated by a zero for PTX text.
         let mut words = vec![0_u64; code.len() / size_of::<u64>() + 1];
@@ -472,7 +472,7 @@ fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<
         }
         _ => return None,
     };
-    let code = Code::of(result);
+    let code = Code::new(result);
     let log = if log.is_empty() {
         String::new()
     } else {

@@ -246,7 +246,7 @@ unsafe impl DeviceSlot for WorkerSlot {
         into: Option<GraphId>,
     ) -> Result<(GraphId, Built)> {
         source.check()?;
-        self.supervisor.build(self.slot, Spec::of(source), into)
+        self.supervisor.build(self.slot, Spec::new(source), into)
     }
 
     unsafe fn set_params(&mut self, graph: GraphId, node: usize, op: &Op) -> Result<()> {

@@ -108,7 +108,7 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    pub(super) fn of(source: GraphSource<'_>) -> Spec {
+    pub(super) fn new(source: GraphSource<'_>) -> Spec {
         let after = match source {
             GraphSource::Captured(_) => None,
             GraphSource::Explicit(nodes) => {
@@ -156,7 +156,7 @@ pub(super) struct KernelDecl {
 }
 
 impl KernelDecl {
-    pub(super) fn of(kernel: &Kernel, image: Option<usize>) -> Self {
+    pub(super) fn new(kernel: &Kernel, image: Option<usize>) -> Self {
         KernelDecl {
             name: kernel.name.clone(),
             image,
@@ -258,7 +258,7 @@ mod tests {
             .changeable("len")
             .revisits()
             .follows_device_pointers();
-        let sent = postcard::to_allocvec(&KernelDecl::of(&kernel, Some(3))).unwrap();
+        let sent = postcard::to_allocvec(&KernelDecl::new(&kernel, Some(3))).unwrap();
         let decl: KernelDecl = postcard::from_bytes(&sent).unwrap();
         assert_eq!(decl.image, Some(3));
         assert_eq!(

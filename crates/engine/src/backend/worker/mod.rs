@@ -61,7 +61,7 @@ use tapeloop_error::internal::LaterFields;
 /// A worker gets the memory of the slots that it serves, so safe code cannot name one:
 ///
 /// ```compile_fail,E0133
-/// let program = tapeloop_engine::backend::worker::WorkerProgram::at("/tmp/anything");
+/// let program = tapeloop_engine::backend::worker::WorkerProgram::new("/tmp/anything");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerProgram(PathBuf);
@@ -73,7 +73,7 @@ impl WorkerProgram {
     /// If a program can be started at `path`, it calls [`serve`] with what comes in on
     /// its standard input, and touches the memory that it is sent nowhere else: this
     /// process has borrowed it.
-    pub unsafe fn at(path: impl Into<PathBuf>) -> Self {
+    pub unsafe fn new(path: impl Into<PathBuf>) -> Self {
         WorkerProgram(path.into())
     }
 

@@ -48,7 +48,7 @@ enum ExitCause {
 }
 
 impl Exit {
-    fn of(status: ExitStatus) -> Exit {
+    fn from_status(status: ExitStatus) -> Exit {
         let is_fault = |signal| FAULT_SIGNALS.iter().any(|fault| fault.as_raw() == signal);
         let cause = match status.signal() {
             Some(signal) if !is_fault(signal) => ExitCause::Signalled,

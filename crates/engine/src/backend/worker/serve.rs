@@ -71,9 +71,9 @@ pub unsafe fn serve<N: AsRef<str>>(twins: &[(N, Twin)]) -> Result<()> {
         return Err(Error::usage("the first request opens a device"));
     };
     // SAFETY: the process that started this one vouched for the library.
-    cuda.nvrtc = nvrtc.map(|path| unsafe { NvrtcLibrary::at(path) });
+    cuda.nvrtc = nvrtc.map(|path| unsafe { NvrtcLibrary::new(path) });
     // SAFETY: it vouched for the folder too.
-    cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::at(path) });
+    cuda.kernel_cache = kernel_cache.map(|path| unsafe { KernelCache::new(path) });
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = Arc::new(pool.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?);
     let (builtin, reason) = match open_builtin(choice, &pool, &cuda) {

@@ -46,12 +46,12 @@ impl Lendable {
     /// # Panics
     /// If it is lent.
     pub(super) fn lend(&mut self) -> Lent {
-        let own = self
+        let device_slot = self
             .own
             .take()
             .expect("a device slot is lent once at a time");
         let place = Arc::get_mut(&mut self.lent.0);
-        *place.expect("no share is left of the last time") = Some(own);
+        *place.expect("no share is left of the last time") = Some(device_slot);
         self.lent.clone()
     }
 
@@ -69,7 +69,7 @@ impl Deref for Lendable {
 
     fn deref(&self) -> &Self::Target {
         match &self.own {
-            Some(own) => &**own,
+            Some(device_slot) => &**device_slot,
             None => &*self.lent,
         }
     }
@@ -77,7 +77,7 @@ impl Deref for Lendable {
 
 impl DerefMut for Lendable {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        let own = self.own.as_deref_mut();
-        own.expect("a slot is used again when no result borrows its memory")
+        let device_slot = self.own.as_deref_mut();
+        device_slot.expect("a slot is used again when no result borrows its memory")
     }
 }

@@ -6,7 +6,7 @@ const OWN: Threads = Threads::Own { workers: 0 };
 
 /// Statistics of a second with these shares, in percent: filling, stalled, device, unpacking,
 /// output.
-fn of(shares: [u64; 5], threads: Threads) -> Statistics {
+fn statistics_of(shares: [u64; 5], threads: Threads) -> Statistics {
     let [fill_ns, stall_ns, device_ns, unpack_ns, output_ns] =
         shares.map(|share| share * 10_000_000);
     let start = Instant::now();
@@ -168,7 +168,7 @@ fn what_stage_one_mostly_does_says_what_bounds() {
         assert_eq!(of(shares, OWN).bound, Some(bound), "{shares:?}");
     }
     // What is left to do at the end of a short run is not what held it up.
-    let short = of([67, 0, 1, 31, 0], OWN);
+    let short = statistics_of([67, 0, 1, 31, 0], OWN);
     let bound = short.find_bound(OWN, 310_000_000, Held::default());
     assert_eq!(bound, Stage::Fill);
     // One thread that unpacks most of the time waits for no items meanwhile.
@@ -189,7 +189,7 @@ fn input_does_not_bound_while_its_threads_compute_batches() {
         statistics.set_on_cpu();
         assert_eq!(statistics.bound, Some(bound), "{shares:?}");
     }
-    let mut filling = of([95, 2, 97, 10, 0], OWN);
+    let mut filling = statistics_of([95, 2, 97, 10, 0], OWN);
     filling.set_on_cpu();
     assert_eq!(filling.bound, Some(Stage::Fill));
 }
@@ -282,7 +282,7 @@ fn what_is_left_after_the_last_batch_was_given_is_no_wait_for_items() {
 
 #[test]
 fn slots_in_flight_and_overlap_are_integrals_over_the_wall_time() {
-    let statistics = of([20, 70, 50, 30, 0], OWN);
+    let statistics = statistics_of([20, 70, 50, 30, 0], OWN);
     assert!((statistics.slots_in_flight - 1.0).abs() < 1e-9);
     assert!((statistics.overlap - 1.0).abs() < 1e-9);
 }

@@ -245,7 +245,7 @@ impl Timeline {
         } else {
             start.saturating_add(slots.saturating_sub(1)).min(end - 1)
         };
-        let of = |batch: u64, kind: SpanKind| {
+        let first_span = |batch: u64, kind: SpanKind| {
             let mut spans = self.spans.iter();
             spans.find(|span| span.batch == batch && span.kind == kind)
         };
@@ -255,14 +255,14 @@ impl Timeline {
                 .filter(|span| (lead..end).contains(&span.batch))
         };
         let last = inside().map(|span| span.end_ns).max()?;
-        let from = of(lead, SpanKind::Fill).map(|span| span.start_ns);
+        let from = first_span(lead, SpanKind::Fill).map(|span| span.start_ns);
         let from = from.or_else(|| inside().map(|span| span.start_ns).min())?;
         let from = from.min(u64::MAX - 1);
         // The timeline does not have what was filled after the last batch.
         let to = if end == self.batches {
             last
         } else {
-            of(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns)
+            first_span(end - 1, SpanKind::Submit).map_or(last, |span| span.end_ns)
         };
         let to = if to > from { to } else { last };
         Some(Shown {
@@ -273,8 +273,8 @@ impl Timeline {
     }
 
     /// The share of the time shown that spans of some kinds cover.
-    fn covered(&self, kinds: &[SpanKind], of: impl Fn(&Span) -> bool, shown: &Shown) -> f64 {
-        let wanted = |span: &&Span| kinds.contains(&span.kind) && of(span);
+    fn covered(&self, kinds: &[SpanKind], is_wanted: impl Fn(&Span) -> bool, shown: &Shown) -> f64 {
+        let wanted = |span: &&Span| kinds.contains(&span.kind) && is_wanted(span);
         let ranges = self.spans.iter().filter(wanted);
         let ranges = ranges.filter_map(|span| shown.cut(span)).collect();
         covered_ns(ranges) as f64 / shown.ns() as f64

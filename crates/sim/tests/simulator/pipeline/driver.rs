@@ -33,7 +33,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn of(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         Setup {
             policy,
             faults: Vec::new(),

@@ -37,7 +37,7 @@ fn every_item_comes_out_once_and_right_and_the_run_repeats() {
     let met = RefCell::new([0_u64; 7]);
     let run = each_seed(SEEDS, |seed| {
         let policy = policies[seed as usize % policies.len()];
-        let outcome = run_twice(seed, &Setup::of(policy), &pool);
+        let outcome = run_twice(seed, &Setup::new(policy), &pool);
         let counters = outcome.counters;
         let mut met = met.borrow_mut();
         for event in &outcome.trace {
@@ -63,7 +63,7 @@ fn whatever_fails_every_item_comes_back_once_and_the_run_repeats() {
     let (pool, policies) = (pool(), policies());
     let failed = Cell::new(0);
     let run = each_seed(SEEDS, |seed| {
-        let mut setup = Setup::of(policies[seed as usize % policies.len()]);
+        let mut setup = Setup::new(policies[seed as usize % policies.len()]);
         setup.faults = vec![Fault::seeded(seed, 50)];
         setup.steps = 40;
         let outcome = run_twice(seed, &setup, &pool);
@@ -79,7 +79,7 @@ fn planted(which: impl Fn(&Policy) -> bool, plant: impl Fn(&mut Setup)) {
     policies.retain(which);
     // Each policy once: a broken pipeline may take a second to end.
     each_seed(policies.len() as u64, |seed| {
-        let mut setup = Setup::of(policies[seed as usize % policies.len()]);
+        let mut setup = Setup::new(policies[seed as usize % policies.len()]);
         setup.steps = 20;
         plant(&mut setup);
         let broken = run(seed, &setup, &pool);

@@ -119,7 +119,7 @@ impl StructureSet {
             &backend,
             Arc::clone(pool),
         )?;
-        let policy = Policy::of(Mode::Stream);
+        let policy = Policy::new(Mode::Stream);
         let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
         let mut took = Duration::ZERO;
         let mut next = 0;
@@ -157,7 +157,7 @@ fn expected(
     let capacity = capacity.max(Features::capacity(structure.residues.len().max(1) as u32));
     let backend: Arc<dyn Backend> = Arc::new(CpuBackend::inline());
     let packer = Packer::new(features, &[capacity], &backend, Arc::clone(pool))?;
-    let policy = Policy::of(Mode::Stream);
+    let policy = Policy::new(Mode::Stream);
     let mut ring = Ring::new(&backend, &packer.buckets(), 1, &policy, Wait::Spin)?;
     let mut slot = ring.acquire().ok_or_else(slot_missing)?;
     let packed = packer.pack(&mut slot, vec![input]);

@@ -22,7 +22,7 @@ impl Process for Planted {
     }
     fn exit(&mut self) -> Option<Exit> {
         let ended = self.ended.load(Acquire);
-        ended.then(|| Exit::of(ExitStatus::from_raw(self.raw_status)))
+        ended.then(|| Exit::from_status(ExitStatus::from_raw(self.raw_status)))
     }
 }
 
@@ -128,7 +128,7 @@ fn a_worker_that_ended_by_itself_is_lost_with_its_status() {
 fn only_a_signal_from_outside_clears_the_work() {
     let faults = FAULT_SIGNALS.map(Signal::as_raw);
     for signal in 1..=31 {
-        let exit = Exit::of(ExitStatus::from_raw(signal));
+        let exit = Exit::from_status(ExitStatus::from_raw(signal));
         let kind = if faults.contains(&signal) {
             ErrorKind::Device
         } else {
@@ -137,10 +137,10 @@ fn only_a_signal_from_outside_clears_the_work() {
         assert_eq!(exit.loss().kind(), kind, "{}", exit.status);
     }
     // With a core file, which a fault leaves.
-    let dumped = Exit::of(ExitStatus::from_raw(Signal::SEGV.as_raw() | 0x80));
+    let dumped = Exit::from_status(ExitStatus::from_raw(Signal::SEGV.as_raw() | 0x80));
     assert_eq!(dumped.loss().kind(), ErrorKind::Device);
     for code in [0, 1, 101, 255] {
-        let exit = Exit::of(ExitStatus::from_raw(code << 8));
+        let exit = Exit::from_status(ExitStatus::from_raw(code << 8));
         assert_eq!(exit.loss().kind(), ErrorKind::Device, "{}", exit.status);
     }
 }

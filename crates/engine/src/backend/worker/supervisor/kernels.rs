@@ -53,7 +53,7 @@ impl Supervisor {
             Some(DeviceCode::Image(image)) => Some(self.send_image(&mut core, image)?),
             None => None,
         };
-        let decl = KernelDecl::of(kernel, image);
+        let decl = KernelDecl::new(kernel, image);
         let kernels = &core.restart_state.kernels;
         if let Some(place) = kernels.iter().position(|known| *known == decl) {
             return Ok(FunctionId(place as u32));
