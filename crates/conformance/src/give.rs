@@ -95,7 +95,7 @@ pub fn only_graph(device_slot: &dyn DeviceSlot) -> GraphId {
     let (mut end, mut above) = (0_u64, 1 << 40);
     while end < above {
         let middle = (end + above) / 2;
-        if of(middle) < newest {
+        if graph_id(middle) < newest {
             end = middle + 1
         } else {
             above = middle

@@ -103,10 +103,10 @@ pub fn memory_that_a_slot_does_not_own_is_refused(backend: &Arc<dyn Backend>) {
     let copy = |host: Option<u64>, device| upload(host.unwrap(), device, first.bytes);
     let nowhere = memset(8, 0, 4);
     let mut foreign = vec![nowhere];
-    // Addresses of a backend may be those of its slots' own tables, and then all slots have the same.
-    if other != own {
-        foreign.push(copy(other.host, own.device));
-        foreign.push(copy(own.host, other.device));
+    // Addresses of a backend may be those of its slots' first tables, and then all slots have the same.
+    if other != first {
+        foreign.push(copy(other.host, first.device));
+        foreign.push(copy(first.host, other.device));
     }
     for op in foreign {
         assert_refused(&refusal(&mut **device_slot, &op), ErrorKind::Usage, &[]);

@@ -99,7 +99,7 @@ fn assert_steady(of: &str, mut batch: impl FnMut()) {
 }
 
 fn policies() -> [Policy; 2] {
-    [Mode::Graph, Mode::Stream].map(Policy::of)
+    [Mode::Graph, Mode::Stream].map(Policy::new)
 }
 
 fn executor_and_ring(policy: &Policy) {

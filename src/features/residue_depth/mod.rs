@@ -42,7 +42,6 @@ pub enum DepthChains {
     Own,
 }
 
-/// By the names that a config gives them.
 choice!(DepthChains: None "none", All "all", Own "own");
 
 /// The largest distance of points that are joined, in 0.001 A. With the largest probe the search for

@@ -147,7 +147,7 @@ fn read_setting(keys: &mut Resolver, key: &'static str, default: &Setting) -> Op
             let lengths = keys.reals(key, &LENGTH)?;
             let lengths: Vec<Cutoff> = lengths.into_iter().filter_map(cutoff).collect();
             let repeated =
-                (1..lengths.len()).find(|&index| lengths[..at].contains(&lengths[index]));
+                (1..lengths.len()).find(|&index| lengths[..index].contains(&lengths[index]));
             if let Some(index) = repeated {
                 keys.problem(key, format!("{} is there twice", lengths[index].angstrom()));
                 return None;

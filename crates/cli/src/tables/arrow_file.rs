@@ -91,7 +91,7 @@ impl Format for ArrowFile {
                 encode: Box::new(move |group| {
                     let arrays: Vec<ArrayRef> = group.arrays(&columns[index], index).collect();
                     let mut statistics = ValueStatistics::default();
-                    let of_arrays = arrays.iter().map(ValueStatistics::of);
+                    let of_arrays = arrays.iter().map(ValueStatistics::from_array);
                     of_arrays.for_each(|of_array| statistics.add(of_array));
                     let is_text = arrays[0].as_any_dictionary_opt().is_some();
                     let data = if is_text && shares_texts {

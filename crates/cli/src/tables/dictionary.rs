@@ -183,7 +183,7 @@ mod tests {
             };
             let features = FeatureTable::new(Default::default());
             RowRange {
-                of: Arc::new(StructureRows::new(String::new(), structure, features)),
+                record: Arc::new(StructureRows::new(String::new(), structure, features)),
                 rows: 0..names.len(),
             }
         };

@@ -19,7 +19,7 @@ impl Lines for JsonLines {
             .iter()
             .map(|column| quoted(&column.spec.name))
             .collect::<Result<_>>()?;
-        let values: Vec<Values<'_>> = arrays.iter().map(Values::of).collect();
+        let values: Vec<Values<'_>> = arrays.iter().map(Values::new).collect();
         let rows = arrays.first().map_or(0, |array| array.len());
         let mut text = Vec::new();
         let mut real = ryu::Buffer::new();

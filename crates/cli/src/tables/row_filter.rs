@@ -49,13 +49,13 @@ impl RowFilter {
     pub fn select(&self, record: StructureRows) -> StructureRows {
         let residues = record.all_residues();
         let all = [RowRange {
-            of: Arc::new(record),
+            record: Arc::new(record),
             rows: 0..residues,
         }];
         let columns = self.columns.iter();
         let arrays: Vec<ArrayRef> = columns.map(|column| column.gather(&all)).collect();
         let selected = truth(&self.condition.root, &arrays).holds;
-        let [RowRange { of: record, .. }] = all;
+        let [RowRange { record, .. }] = all;
         let mut record = Arc::into_inner(record).expect("arrays have copies of the values");
         record.selected = Some(selected);
         record
@@ -71,7 +71,7 @@ pub fn gather_all(
     let record = Arc::new(record);
     for table in RowKind::ALL {
         let ranges = record.rows(table).into_iter().map(|rows| RowRange {
-            of: Arc::clone(&record),
+            record: Arc::clone(&record),
             rows,
         });
         let ranges: Vec<RowRange> = ranges.collect();

@@ -40,7 +40,7 @@ pub struct StructureRows {
 
 /// Some rows of a structure.
 pub(super) struct RowRange {
-    pub(super) of: Arc<StructureRows>,
+    pub(super) record: Arc<StructureRows>,
     pub(super) rows: Range<usize>,
 }
 

@@ -85,7 +85,7 @@ impl TerminalTable {
     fn text(&self, record: &Arc<StructureRows>) -> String {
         let all = record.rows(RowKind::Residue);
         let range = |rows| RowRange {
-            of: Arc::clone(record),
+            record: Arc::clone(record),
             rows,
         };
         let ranges: Vec<RowRange> = all.iter().cloned().map(range).collect();

@@ -58,7 +58,7 @@ impl<L: Lines> Format for TextFile<L> {
                 share: "rows".to_owned(),
                 encode: Box::new(move |group| {
                     let arrays = group.slice(slice, &columns);
-                    let statistics = arrays.iter().map(ValueStatistics::of);
+                    let statistics = arrays.iter().map(ValueStatistics::from_array);
                     Ok(Encoded {
                         data: L::lines(&columns, &arrays)?,
                         statistics: statistics.enumerate().collect(),

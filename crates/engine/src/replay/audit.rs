@@ -47,7 +47,7 @@ impl<'a> AllowedMemory<'a> {
         let buffers = recording.buffers_by_id();
         AllowedMemory {
             recording,
-            buffers: buffers.map(|(id, _)| slot.addresses(id)).collect(),
+            own: buffers.map(|(id, _)| slot.addresses(id)).collect(),
             header: recording.header().map(|header| bindings.device(header)),
             bound: bindings.views().collect(),
             declared,

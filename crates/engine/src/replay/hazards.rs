@@ -86,11 +86,11 @@ mod tests {
         let mut recorder = Recorder::new(&[8]);
         let buffer = recorder.batch_buffer::<f32>("own", 1);
         let buffer = || Arg::from(StructArg::new(&[0; 8]).buffer(buffer));
-        recorder.launch(&writes, 1, &[own()]); // 0
-        recorder.launch(&reads, 1, &[own()]); // 1
+        recorder.launch(&writes, 1, &[buffer()]); // 0
+        recorder.launch(&reads, 1, &[buffer()]); // 1
         recorder.launch(&reads, 1, &[to(64)]); // 2
         recorder.launch(&writes, 1, &[to(128)]); // 3
-        recorder.launch(&writes, 1, &[own()]); // 4
+        recorder.launch(&writes, 1, &[buffer()]); // 4
         recorder.launch(&follows, 1, &[]); // 5
         let recording = recorder.finish().unwrap();
         let all: Vec<usize> = (0..6).collect();

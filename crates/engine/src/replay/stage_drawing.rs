@@ -207,8 +207,10 @@ impl Drawing {
         let corner = (self.x, self.y);
         self.svg.rect(Ink::Track, corner, (width, BOX_HEIGHT));
         self.svg.rect(ink, corner, (4.0, BOX_HEIGHT));
-        self.svg.text(Ink::Text, (at.0 + 12.0, at.1 + 17.0), name);
-        self.svg.text(Ink::Quiet, (at.0 + 12.0, at.1 + 33.0), about);
+        self.svg
+            .text(Ink::Text, (corner.0 + 12.0, corner.1 + 17.0), name);
+        self.svg
+            .text(Ink::Quiet, (corner.0 + 12.0, corner.1 + 33.0), about);
         self.x += width + GAP;
     }
 

@@ -52,10 +52,10 @@ fn every_item_comes_out_once_with_its_number() {
             (config.slots, config.wait, config.policy.mode) = (slots, wait, mode);
             let mut pipeline = pipeline(Scale::new(2.0), &config);
             let mut seen = BTreeMap::new();
-            for delivery in drive(&mut pipeline, &items) {
-                assert_eq!(delivery.item, items[delivery.number as usize]);
-                assert_eq!(delivery.result.unwrap().0, doubled(&delivery.item));
-                assert_eq!(seen.insert(delivery.number, ()), None);
+            for (number, done) in drive(&mut pipeline, &items) {
+                assert_eq!(done.item, items[number as usize]);
+                assert_eq!(done.result.unwrap().0, doubled(&done.item));
+                assert_eq!(seen.insert(number, ()), None);
             }
             assert_eq!(seen.len(), items.len());
             assert_eq!(pipeline.counters().items_done, items.len() as u64);
@@ -201,7 +201,7 @@ fn bad_items_are_rejected_alone() {
     ];
     let outcomes: Vec<bool> = drive(&mut pipeline, &items)
         .into_iter()
-        .map(|delivery| delivery.result.is_ok())
+        .map(|(_, done)| done.result.is_ok())
         .collect();
     assert_eq!(outcomes, [true, false, false, false, false, false, true]);
 }

@@ -77,11 +77,11 @@ fn a_sampled_batch_has_every_span_in_the_order_of_the_stages() {
             ];
             let ends: Vec<u64> = host
                 .iter()
-                .flat_map(|kind| <[u64; 2]>::from(of(*kind)))
+                .flat_map(|kind| <[u64; 2]>::from(spans_of(*kind)))
                 .collect();
             assert!(ends.is_sorted(), "{policy:?}: {spans:?}");
-            let (given, seen) = of(SpanKind::Flight);
-            assert_eq!(of(SpanKind::Submit).0, given);
+            let (given, seen) = spans_of(SpanKind::Flight);
+            assert_eq!(spans_of(SpanKind::Submit).0, given);
             let device = SpanKind::OF_DEVICE.map(spans_of);
             assert!(given <= device[0].0 && device[2].1 <= seen, "{spans:?}");
             assert_eq!((device[0].1, device[1].1), (device[1].0, device[2].0));

@@ -54,11 +54,11 @@ fn run(engine: &mut Pipeline<Scale>) {
         let mut item = item.clone();
         while let Err(refused) = engine.submit(item) {
             item = refused.into_item();
-            let done = engine.wait().unwrap();
+            let (_, done) = engine.wait().unwrap();
             assert_eq!(done.result.unwrap().0, doubled(&done.item));
         }
     }
-    while let Some(done) = engine.wait() {
+    while let Some((_, done)) = engine.wait() {
         assert_eq!(done.result.unwrap().0, doubled(&done.item));
     }
 }

@@ -261,7 +261,7 @@ mod tests {
             ..cores(2, 1, all)
         };
         let statistics = bound(Stage::Fill);
-        let said = of(16, 60).bound(&statistics);
+        let said = cores_of(16, 60).bound(&statistics);
         for part in [
             "thread-bound",
             "lists inputs",
@@ -271,7 +271,7 @@ mod tests {
         ] {
             assert!(said.contains(part), "{said}");
         }
-        let said = of(1, 10).bound(&statistics);
+        let said = cores_of(1, 10).bound(&statistics);
         assert!(said.starts_with("processor-bound"), "{said}");
     }
 

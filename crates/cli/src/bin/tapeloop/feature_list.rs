@@ -233,7 +233,7 @@ pub(super) fn markdown(config: &Config) -> String {
             .map(|name| format!("`{}`", name.name()))
             .collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "| `\"{preset}\"` | {} |", of.join(", "));
+        let _ = writeln!(text, "| `\"{preset}\"` | {} |", features.join(", "));
     }
     for &name in &features.features {
         markdown_of(&mut text, features, name);

@@ -210,8 +210,8 @@ mod tests {
             statistics.devices[devices - 1].is_lost = true;
             statistics_json(&statistics)
         };
-        assert!(of(1).get("devices").is_none());
-        let two = of(2);
+        assert!(run_of(1).get("devices").is_none());
+        let two = run_of(2);
         assert_eq!(two["devices"].as_array().unwrap().len(), 2);
         assert_eq!(two["devices"][1]["lost"], true);
         assert_eq!(two["devices"][0]["slots_in_flight"], 0.0);

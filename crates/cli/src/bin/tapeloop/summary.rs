@@ -414,9 +414,9 @@ mod tests {
             card
         };
         let (a, b) = (card("0000:1a:00.0"), card("0000:3b:00.0"));
-        assert_eq!(by_device(&[own(7, 0.5)], &[&a]), "");
+        assert_eq!(by_device(&[device(7, 0.5)], &[&a]), "");
         assert_eq!(
-            by_device(&[own(1234, 0.971), own(7, 0.5)], &[&a, &b]),
+            by_device(&[device(1234, 0.971), device(7, 0.5)], &[&a, &b]),
             "device 0 (NVIDIA H200, 0000:1a:00.0): busy 97% of the time, 2.5 of 3 slots in \
              flight, batches: 1,234\n\
              device 1 (NVIDIA H200, 0000:3b:00.0): busy 50% of the time, 2.5 of 3 slots in \

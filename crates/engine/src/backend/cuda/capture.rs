@@ -25,7 +25,7 @@ pub(super) fn capture(stream: &Stream, checked: &[Checked<'_>]) -> Result<Templa
         }
     }
     let (raw, ended) = capture.end();
-    let kinds = checked.iter().map(NodeKind::of).collect();
+    let kinds = checked.iter().map(NodeKind::new).collect();
     // Owned before the errors are looked at, so that a graph that came with one is freed.
     let template = Template::captured(stream.context(), raw, nodes, kinds);
     captured.and(ended.within(|| "end capture"))?;

@@ -25,7 +25,7 @@ impl Device {
         let result = unsafe { (driver.cuDeviceGet)(&mut raw, ordinal as i32) };
         match result {
             result_codes::SUCCESS => Ok(Device { driver, raw }),
-            _ => Err(driver::unusable("cuDeviceGet", Code::new(result))),
+            _ => Err(driver::unusable("cuDeviceGet", Code::of(result))),
         }
     }
 
@@ -153,7 +153,7 @@ impl Context {
         let result = unsafe { (device.driver.cuDevicePrimaryCtxRetain)(&mut raw, device.raw) };
         drop(relaxed);
         if result != result_codes::SUCCESS {
-            let code = Code::new(result);
+            let code = Code::of(result);
             return Err(driver::unusable("cuDevicePrimaryCtxRetain", code));
         }
         let context = Arc::new(Context {
@@ -212,7 +212,7 @@ impl Context {
         if raw == result_codes::SUCCESS {
             return Ok(());
         }
-        let code = Code::new(raw);
+        let code = Code::of(raw);
         let error = code.error(call);
         if code.loses_context {
             self.lose(&error);

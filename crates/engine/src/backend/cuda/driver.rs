@@ -364,7 +364,7 @@ fn check(call: &str, raw: i32) -> Result<()> {
     if raw == result_codes::SUCCESS {
         return Ok(());
     }
-    Err(unusable(call, Code::new(raw)))
+    Err(unusable(call, Code::of(raw)))
 }
 
 /// The error of a driver that refuses `call`.

@@ -55,7 +55,7 @@ fn is_ptx(image: &[u8]) -> bool {
 
 fn number<const N: usize>(image: &[u8], offset: usize) -> Option<u64> {
     let mut bytes = [0; 8];
-    bytes[..N].copy_from_slice(image.get(offset..at + N)?);
+    bytes[..N].copy_from_slice(image.get(offset..offset + N)?);
     Some(u64::from_le_bytes(bytes))
 }
 

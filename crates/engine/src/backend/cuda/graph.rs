@@ -291,8 +291,8 @@ impl Graph {
         // SAFETY: zeroed, then written by the driver, each field is some value of
         // its size; the enum is read as its number.
         let (why, node) = unsafe {
-            let why = (&raw const (*at).result).cast::<u32>().read();
-            (why, (*at).errorNode)
+            let why = (&raw const (*info_pointer).result).cast::<u32>().read();
+            (why, (*info_pointer).errorNode)
         };
         let reason = self.refusal(why, node, &draft);
         let kinds = |kinds: &[NodeKind]| kinds.iter().map(|step| step.kind).collect::<Vec<_>>();
@@ -300,7 +300,7 @@ impl Graph {
         // The driver treats copies in both directions as the same type of node.
         let is_library = |work: &NodeWork| matches!(work, NodeWork::Library(..));
         if same && !is_of_topology(why) && !self.work.iter().any(is_library) {
-            let meaning = Code::new(result).meaning;
+            let meaning = Code::of(result).meaning;
             return Err(
                 Error::new(ErrorKind::Device, format!("{meaning}: {reason}"))
                     .with_code(result)

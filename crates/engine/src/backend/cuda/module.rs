@@ -472,7 +472,7 @@ fn refused(context: &Context, result: i32, format: Format, log: &str) -> Option<
         }
         _ => return None,
     };
-    let code = Code::new(result);
+    let code = Code::of(result);
     let log = if log.is_empty() {
         String::new()
     } else {

@@ -151,23 +151,27 @@ unsafe fn read_copy(context: &Context, node: sys::CUgraphNode, step: NodeKind) -
     // SAFETY: zeroed, then written by the driver, each field is some value of its
     // size; those of the enum's type are read as numbers.
     let (from, to, rows, bytes): (End, End, usize, usize) = unsafe {
-        let from = (&raw const (*at).srcMemoryType).cast::<u32>().read();
-        let to = (&raw const (*at).dstMemoryType).cast::<u32>().read();
+        let from = (&raw const (*params_pointer).srcMemoryType)
+            .cast::<u32>()
+            .read();
+        let to = (&raw const (*params_pointer).dstMemoryType)
+            .cast::<u32>()
+            .read();
         let from_start = if from == host {
-            (*at).srcHost as u64
+            (*params_pointer).srcHost as u64
         } else {
-            (*at).srcDevice
+            (*params_pointer).srcDevice
         };
         let to_start = if to == host {
-            (*at).dstHost as u64
+            (*params_pointer).dstHost as u64
         } else {
-            (*at).dstDevice
+            (*params_pointer).dstDevice
         };
         (
-            (from, from_start + (*at).srcXInBytes as u64),
-            (to, to_start + (*at).dstXInBytes as u64),
-            (*at).Height.max(1) * (*at).Depth.max(1),
-            (*at).WidthInBytes,
+            (from, from_start + (*params_pointer).srcXInBytes as u64),
+            (to, to_start + (*params_pointer).dstXInBytes as u64),
+            (*params_pointer).Height.max(1) * (*params_pointer).Depth.max(1),
+            (*params_pointer).WidthInBytes,
         )
     };
     if rows != 1 {

@@ -150,7 +150,7 @@ mod codes_of_the_bindings {
             CUDA_ERROR_UNKNOWN
         );
         for (raw, name) in codes {
-            let code = Code::new(raw);
+            let code = Code::of(raw);
             assert_eq!((code.raw, code.name), (raw, name));
         }
     }

@@ -32,8 +32,8 @@ pub(super) fn addresses(slot: u32, layout: &Layout, buffer: BufferId) -> Address
     let place = &layout.buffers[buffer.index()];
     let address = |side, offset| start(slot, side) + offset as u64;
     Addresses {
-        device: at(Side::Device, place.device),
-        host: place.host.map(|offset| at(Side::Host, offset)),
+        device: address(Side::Device, place.device),
+        host: place.host.map(|offset| address(Side::Host, offset)),
         bytes: place.bytes,
     }
 }

@@ -93,7 +93,7 @@ impl Process for Child {
 
     fn exit(&mut self) -> Option<Exit> {
         match self.try_wait() {
-            Ok(status) => status.map(Exit::of),
+            Ok(status) => status.map(Exit::from_status),
             Err(error) => {
                 let no_child = rustix::io::Errno::CHILD.raw_os_error();
                 let reaped = error.raw_os_error() == Some(no_child);

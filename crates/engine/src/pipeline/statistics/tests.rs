@@ -165,7 +165,7 @@ fn what_stage_one_mostly_does_says_what_bounds() {
         ([20, 70, 60, 50, 45], Stage::Unpack),
         ([5, 2, 60, 3, 0], Stage::Input),
     ] {
-        assert_eq!(of(shares, OWN).bound, Some(bound), "{shares:?}");
+        assert_eq!(statistics_of(shares, OWN).bound, Some(bound), "{shares:?}");
     }
     // What is left to do at the end of a short run is not what held it up.
     let short = statistics_of([67, 0, 1, 31, 0], OWN);
@@ -173,8 +173,11 @@ fn what_stage_one_mostly_does_says_what_bounds() {
     assert_eq!(bound, Stage::Fill);
     // One thread that unpacks most of the time waits for no items meanwhile.
     let shares = [10, 5, 40, 80, 0];
-    assert_eq!(of(shares, OWN).bound, Some(Stage::Input));
-    assert_eq!(of(shares, Threads::Caller).bound, Some(Stage::Unpack));
+    assert_eq!(statistics_of(shares, OWN).bound, Some(Stage::Input));
+    assert_eq!(
+        statistics_of(shares, Threads::Caller).bound,
+        Some(Stage::Unpack)
+    );
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn input_does_not_bound_while_its_threads_compute_batches() {
         ([15, 2, 95, 3, 0], Stage::Device),
         ([40, 2, 50, 3, 0], Stage::Input),
     ] {
-        let mut statistics = of(shares, OWN);
+        let mut statistics = statistics_of(shares, OWN);
         assert_eq!(statistics.bound, Some(Stage::Input), "{shares:?}");
         statistics.set_on_cpu();
         assert_eq!(statistics.bound, Some(bound), "{shares:?}");
@@ -228,7 +231,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
             assert!(sentence.contains(part), "{sentence} lacks {part}");
         }
     };
-    let sentence = |shares| of(shares, OWN).sentence();
+    let sentence = |shares| statistics_of(shares, OWN).sentence();
     has(
         sentence([23, 75, 97, 10, 0]),
         &["device-bound", "97%", "filling 23%", "unpacking 10%"],
@@ -246,7 +249,7 @@ fn the_sentence_names_what_bounds_and_the_stages_beside_it() {
     let sentence = |shares| {
         let statistics = Statistics {
             on_cpu: true,
-            ..of(shares, OWN)
+            ..statistics_of(shares, OWN)
         };
         statistics.sentence()
     };

@@ -148,7 +148,7 @@ impl<'a> Output<'a> {
     }
 
     fn insert(&mut self, place: usize, text: &[u8]) {
-        self.new.extend_from_slice(&self.old[self.at..at]);
+        self.new.extend_from_slice(&self.old[self.at..place]);
         self.new.extend_from_slice(text);
         self.at = place;
     }
