@@ -296,7 +296,7 @@ impl PackedFile {
             rows: names.input.len(),
             place,
             limits: *limits,
-            share: BudgetShare::of(Arc::clone(budget), bytes),
+            share: BudgetShare::taking(Arc::clone(budget), bytes),
         })
     }
 }

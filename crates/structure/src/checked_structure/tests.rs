@@ -175,12 +175,12 @@ fn columns_of_atoms_that_do_not_fit_are_refused() {
         let message = refusal(change).unwrap();
         assert!(message.contains(part), "{message}");
     }
-    let of_ligand = refusal(|it| {
+    let ligand_refusal = refusal(|it| {
         let mut atoms = it.ligands[1].atoms.to_vec();
         atoms[1].class = AtomClass::default();
         it.ligands[1].atoms = atoms.into();
     });
-    assert_eq!(of_ligand.unwrap(), "an atom has no class");
+    assert_eq!(ligand_refusal.unwrap(), "an atom has no class");
 }
 
 #[test]

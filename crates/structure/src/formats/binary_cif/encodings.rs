@@ -6,10 +6,10 @@
 use super::decoders::{
     FLOAT32, byte_array, delta, fixed_point, floats, integer_packing, run_length,
 };
-use super::expansion::Expansion;
+use super::expansion::ExpansionBudget;
 use super::ints::Ints;
 use super::message_pack::Cursor;
-use super::values::{Texts, Values, wrong};
+use super::values::{Texts, ColumnValues, wrong};
 use crate::read_limits::reserve;
 use crate::text::quoted;
 use crate::{Error, Result};
@@ -44,12 +44,12 @@ impl<'a> EncodedData<'a> {
     }
 
     /// Decodes the data to values of any kind.
-    pub(super) fn decode(&self, expansion: &mut Expansion) -> Result<Values<'a>> {
+    pub(super) fn decode(&self, expansion: &mut ExpansionBudget) -> Result<ColumnValues<'a>> {
         decode(&self.encodings, self.data, expansion)
     }
 
     /// Decodes the data to integers.
-    pub(super) fn decode_ints(&self, expansion: &mut Expansion) -> Result<Ints> {
+    pub(super) fn decode_ints(&self, expansion: &mut ExpansionBudget) -> Result<Ints> {
         decode_ints(&self.encodings, self.data, expansion)
     }
 }
@@ -57,9 +57,9 @@ impl<'a> EncodedData<'a> {
 fn decode<'a>(
     encodings: &[Encoding<'a>],
     data: &'a [u8],
-    expansion: &mut Expansion,
-) -> Result<Values<'a>> {
-    let mut values = Values::Undecoded(data);
+    expansion: &mut ExpansionBudget,
+) -> Result<ColumnValues<'a>> {
+    let mut values = ColumnValues::Undecoded(data);
     for encoding in encodings.iter().rev() {
         values = encoding.decode(values, expansion)?;
     }
@@ -69,10 +69,10 @@ fn decode<'a>(
 fn decode_ints<'a>(
     encodings: &[Encoding<'a>],
     data: &'a [u8],
-    expansion: &mut Expansion,
+    expansion: &mut ExpansionBudget,
 ) -> Result<Ints> {
     match decode(encodings, data, expansion)? {
-        Values::Ints(ints) => Ok(ints),
+        ColumnValues::Ints(ints) => Ok(ints),
         other => Err(wrong(
             "the encodings",
             format!("make {}, not integers", other.name()),
@@ -257,12 +257,12 @@ fn is_single(parameters: &Parameters) -> bool {
 
 impl<'a> Encoding<'a> {
     /// Undoes the encoding.
-    fn decode(&self, values: Values<'a>, expansion: &mut Expansion) -> Result<Values<'a>> {
+    fn decode(&self, values: ColumnValues<'a>, expansion: &mut ExpansionBudget) -> Result<ColumnValues<'a>> {
         match *self {
             Encoding::ByteArray { data_type } => byte_array(values, data_type),
             Encoding::FixedPoint { factor, is_single } => {
                 let digits = match values {
-                    Values::Ints(ints) => ints,
+                    ColumnValues::Ints(ints) => ints,
                     other => Ints::Each(other.into_ints("FixedPoint")?),
                 };
                 fixed_point(digits, factor, is_single)
@@ -283,18 +283,18 @@ impl<'a> Encoding<'a> {
             }
             Encoding::RunLength { size } => {
                 let ints = values.into_ints("RunLength")?;
-                run_length(ints, size, expansion).map(Values::Ints)
+                run_length(ints, size, expansion).map(ColumnValues::Ints)
             }
             Encoding::Delta { origin } => {
                 let ints = values.into_ints("Delta")?;
-                delta(ints, origin).map(Values::each)
+                delta(ints, origin).map(ColumnValues::each)
             }
             Encoding::IntegerPacking {
                 bytes,
                 is_unsigned,
                 size,
-            } => integer_packing(values, bytes, is_unsigned, size).map(Values::each),
-            Encoding::StringArray(ref array) => array.decode(values, expansion).map(Values::Texts),
+            } => integer_packing(values, bytes, is_unsigned, size).map(ColumnValues::each),
+            Encoding::StringArray(ref array) => array.decode(values, expansion).map(ColumnValues::Texts),
             Encoding::Nested => Err(wrong("StringArray", "makes no integers")),
             Encoding::Incomplete(kind) => Err(wrong(kind, "lacks a parameter")),
             Encoding::Unknown(kind) => {
@@ -307,8 +307,8 @@ impl<'a> Encoding<'a> {
 }
 
 impl<'a> StringArray<'a> {
-    fn decode(&self, values: Values<'a>, expansion: &mut Expansion) -> Result<Texts<'a>> {
-        let Values::Undecoded(data) = values else {
+    fn decode(&self, values: ColumnValues<'a>, expansion: &mut ExpansionBudget) -> Result<Texts<'a>> {
+        let ColumnValues::Undecoded(data) = values else {
             return Err(wrong("StringArray", "is not the only encoding"));
         };
         let offsets = self.offsets.decode_ints(expansion)?.into_vec()?;
@@ -329,13 +329,13 @@ impl<'a> StringArray<'a> {
         }
         let index = decode_ints(&self.indices, data, expansion)?;
         // -1 becomes the least and other negative numbers the largest.
-        let place = |at: i32| at.wrapping_add(1) as u32;
-        let last = index.fold(0, |last, at| place(at).max(last));
+        let place = |string: i32| string.wrapping_add(1) as u32;
+        let last = index.fold(0, |last, string| place(string).max(last));
         if last as usize >= strings.len() {
-            let (at, count) = (last.wrapping_sub(1) as i32, strings.len() - 1);
+            let (string, count) = (last.wrapping_sub(1) as i32, strings.len() - 1);
             return Err(wrong(
                 "StringArray",
-                format!("there is no string {at} of {count}"),
+                format!("there is no string {string} of {count}"),
             ));
         }
         Ok(Texts { strings, index })

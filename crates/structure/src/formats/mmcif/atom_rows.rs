@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use super::atom_site::{
-    CHAIN_ITEMS, ITEM_COUNT, Item, RESIDUE_ITEMS, RunStart, element, find_columns, symbol_number,
+    CHAIN_ITEMS, ITEM_COUNT, AtomSiteItem, RESIDUE_ITEMS, RunStart, element, find_columns, symbol_number,
 };
 use super::lexer::strip_prefix;
 use super::not_null;
-use super::rows::Rows;
+use super::rows::LoopRows;
 use crate::Models;
 use crate::Result;
 use crate::atom_table::{Atom, AtomTable};
 use crate::decimal::{self, OCCUPANCY_ONE, fixed8};
-use crate::text::{Place, at_line, quoted};
+use crate::text::{FilePlace, at_line, quoted};
 use crate::text8::Text8;
 
 /// Whether a tag is an item of `_atom_site`.
@@ -22,7 +22,7 @@ pub(super) fn is_item(tag: &[u8]) -> bool {
 
 /// Whether a tag is the item of the B factor.
 pub(super) fn is_b_factor(tag: &[u8]) -> bool {
-    is_named(tag, Item::BFactor.name())
+    is_named(tag, AtomSiteItem::BFactor.name())
 }
 
 /// Whether a tag is the item `name` of `_atom_site`.
@@ -71,7 +71,7 @@ impl<'a> AtomRows<'a> {
         let column = |name: &str| tags.iter().position(|tag| is_named(tag, name));
         // Items that the file lacks take the empty range after the last column.
         let columns = find_columns(column)?;
-        table.guesses_elements |= columns[Item::Symbol as usize].is_none();
+        table.guesses_elements |= columns[AtomSiteItem::Symbol as usize].is_none();
         let columns = columns.map(|column| 2 * column.unwrap_or(tags.len()));
         Ok(AtomRows {
             text,
@@ -83,22 +83,22 @@ impl<'a> AtomRows<'a> {
         })
     }
 
-    pub(super) fn read(&mut self, rows: &mut Rows) -> Result<()> {
+    pub(super) fn read(&mut self, rows: &mut LoopRows) -> Result<()> {
         while rows.next()? {
             self.row(rows.edges())?;
         }
         Ok(())
     }
 
-    /// Adds the atom of a row. `edges` is [`Rows::edges`].
+    /// Adds the atom of a row. `edges` is [`LoopRows::edges`].
     #[inline]
     pub(super) fn row(&mut self, edges: &[u32]) -> Result<()> {
         let (text, columns) = (self.text, self.columns);
-        let span = |item: Item| span_at(edges, columns[item as usize]);
+        let span = |item: AtomSiteItem| span_at(edges, columns[item as usize]);
         let mut words = [0; RESIDUE_ITEMS];
         let mut is_long = false;
-        for (word, &at) in words.iter_mut().zip(&columns) {
-            let span = span_at(edges, at);
+        for (word, &column) in words.iter_mut().zip(&columns) {
+            let span = span_at(edges, column);
             *word = first8(text, span);
             is_long |= span.1 - span.0 > 8;
         }
@@ -107,19 +107,19 @@ impl<'a> AtomRows<'a> {
         if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
-        let (xyz, rounded) = match usual_coordinates(text, [Item::X, Item::Y, Item::Z].map(span)) {
+        let (xyz, rounded) = match usual_coordinates(text, [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z].map(span)) {
             Some(xyz) => (xyz, false),
             None => self.any_coordinates(edges)?,
         };
-        let name = padded8(text, span(Item::Name));
-        let symbol = span(Item::Symbol);
+        let name = padded8(text, span(AtomSiteItem::Name));
+        let symbol = span(AtomSiteItem::Symbol);
         self.table.push(Atom {
             xyz,
-            b_factor: b_factor(text, span(Item::BFactor)),
-            occupancy: occupancy(text, span(Item::Occupancy)),
+            b_factor: b_factor(text, span(AtomSiteItem::BFactor)),
+            occupancy: occupancy(text, span(AtomSiteItem::Occupancy)),
             name,
             element: element(symbol_number(&text[symbol.0..symbol.1]), name),
-            altloc: self.value(edges, Item::AltId).first().copied().unwrap_or(0),
+            altloc: self.value(edges, AtomSiteItem::AltId).first().copied().unwrap_or(0),
             rounded,
         })
     }
@@ -132,8 +132,8 @@ impl<'a> AtomRows<'a> {
             words,
             ..ResidueKey::default()
         };
-        for (span, &at) in key.spans.iter_mut().zip(&self.columns) {
-            *span = span_at(edges, at);
+        for (span, &column) in key.spans.iter_mut().zip(&self.columns) {
+            *span = span_at(edges, column);
             key.is_long |= span.1 - span.0 > 8;
         }
         if self.has_last && self.is_last(&key, 0..RESIDUE_ITEMS) {
@@ -156,13 +156,13 @@ impl<'a> AtomRows<'a> {
     fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
         let (text, columns) = (self.text, self.columns);
         let run = RunStart {
-            value: |item: Item| {
+            value: |item: AtomSiteItem| {
                 let (start, end) = span_at(edges, columns[item as usize]);
                 &text[start..end]
             },
             integer: |_| None,
             same_chain: self.has_last && self.is_last(&key, CHAIN_ITEMS),
-            place: Place::Line(text, edges[0]),
+            place: FilePlace::Line(text, edges[0]),
         };
         let is_wanted = run.add(self.table, self.models)?;
         if is_wanted {
@@ -172,7 +172,7 @@ impl<'a> AtomRows<'a> {
     }
 
     /// The value of an item, empty for null.
-    fn value(&self, edges: &[u32], item: Item) -> &'a [u8] {
+    fn value(&self, edges: &[u32], item: AtomSiteItem) -> &'a [u8] {
         let (start, end) = span_at(edges, self.columns[item as usize]);
         not_null(&self.text[start..end])
     }
@@ -180,7 +180,7 @@ impl<'a> AtomRows<'a> {
     /// Coordinates of any form, and whether one was rounded.
     #[inline(never)]
     fn any_coordinates(&self, edges: &[u32]) -> Result<([i32; 3], bool)> {
-        let items = [Item::X, Item::Y, Item::Z];
+        let items = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z];
         let spans = items.map(|item| span_at(edges, self.columns[item as usize]));
         let texts = spans.map(|(start, end)| &self.text[start..end]);
         decimal::coordinates(texts).map_err(|(axis, bad)| {
@@ -191,8 +191,8 @@ impl<'a> AtomRows<'a> {
 }
 
 #[inline(always)]
-fn span_at(edges: &[u32], at: usize) -> Span {
-    (edges[at] as usize, edges[at + 1] as usize)
+fn span_at(edges: &[u32], edge: usize) -> Span {
+    (edges[edge] as usize, edges[edge + 1] as usize)
 }
 
 /// The first eight bytes of a value, padded with zeros.
