@@ -7,7 +7,7 @@ mod zip;
 
 use super::Skipped;
 use crate::packed::ENDING;
-use packed::{Packed, PackedMember};
+use packed::{PackedArchive, PackedMember};
 use serde_json::{Map, Value as Json};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ pub fn is_packed_name(path: &Path) -> bool {
 pub(super) enum Archive {
     Tar(Tar),
     Zip(Zip),
-    Packed(Box<Packed>),
+    Packed(Box<PackedArchive>),
 }
 
 /// A member of an archive that is to be read.
@@ -121,11 +121,11 @@ pub(super) struct Member {
     pub(super) path: PathBuf,
     /// Its size as the archive states it; its rows in a packed set.
     pub(super) bytes: u64,
-    pub(super) place: Result<Place>,
+    pub(super) place: Result<MemberPlace>,
 }
 
 /// Where a member's bytes are.
-pub(super) enum Place {
+pub(super) enum MemberPlace {
     /// The next bytes of the tar stream.
     Next,
     Zip(ZipMember),
@@ -198,7 +198,7 @@ impl Archive {
         Ok(match kind {
             ArchiveKind::Tar => Archive::Tar(Tar::open(path, options)?),
             ArchiveKind::Zip => Archive::Zip(Zip::open(path, options)?),
-            ArchiveKind::Packed => Archive::Packed(Box::new(Packed::open(path, options)?)),
+            ArchiveKind::Packed => Archive::Packed(Box::new(PackedArchive::open(path, options)?)),
         })
     }
 
@@ -227,14 +227,14 @@ impl Archive {
     ///
     /// # Errors
     /// The member cannot be read; the next ones may be.
-    pub(super) fn content(&mut self, place: Result<Place>) -> Result<Content> {
+    pub(super) fn content(&mut self, place: Result<MemberPlace>) -> Result<Content> {
         match (place?, self) {
-            (Place::Zip(member), _) => Ok(Content::Zip(member)),
-            (Place::Next, Archive::Tar(tar)) => tar.content(),
-            (Place::Packed(rows), Archive::Packed(packed)) => {
+            (MemberPlace::Zip(member), _) => Ok(Content::Zip(member)),
+            (MemberPlace::Next, Archive::Tar(tar)) => tar.content(),
+            (MemberPlace::Packed(rows), Archive::Packed(packed)) => {
                 packed.content(rows).map(Content::Packed)
             }
-            (Place::Next | Place::Packed(_), _) => unreachable!("a place is in its own archive"),
+            (MemberPlace::Next | MemberPlace::Packed(_), _) => unreachable!("a place is in its own archive"),
         }
     }
 }

@@ -27,13 +27,13 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-struct Found {
+struct ReadSources {
     /// The names in the archive, and whether the source has a problem.
     sources: Vec<(String, Option<String>)>,
     skipped: Skipped,
 }
 
-fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Found {
+fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> ReadSources {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -62,7 +62,7 @@ fn read_with(name: &str, bytes: &[u8], members: Option<&str>, shard: &str) -> Fo
     let found = std::iter::from_fn(|| sources.next())
         .map(&mut read)
         .collect();
-    Found {
+    ReadSources {
         sources: found,
         skipped: sources.skipped().clone(),
     }
@@ -258,8 +258,8 @@ fn what_is_cut_short_or_damaged_ends_the_archive_with_an_error() {
     let found = read("x.tar.gz", &packed[..packed.len() - 5]);
     assert!(last_problem(&found).contains("cut short"), "{found:?}");
     let mut wrong_sum = packed;
-    let at = wrong_sum.len() - 6;
-    wrong_sum[at] ^= 1;
+    let checksum = wrong_sum.len() - 6;
+    wrong_sum[checksum] ^= 1;
     assert!(last_problem(&read("x.tar.gz", &wrong_sum)).contains("damaged"));
     assert!(last_problem(&read("x.tar", b"no archive at all")).contains("cut short"));
     assert!(last_problem(&read("x.zip", b"no archive at all")).contains("damaged"));
@@ -302,8 +302,8 @@ fn an_archive_that_unpacks_too_far_is_ended() {
 fn members_of_a_zip_archive_that_share_bytes_end_it() {
     let one = zip(&[("1.pdb", &ATOM.repeat(40))]);
     // The directory names the same member several times.
-    let start = one.windows(4).position(|at| at == b"PK\x01\x02").unwrap();
-    let end = one.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
+    let start = one.windows(4).position(|signature| signature == b"PK\x01\x02").unwrap();
+    let end = one.windows(4).position(|signature| signature == b"PK\x05\x06").unwrap();
     let count = 50_u16;
     let mut bomb = one[..start].to_vec();
     bomb.extend(one[start..end].repeat(count.into()));
@@ -340,7 +340,7 @@ fn wrong_patterns_are_refused() {
 
 #[test]
 fn the_number_of_inputs_does_not_depend_on_which_are_read() {
-    let noise: Vec<u8> = (0..3000_u32).map(|at| (at * at * 7) as u8).collect();
+    let noise: Vec<u8> = (0..3000_u32).map(|i| (i * i * 7) as u8).collect();
     let tar = TarMaker::default()
         .file("1.pdb", ATOM)
         .file("2.pdb", &noise)
@@ -399,7 +399,7 @@ fn sizes_that_no_file_has_and_archives_without_files_are_refused() {
     }
     assert!(last_problem(&read("x.zip", &zip(&[]))).contains("no file"));
     let mut fewer = zip(&[("1.pdb", ATOM)]);
-    let end = fewer.windows(4).position(|at| at == b"PK\x05\x06").unwrap();
+    let end = fewer.windows(4).position(|signature| signature == b"PK\x05\x06").unwrap();
     fewer[end + 8] = 9;
     fewer[end + 10] = 9;
     assert!(last_problem(&read("x.zip", &fewer)).contains("should have 9"));

@@ -66,7 +66,7 @@ pub(super) fn pack(args: PackArgs) -> Result<u8> {
     let interrupt = signals::listen()?;
     let mut set = SetWriter::open(
         &config.output,
-        SetSettings::of(&config.settings, provenance),
+        SetSettings::from_config(&config.settings, provenance),
     )?;
     let counters = Arc::new(RunCounters::default());
     let sources = SourceThread::start(sources, &interrupt, &counters)?;
