@@ -19,7 +19,7 @@ use tapeloop::structure::{
     Reader, Structure,
 };
 use tapeloop_annotations::Annotations;
-use tapeloop_annotations::Wanted;
+use tapeloop_annotations::WantedColumns;
 use tapeloop_files::text_of;
 use tapeloop_inputs::{ArchiveOptions, Archives, FrameRange, Shard, Sources, Trajectories};
 
@@ -217,7 +217,7 @@ pub fn annotations(bytes: &[u8]) {
         let path = written(name, bytes);
         for channels in [vec![], vec!["score".to_owned()]] {
             let paths = std::slice::from_ref(&path);
-            let table = Annotations::load(paths, channels, &Wanted::All, ANNOTATION_BYTES_MAX);
+            let table = Annotations::load(paths, channels, &WantedColumns::All, ANNOTATION_BYTES_MAX);
             let Ok(table) = table else {
                 continue;
             };
