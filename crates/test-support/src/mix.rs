@@ -1,5 +1,5 @@
-//! A small workload with two uniforms, independent kernels, and items that fail as
-//! they are told: as CUDA text and as twins.
+//! A small workload with two uniforms, independent kernels, and items that fail on request. Its kernels are
+//! CUDA text with CPU twins.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -63,7 +63,7 @@ fn seasoned(bias: u32, salt: u32) -> u32 {
     bias.wrapping_mul(2_654_435_761).wrapping_add(salt)
 }
 
-/// What becomes of an item.
+/// Where an item fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Fine,
@@ -119,7 +119,7 @@ pub struct Log(pub Mutex<BTreeSet<u32>>);
 pub struct Mix {
     kernels: [Kernel; 3],
     log: Option<Arc<Log>>,
-    /// A mistake: the elements of an item are not all written.
+    /// A deliberate mistake: the last element of each item is not written.
     pub forgets: bool,
 }
 
@@ -243,7 +243,7 @@ impl Workload for Mix {
         &self,
         buffers: &Buffers,
         item: &Item,
-        at: Extent,
+        start: Extent,
         views: &mut WriteViews<'_>,
     ) -> Result<()> {
         if let Some(log) = &self.log {
@@ -252,7 +252,7 @@ impl Workload for Mix {
         }
         let written = item.x.len() - usize::from(self.forgets);
         views.take(buffers.x)[..written].copy_from_slice(&item.x[..written]);
-        views.take(buffers.owner).fill(at[1]);
+        views.take(buffers.owner).fill(start[1]);
         views.take(buffers.bias)[0] = item.bias;
         match item.fate {
             Fate::WriteFails => Err(Error::input("no write, as told")),

@@ -3,7 +3,7 @@
 
 use crate::mix::{Fate, Item, Log, Mix, Output, UNIFORMS, Uniforms};
 use crate::random::Random;
-use crate::seeds::broken::{Broken, Bug, Watch};
+use crate::seeds::broken::{BrokenBackend, Bug, BatchCounts};
 use crate::seeds::simulated::device_with;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ pub(crate) struct Outcome {
 
 struct Driver {
     pipeline: Pipeline<Mix>,
-    watch: Arc<Watch>,
+    watch: Arc<BatchCounts>,
     log: Arc<Log>,
     random: Random,
     now: Instant,
@@ -92,7 +92,7 @@ pub(crate) fn run(seed: u64, setup: &Setup, pool: &Arc<ThreadPool>) -> Outcome {
         faults: setup.faults.clone(),
         ..SimOptions::seeded(seed)
     });
-    let (watch, backend) = Broken::watched(backend, setup.bug);
+    let (watch, backend) = BrokenBackend::watched(backend, setup.bug);
     let config = config(&mut random, setup);
     let log = Arc::new(Log::default());
     let mut mix = Mix::logged(&log);
@@ -334,7 +334,7 @@ impl Driver {
     }
 
     fn check_flight(&mut self) {
-        let (flight, twice, slots) = (self.watch.in_flight(), self.watch.twice(), self.slots);
+        let (flight, twice, slots) = (self.watch.in_flight(), self.watch.overlapping(), self.slots);
         self.check(self.faulted || (flight <= slots && twice == 0), || {
             format!("{flight} batches in {slots} slots, {twice} given too early")
         });
@@ -411,7 +411,7 @@ impl Driver {
 
     fn check_counters(&mut self) {
         let c = self.pipeline.counters();
-        let (accepted, given) = (self.accepted, self.watch.given() as u64);
+        let (accepted, given) = (self.accepted, self.watch.fenced() as u64);
         let sums = [
             c.items_done + c.items_rejected == accepted,
             c.bucket_hits + c.bucket_misses == c.batches,

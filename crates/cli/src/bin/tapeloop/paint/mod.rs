@@ -63,7 +63,7 @@ pub(super) fn paint(args: PaintArgs) -> Result<u8> {
     // An output that exists may be any of the inputs, so all inputs must be known.
     let walked: Option<Vec<Source>> = args.overwrite.then(|| sources.by_ref().collect());
     let inputs = walked.iter().flatten();
-    let inputs = inputs.filter_map(|source| FileId::of(&source.path));
+    let inputs = inputs.filter_map(|source| FileId::from_path(&source.path));
     let mut outputs = Outputs::new(args.overwrite, inputs.collect());
     let sources = walked.into_iter().flatten().chain(sources);
     let mut target = |path: &Option<PathBuf>, what| {
