@@ -1,4 +1,5 @@
-//! How lines look, and the page's style sheet. Markers and dashes repeat what colours say.
+//! How lines look, and the page's style sheet. Markers and dashes distinguish lines too, for readers
+//! who cannot tell the colours apart.
 
 use tapeloop_svg::{Ink, Svg, Xy};
 
@@ -10,7 +11,7 @@ pub(super) enum Shape {
     Triangle,
     Diamond,
     Cross,
-    /// A bar instead of points.
+    /// The look is that of a bar, which has no points.
     Block,
     None,
 }
@@ -28,14 +29,15 @@ impl Look {
         Look { ink, shape, dashed }
     }
 
-    /// A limit of the machine.
+    /// The look of a limit of the machine.
     pub(super) const LIMIT: Look = Look::new(Ink::Quiet, Shape::None, true);
 
-    /// Another program whose row is named.
+    /// The look of another program in a chart of rows, where a label names the program.
     pub(super) const OTHER: Look = Look::new(Ink::Vermilion, Shape::Diamond, false);
 
-    /// The look of the engine in a mode: the same on each chart, unless it is `used` there.
-    pub(super) fn own(mode: &str, used: &[Look]) -> Self {
+    /// The look of the engine in a mode. It is the same in every chart, unless it is among the looks
+    /// that are `used` there.
+    pub(super) fn for_mode(mode: &str, used: &[Look]) -> Self {
         const OTHERS: [Look; 6] = [
             Look::new(Ink::Sky, Shape::Diamond, false),
             Look::new(Ink::Orange, Shape::Triangle, false),
@@ -55,7 +57,7 @@ impl Look {
         free.unwrap_or(OTHERS[used.len() % OTHERS.len()])
     }
 
-    /// The look of the n-th line of one kind.
+    /// The look of the line with index `place` among lines of one kind.
     pub(super) fn nth(place: usize) -> Self {
         const LOOKS: [Look; 6] = [
             Look::new(Ink::Blue, Shape::Disc, false),
@@ -68,7 +70,7 @@ impl Look {
         LOOKS[place % LOOKS.len()]
     }
 
-    /// The look of another program.
+    /// The look of the line of another program, with index `place` among the programs.
     pub(super) fn reference(place: usize) -> Self {
         const LOOKS: [Look; 5] = [
             Look::new(Ink::Pink, Shape::Diamond, true),

@@ -1,5 +1,5 @@
-//! The references' side of `tapeloop bench`'s protocol, as far as plain Python goes:
-//! `benches/reference/README.md`.
+//! The reference programs follow the protocol of `benches/reference/README.md`, as far as plain
+//! Python can show.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -15,7 +15,7 @@ impl Reference {
         let folder = tapeloop_test_support::repository("benches/reference");
         let child = Command::new("python3")
             .args([folder.join(file).as_os_str(), "--serve".as_ref()])
-            // Not built for this.
+            // The test does not build this program.
             .env("RUSTSASA", "rustsasa")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
@@ -55,7 +55,7 @@ fn value<'line>(line: &'line str, name: &str) -> &'line str {
     found.unwrap_or_else(|| panic!("{line} has no {name}")).1
 }
 
-/// Of the outputs of all slots, each made from its inputs by `output`.
+/// The hash of the outputs of all slots, which `output` makes from the inputs.
 fn hash(slots: usize, inputs: usize, stride: usize, output: impl Fn(f32) -> f32) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for slot in 0..slots {
