@@ -8,7 +8,7 @@ use super::columns::{Level, RowKey};
 use super::joined::{Joined, JoinedValues, JoinedVariants, VariantKey};
 use super::loaded::LoadedTables;
 use super::matches::Matches;
-use super::row_store::StructureRows;
+use super::row_store::StructureAnnotationRows;
 use super::rows::{ValuesBuilder, AnnotationRow, RowRuns, visit_rows};
 use super::values::{Cell, Type};
 use std::collections::{HashMap, HashSet};
@@ -26,7 +26,7 @@ const VARIANTS_AT_ONCE: usize = 4096;
 /// # Errors
 /// The rows cannot be read.
 pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -> Result<Matches> {
-    let StructureRows {
+    let StructureAnnotationRows {
         runs,
         in_other_case,
     } = all.store.find(name)?;

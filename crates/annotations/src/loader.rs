@@ -147,8 +147,8 @@ impl Loader<'_> {
     fn read(&mut self, path: &Path) -> Result<()> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);
-        match TableFormat::of_path(path)? {
-            TableFormat::Parquet => {
+        match AnnotationFormat::of_path(path)? {
+            AnnotationFormat::Parquet => {
                 quietly(|| parquet::read(path, file_name, self)).unwrap_or_else(|panic| {
                     let text = format!(
                         "the table is damaged; its reader stopped at: {}",
@@ -157,7 +157,7 @@ impl Loader<'_> {
                     Err(Error::config(text).fix("write the table anew"))
                 })
             }
-            TableFormat::Text { separator } => text::read(path, separator, file_name, self),
+            AnnotationFormat::Text { separator } => text::read(path, separator, file_name, self),
         }
     }
 
@@ -372,19 +372,19 @@ pub(super) fn take_bytes<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 
 /// The format of a table.
 #[derive(Clone, Copy, Debug)]
-enum TableFormat {
+enum AnnotationFormat {
     Parquet,
     Text { separator: u8 },
 }
 
-impl TableFormat {
+impl AnnotationFormat {
     fn of_path(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         match name.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("parquet") => Ok(TableFormat::Parquet),
-            Some("tsv") => Ok(TableFormat::Text { separator: b'\t' }),
-            Some("csv") => Ok(TableFormat::Text { separator: b',' }),
+            Some("parquet") => Ok(AnnotationFormat::Parquet),
+            Some("tsv") => Ok(AnnotationFormat::Text { separator: b'\t' }),
+            Some("csv") => Ok(AnnotationFormat::Text { separator: b',' }),
             Some("arrow") => Err(Error::config("annotations are not read from Arrow files")
                 .fix("write the table as Parquet or CSV; for a run set tables.format")),
             _ => Err(Error::config("the file's ending is not that of a table")
@@ -407,7 +407,7 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
         let is_hidden = file
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && file.is_file() && TableFormat::of_path(&file).is_ok() {
+        if !is_hidden && file.is_file() && AnnotationFormat::of_path(&file).is_ok() {
             files.push(file);
         }
     }

@@ -18,7 +18,7 @@ use tapeloop_error::{Context, Error, Result};
 
 /// How the values of a column are converted to cells.
 #[derive(Clone, Copy, Debug)]
-enum ColumnKind {
+enum ParquetColumnKind {
     Plain(Type),
     /// Dates and times, which become texts. The unit applies to integers: the reader of rows returns times in
     /// nanoseconds as integers.
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     let metadata = reader.metadata().file_metadata();
     let schema = metadata.schema();
     let arrow = parquet_to_arrow_schema(metadata.schema_descr(), None).map_err(unreadable)?;
-    let kinds: Vec<ColumnKind> = arrow.fields().iter().map(|field| kind_of(field)).collect();
+    let kinds: Vec<ParquetColumnKind> = arrow.fields().iter().map(|field| kind_of(field)).collect();
     let names: Vec<&str> = schema
         .get_fields()
         .iter()
@@ -58,7 +58,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     };
     // Only the columns that are needed are unpacked.
     let needed = table.cells();
-    if let Some(&column) = needed.iter().find(|&&column| matches!(kinds[column], ColumnKind::Other)) {
+    if let Some(&column) = needed.iter().find(|&&column| matches!(kinds[column], ParquetColumnKind::Other)) {
         let (name, kind) = (names[column], arrow.field(column).data_type());
         let error = Error::config(format!("column {name:?} holds values of type {kind}"));
         return Err(error.fix(
@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         let row = row.map_err(unreadable).within(place)?;
         let values = row.get_column_iter().zip(&needed).zip(&mut times);
         for (((name, field), &column), time) in values {
-            if let ColumnKind::Time(unit) = kinds[column]
+            if let ParquetColumnKind::Time(unit) = kinds[column]
                 && *field != Field::Null
             {
                 *time = time_of(field, unit).ok_or_else(|| {
@@ -104,7 +104,7 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
         for (((name, field), &column), time) in values {
             let cell = match (field, kinds[column]) {
                 (Field::Null, _) => Cell::Null,
-                (_, ColumnKind::Time(_)) => Cell::Text(time),
+                (_, ParquetColumnKind::Time(_)) => Cell::Text(time),
                 (field, _) => cell(name, field).within(place)?,
             };
             cells[column] = cell;
@@ -115,29 +115,29 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     Ok(())
 }
 
-impl ColumnKind {
+impl ParquetColumnKind {
     fn stated(self) -> Option<Type> {
         match self {
-            ColumnKind::Plain(plain) => Some(plain),
-            ColumnKind::Time(_) => Some(Type::Text),
-            ColumnKind::Other => None,
+            ParquetColumnKind::Plain(plain) => Some(plain),
+            ParquetColumnKind::Time(_) => Some(Type::Text),
+            ParquetColumnKind::Other => None,
         }
     }
 }
 
-fn kind_of(field: &ArrowField) -> ColumnKind {
+fn kind_of(field: &ArrowField) -> ParquetColumnKind {
     match field.data_type() {
-        DataType::Boolean => ColumnKind::Plain(Type::Flag),
+        DataType::Boolean => ParquetColumnKind::Plain(Type::Flag),
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
-            ColumnKind::Plain(Type::Integer)
+            ParquetColumnKind::Plain(Type::Integer)
         }
-        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => ColumnKind::Plain(Type::Long),
-        DataType::Float16 | DataType::Float32 => ColumnKind::Plain(Type::Real),
-        DataType::Float64 => ColumnKind::Plain(Type::Double),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnKind::Plain(Type::Text),
-        DataType::Timestamp(unit, _) => ColumnKind::Time(*unit),
-        DataType::Date32 => ColumnKind::Time(TimeUnit::Second),
-        _ => ColumnKind::Other,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => ParquetColumnKind::Plain(Type::Long),
+        DataType::Float16 | DataType::Float32 => ParquetColumnKind::Plain(Type::Real),
+        DataType::Float64 => ParquetColumnKind::Plain(Type::Double),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ParquetColumnKind::Plain(Type::Text),
+        DataType::Timestamp(unit, _) => ParquetColumnKind::Time(*unit),
+        DataType::Date32 => ParquetColumnKind::Time(TimeUnit::Second),
+        _ => ParquetColumnKind::Other,
     }
 }
 

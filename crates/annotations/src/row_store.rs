@@ -76,7 +76,7 @@ pub(super) struct NamedRun<'a> {
 
 /// The rows of a structure in a [`RowStore`].
 #[derive(Default)]
-pub(super) struct StructureRows<'a> {
+pub(super) struct StructureAnnotationRows<'a> {
     /// Runs in the order of the tables: the bytes of the rows, and the index of the first one among
     /// all rows.
     pub(super) runs: Vec<(Cow<'a, [u8]>, u32)>,
@@ -246,8 +246,8 @@ impl RowStore {
     ///
     /// # Errors
     /// The temporary file cannot be read.
-    pub(super) fn find(&self, structure: &str) -> Result<StructureRows<'_>> {
-        let mut found = StructureRows::default();
+    pub(super) fn find(&self, structure: &str) -> Result<StructureAnnotationRows<'_>> {
+        let mut found = StructureAnnotationRows::default();
         for run in self.runs_like(structure) {
             let (name, rows) = self.named_rows(run)?;
             if name == structure {

@@ -15,7 +15,7 @@ use super::diagnosis::is_noisy;
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
-use super::statistics::{Change, Finding, median};
+use super::statistics::{PeriodChange, ChangeFinding, median};
 use serde::Serialize;
 use tapeloop_engine::error::{Error, Result};
 
@@ -276,13 +276,13 @@ fn compare_point(old: &MergedPoint, new: &MergedPoint, name: String, machine: &M
     let noisy = noisy(old, new);
     match (&old.outcome, &new.outcome) {
         (Outcome::Measured(old), Outcome::Measured(new)) => {
-            if let Some(change) = Change::between(&old.period_ns, &new.period_ns) {
+            if let Some(change) = PeriodChange::between(&old.period_ns, &new.period_ns) {
                 compared.verdict = match change.finding {
                     _ if noisy.is_some() => Verdict::Unclear,
-                    Finding::Less => Verdict::Faster,
-                    Finding::More => Verdict::Slower,
-                    Finding::Same => Verdict::Same,
-                    Finding::Unclear => Verdict::Unclear,
+                    ChangeFinding::Less => Verdict::Faster,
+                    ChangeFinding::More => Verdict::Slower,
+                    ChangeFinding::Same => Verdict::Same,
+                    ChangeFinding::Unclear => Verdict::Unclear,
                 };
                 compared.ratio = Some(change.ratio);
                 compared.interval = Some((change.low, change.high));
@@ -332,7 +332,7 @@ fn machine_change(
         };
         for reference in point.figures().iter().flat_map(|f| &f.references) {
             let known = old.references.iter().find(|r| r.name == reference.name);
-            let change = known.and_then(|known| Change::between(&known.period_ns, &reference.period_ns));
+            let change = known.and_then(|known| PeriodChange::between(&known.period_ns, &reference.period_ns));
             ratios.extend(change.map(|change| change.ratio));
         }
     }

@@ -203,9 +203,9 @@ pub(crate) fn difference(facts: &PointFacts, from: &PointFacts) -> String {
 }
 
 /// The words for each setting, in the order of a name.
-type Parts = [String; 10];
+type SettingWords = [String; 10];
 
-fn parts(facts: &PointFacts) -> Parts {
+fn parts(facts: &PointFacts) -> SettingWords {
     let transfer = match facts.transfer.as_str() {
         "copy" => "copies".to_owned(),
         "mapped" => "mapped memory".to_owned(),
@@ -234,7 +234,7 @@ fn parts(facts: &PointFacts) -> Parts {
     ]
 }
 
-// Indices into [`Parts`].
+// Indices into [`SettingWords`].
 const SIZE: usize = 1;
 const DOWNLOAD: usize = 9;
 
@@ -274,11 +274,11 @@ pub(crate) fn is_of_files(facts: &PointFacts) -> bool {
 /// Names for points that are shown together: the settings in which they differ, or the text `none`
 /// for a point whose settings give no words.
 pub(crate) fn names(all: &[&PointFacts], none: &str) -> Vec<String> {
-    let parts: Vec<Parts> = all.iter().map(|facts| parts(facts)).collect();
+    let parts: Vec<SettingWords> = all.iter().map(|facts| parts(facts)).collect();
     let differs = |place: usize| parts.iter().any(|p| p[place] != parts[0][place]);
     let mut places: Vec<usize> = (0..DOWNLOAD).filter(|place| differs(*place)).collect();
     let joined = |places: &[usize]| {
-        let name = |p: &Parts| -> Vec<String> {
+        let name = |p: &SettingWords| -> Vec<String> {
             let named = places.iter().map(|place| p[*place].clone());
             named.filter(|part| !part.is_empty()).collect()
         };

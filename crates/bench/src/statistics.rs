@@ -10,7 +10,7 @@
 /// The smallest difference that can be significant, as a share.
 const FLOOR: f64 = 0.02;
 
-/// A difference of this share must be detectable for the finding [`Finding::Same`].
+/// A difference of this share must be detectable for the finding [`ChangeFinding::Same`].
 const DETECTABLE: f64 = 0.1;
 
 /// Fewer repetitions give no finding.
@@ -90,7 +90,7 @@ fn noise(sorted: &[f64], median: f64) -> f64 {
 
 /// What can be concluded about a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum ChangeFinding {
     Less,
     More,
     /// No significant difference, though one of 10% would be significant.
@@ -101,7 +101,7 @@ pub(crate) enum Finding {
 
 /// The ratio of two sets of repetitions, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Change {
+pub(crate) struct PeriodChange {
     /// The ratio of the medians.
     pub(crate) ratio: f64,
     /// The low end of the ratio's interval.
@@ -112,10 +112,10 @@ pub(crate) struct Change {
     is_99: bool,
     /// The smallest difference that counts, as a share.
     pub(crate) floor: f64,
-    pub(crate) finding: Finding,
+    pub(crate) finding: ChangeFinding,
 }
 
-impl Change {
+impl PeriodChange {
     /// `new` divided by `old`; `None` if either has no valid value.
     pub(crate) fn between(old: &[f64], new: &[f64]) -> Option<Self> {
         let (old, new) = (sorted_valid(old), sorted_valid(new));
@@ -135,13 +135,13 @@ impl Change {
         let exceeds_floor = ratio > 1.0 + floor || ratio < 1.0 / (1.0 + floor);
         let width = (high / ratio - 1.0).max(1.0 - low / ratio);
         let finding = match () {
-            () if is_too_few => Finding::Unclear,
-            () if is_apart && exceeds_floor && ratio < 1.0 => Finding::Less,
-            () if is_apart && exceeds_floor => Finding::More,
-            () if floor.max(width) > DETECTABLE => Finding::Unclear,
-            () => Finding::Same,
+            () if is_too_few => ChangeFinding::Unclear,
+            () if is_apart && exceeds_floor && ratio < 1.0 => ChangeFinding::Less,
+            () if is_apart && exceeds_floor => ChangeFinding::More,
+            () if floor.max(width) > DETECTABLE => ChangeFinding::Unclear,
+            () => ChangeFinding::Same,
         };
-        Some(Change {
+        Some(PeriodChange {
             ratio,
             low,
             high,
@@ -153,8 +153,8 @@ impl Change {
 
     /// The same ratio, without a conclusion.
     pub(crate) fn unclear(self) -> Self {
-        let finding = Finding::Unclear;
-        Change { finding, ..self }
+        let finding = ChangeFinding::Unclear;
+        PeriodChange { finding, ..self }
     }
 
     /// The kind of the interval from `low` to `high`, in words.

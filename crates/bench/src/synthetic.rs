@@ -84,10 +84,10 @@ fn factor(k: usize) -> f32 {
 pub struct Numbers(Arc<[f32]>);
 
 impl Benchmark for Synthetic {
-    type Workload = Chain;
+    type Workload = KernelChain;
 
-    fn workload(&self) -> Result<Chain> {
-        Ok(Chain(*self))
+    fn workload(&self) -> Result<KernelChain> {
+        Ok(KernelChain(*self))
     }
 
     fn ladder(&self, buckets: usize) -> Vec<Extent> {
@@ -168,10 +168,10 @@ impl Fnv {
 }
 
 /// The [`Workload`] of [`Synthetic`].
-pub struct Chain(Synthetic);
+pub struct KernelChain(Synthetic);
 
 /// The upload buffer and the download buffer.
-pub struct ChainBuffers {
+pub struct KernelChainBuffers {
     x: Buffer<f32>,
     y: Buffer<f32>,
 }
@@ -190,7 +190,7 @@ fn kernel(name: &str, twin: Twin) -> Kernel {
     let declared = Kernel::declared_in(text, name).expect("the text has the kernel");
     // SAFETY: bench.ptx is what nvcc made of bench.cu, which a test compares. `step` and `advance`
     // touch the first `n` elements of `out`, and of `in` the first `n` times `stride` (1 for
-    // `advance`). `Chain::record` and `steps` pass the capacity for `n`, and buffers of that many
+    // `advance`). `KernelChain::record` and `steps` pass the capacity for `n`, and buffers of that many
     // elements, whatever they hold; no parameter is declared changeable, and the kernels stay in this
     // module.
     unsafe { declared.block(BLOCK).twin(twin).code(image) }
@@ -232,10 +232,10 @@ fn advance(launch: &mut TwinLaunch<'_>) {
     }
 }
 
-impl Workload for Chain {
+impl Workload for KernelChain {
     type Item = Numbers;
     type Output = Vec<f32>;
-    type Buffers = ChainBuffers;
+    type Buffers = KernelChainBuffers;
 
     fn axes(&self) -> &'static [&'static str] {
         &["elements"]
@@ -245,7 +245,7 @@ impl Workload for Chain {
         Ok(Extent::from([item.0.len() as u32 / self.0.stride]))
     }
 
-    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<ChainBuffers> {
+    fn record(&self, recorder: &mut Recorder, _: &DeviceInfo) -> Result<KernelChainBuffers> {
         let stride = self.0.stride;
         let n = recorder.capacity(0);
         let x = recorder.upload_buffer::<f32>("x", 0, stride as usize);
@@ -268,12 +268,12 @@ impl Workload for Chain {
             }
         }
         recorder.download(y);
-        Ok(ChainBuffers { x, y })
+        Ok(KernelChainBuffers { x, y })
     }
 
     fn write(
         &self,
-        buffers: &ChainBuffers,
+        buffers: &KernelChainBuffers,
         item: &Numbers,
         _: Extent,
         views: &mut WriteViews<'_>,
@@ -284,7 +284,7 @@ impl Workload for Chain {
 
     fn read(
         &self,
-        buffers: &ChainBuffers,
+        buffers: &KernelChainBuffers,
         _: &Numbers,
         _: Extent,
         views: &ReadViews<'_>,

@@ -170,7 +170,7 @@ pub(super) struct SequenceReference {
 pub(super) type ResidueName = (NameId, Option<i32>, u8, Text8);
 
 /// A link that the file states: two residues, each with the name of its atom.
-pub(super) type Link = [(ResidueName, Text8); 2];
+pub(super) type StatedLink = [(ResidueName, Text8); 2];
 
 /// Index of a text in [`NameTable`].
 pub(super) type NameId = u32;
@@ -235,7 +235,7 @@ pub(super) struct AtomTable {
     pub whole_sequences: HashMap<u32, Arc<[SequenceResidue]>>,
     /// The covalent links that the file states, if ligands are kept. Those with a metal may be among
     /// them.
-    pub links: Vec<Link>,
+    pub links: Vec<StatedLink>,
     /// What the file states about its entry as a whole.
     pub header: EntryHeader,
     /// The generators of assembly 1, if it is wanted and the file has it.
@@ -363,7 +363,7 @@ impl AtomTable {
     }
 
     /// Adds a link.
-    pub(super) fn add_link(&mut self, link: Link) -> Result<()> {
+    pub(super) fn add_link(&mut self, link: StatedLink) -> Result<()> {
         let (max, count) = (self.limits.residues_max, self.links.len() as u64 + 1);
         check("residues_max", max, count, || "the file has too many links")?;
         self.links.push(link);

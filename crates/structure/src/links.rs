@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::atom_table::{Atom, Link, ResidueName, AtomRun};
+use super::atom_table::{Atom, StatedLink, ResidueName, AtomRun};
 use super::cells::Cells;
 use super::element::is_metal;
 use super::disjoint_sets::DisjointSets;
@@ -165,7 +165,7 @@ impl LinkFinder {
             };
             (!is_metal).then_some(site)
         };
-        let linked = move |[one, other]: &Link| Some([site(one)?, site(other)?]);
+        let linked = move |[one, other]: &StatedLink| Some([site(one)?, site(other)?]);
         links.iter().filter_map(linked)
     }
 }

@@ -65,7 +65,7 @@ fn seasoned(bias: u32, salt: u32) -> u32 {
 
 /// Where an item fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ItemFate {
     Fine,
     NoExtent,
     WriteFails,
@@ -77,7 +77,7 @@ pub struct Item {
     pub id: u32,
     pub bias: u32,
     pub x: Vec<f32>,
-    pub fate: Fate,
+    pub fate: ItemFate,
 }
 
 /// The values of the uniforms: `factor` and `salt`.
@@ -96,7 +96,7 @@ impl Item {
             id,
             bias: id.wrapping_mul(0x9e37_79b9) ^ 0x5a5a,
             x: (0..elements).map(value).collect(),
-            fate: Fate::Fine,
+            fate: ItemFate::Fine,
         }
     }
 
@@ -114,11 +114,11 @@ pub fn items(count: usize, elements_max: usize) -> Vec<Item> {
 
 /// The items that were written.
 #[derive(Default)]
-pub struct Log(pub Mutex<BTreeSet<u32>>);
+pub struct WriteLog(pub Mutex<BTreeSet<u32>>);
 
 pub struct Mix {
     kernels: [Kernel; 3],
-    log: Option<Arc<Log>>,
+    log: Option<Arc<WriteLog>>,
     /// A deliberate mistake: the last element of each item is not written.
     pub forgets: bool,
 }
@@ -166,7 +166,7 @@ impl Mix {
         }
     }
 
-    pub fn logged(log: &Arc<Log>) -> Self {
+    pub fn logged(log: &Arc<WriteLog>) -> Self {
         Mix {
             log: Some(Arc::clone(log)),
             ..Mix::new()
@@ -185,7 +185,7 @@ impl Workload for Mix {
 
     fn extent(&self, item: &Item) -> Result<Extent> {
         match item.fate {
-            Fate::NoExtent => Err(Error::input("no extent, as told")),
+            ItemFate::NoExtent => Err(Error::input("no extent, as told")),
             _ => Ok(Extent::from([item.x.len() as u32, 1])),
         }
     }
@@ -255,7 +255,7 @@ impl Workload for Mix {
         views.take(buffers.owner).fill(start[1]);
         views.take(buffers.bias)[0] = item.bias;
         match item.fate {
-            Fate::WriteFails => Err(Error::input("no write, as told")),
+            ItemFate::WriteFails => Err(Error::input("no write, as told")),
             _ => Ok(()),
         }
     }
@@ -268,7 +268,7 @@ impl Workload for Mix {
         views: &ReadViews<'_>,
     ) -> Result<Output> {
         match item.fate {
-            Fate::ReadFails => Err(Error::input("no read, as told")),
+            ItemFate::ReadFails => Err(Error::input("no read, as told")),
             _ => Ok((views.get(buffers.y).to_vec(), views.get(buffers.z)[0])),
         }
     }

@@ -4,7 +4,7 @@ use tapeloop_svg::tick_step;
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(super) enum AxisScale {
     /// Linear, from zero.
     Linear,
     /// Logarithmic, with ticks at powers of ten.
@@ -19,7 +19,7 @@ pub(super) enum Scale {
 #[derive(Clone, Copy)]
 pub(super) struct ChartAxis {
     pub(super) title: &'static str,
-    pub(super) scale: Scale,
+    pub(super) scale: AxisScale,
     /// Formats the value of a tick.
     pub(super) tick: fn(f64) -> String,
 }
@@ -44,8 +44,8 @@ impl ChartAxis {
     /// The title, with the scale if it is not linear.
     pub(super) fn label(&self) -> String {
         match self.scale {
-            Scale::Linear => self.title.to_owned(),
-            Scale::Decades | Scale::Doublings | Scale::Tail => {
+            AxisScale::Linear => self.title.to_owned(),
+            AxisScale::Decades | AxisScale::Doublings | AxisScale::Tail => {
                 format!("{} (log scale)", self.title)
             }
         }
@@ -55,11 +55,11 @@ impl ChartAxis {
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let place = match self.scale {
             // Ranges of subnormal numbers could not be divided into ticks.
-            Scale::Linear if value.abs() < 1e-60 => 0.0,
-            Scale::Linear => value,
-            Scale::Decades => value.log10(),
-            Scale::Doublings => value.log2(),
-            Scale::Tail => -(1.0 - value).log10(),
+            AxisScale::Linear if value.abs() < 1e-60 => 0.0,
+            AxisScale::Linear => value,
+            AxisScale::Decades => value.log10(),
+            AxisScale::Doublings => value.log2(),
+            AxisScale::Tail => -(1.0 - value).log10(),
         };
         // Larger values overflow when ranges are divided.
         (place.is_finite() && place.abs() < 1e60).then_some(place)
@@ -73,10 +73,10 @@ impl ChartAxis {
         let low = places.iter().copied().fold(first, f64::min);
         let high = places.iter().copied().fold(first, f64::max);
         let ruler = match self.scale {
-            Scale::Linear => self.linear(low.min(0.0), high, ticks),
-            Scale::Decades => self.decades(low, high, ticks),
-            Scale::Doublings => self.doublings(low, high, ticks),
-            Scale::Tail => self.tail(high, ticks),
+            AxisScale::Linear => self.linear(low.min(0.0), high, ticks),
+            AxisScale::Decades => self.decades(low, high, ticks),
+            AxisScale::Doublings => self.doublings(low, high, ticks),
+            AxisScale::Tail => self.tail(high, ticks),
         };
         Some(ruler)
     }
@@ -188,23 +188,23 @@ mod tests {
         ruler.ticks.into_iter().map(|(_, text)| text).collect()
     }
 
-    fn axis(scale: Scale, tick: fn(f64) -> String) -> ChartAxis {
+    fn axis(scale: AxisScale, tick: fn(f64) -> String) -> ChartAxis {
         let title = "";
         ChartAxis { title, scale, tick }
     }
 
     #[test]
     fn ticks_are_round_and_no_more_than_fit() {
-        let bytes = axis(Scale::Doublings, format::bytes);
+        let bytes = axis(AxisScale::Doublings, format::bytes);
         assert_eq!(
             texts(&bytes, &[1024.0, 16_777_216.0], 5),
             ["4 KiB", "32 KiB", "256 KiB", "2 MiB", "16 MiB"]
         );
-        let time = axis(Scale::Decades, format::time_tick);
+        let time = axis(AxisScale::Decades, format::time_tick);
         assert_eq!(texts(&time, &[8e3, 3e6], 5), ["10 µs", "100 µs", "1 ms"]);
-        let linear = axis(Scale::Linear, format::time_tick);
+        let linear = axis(AxisScale::Linear, format::time_tick);
         assert_eq!(texts(&linear, &[6e4], 4), ["0", "20 µs", "40 µs", "60 µs"]);
-        let tail = axis(Scale::Tail, share);
+        let tail = axis(AxisScale::Tail, share);
         assert_eq!(
             texts(&tail, &[0.5, 0.99999], 4),
             ["0%", "90%", "99%", "99.9%", "99.99%"]
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn any_values_have_a_ruler_or_none() {
-        for scale in [Scale::Linear, Scale::Decades, Scale::Doublings, Scale::Tail] {
+        for scale in [AxisScale::Linear, AxisScale::Decades, AxisScale::Doublings, AxisScale::Tail] {
             let axis = axis(scale, format::plain);
             assert_eq!(axis.ruler([f64::NAN, f64::INFINITY].into_iter(), 5), None);
             for value in [5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1e300] {

@@ -4,11 +4,11 @@ use super::layout::{ScreenWidth, bar};
 use super::plot::Plot;
 use super::rows::RowChart;
 use super::slots::SlotChart;
-use super::style::{Look, Shape};
+use super::style::{Look, Marker};
 use maud::{Markup, PreEscaped, html};
 use tapeloop_svg::Svg;
 
-pub(super) enum Drawing {
+pub(super) enum ChartDrawing {
     Plot(Plot),
     RowChart(RowChart),
     SlotChart(SlotChart),
@@ -20,7 +20,7 @@ pub(super) struct Figure {
     pub(super) title: String,
     /// What the chart shows, in a sentence or two.
     pub(super) caption: String,
-    pub(super) drawing: Drawing,
+    pub(super) drawing: ChartDrawing,
     /// The looks of the chart, each with what it stands for.
     pub(super) legend: Vec<(Look, String)>,
 }
@@ -34,7 +34,7 @@ impl Figure {
             id,
             title,
             caption,
-            drawing: Drawing::Plot(plot),
+            drawing: ChartDrawing::Plot(plot),
             legend,
         })
     }
@@ -45,7 +45,7 @@ impl Figure {
             id,
             title,
             caption,
-            drawing: Drawing::RowChart(rows),
+            drawing: ChartDrawing::RowChart(rows),
             legend: Vec::new(),
         })
     }
@@ -53,15 +53,15 @@ impl Figure {
     fn svg(&self, room: ScreenWidth) -> String {
         let label = format!("{}. {}", self.title, self.caption);
         match &self.drawing {
-            Drawing::Plot(plot) => plot.svg(room, &label),
-            Drawing::RowChart(rows) => rows.svg(room, &label),
-            Drawing::SlotChart(slots) => slots.svg(room, &label),
+            ChartDrawing::Plot(plot) => plot.svg(room, &label),
+            ChartDrawing::RowChart(rows) => rows.svg(room, &label),
+            ChartDrawing::SlotChart(slots) => slots.svg(room, &label),
         }
     }
 
     pub(super) fn markup(&self) -> Markup {
         // A wide plot writes the names at the ends of its lines, and needs no legend.
-        let only_narrow = matches!(self.drawing, Drawing::Plot(_));
+        let only_narrow = matches!(self.drawing, ChartDrawing::Plot(_));
         html! {
             figure id=(self.id) {
                 h3 { (self.title) }
@@ -83,11 +83,11 @@ impl Figure {
 /// A sample of a look for the legend: a piece of a line or of a bar, as SVG.
 fn swatch(look: Look) -> String {
     let mut svg = Svg::default();
-    match look.shape {
-        Shape::Block => bar(&mut svg, look.ink, (6.0, 1.0), (22.0, 13.0)),
-        Shape::None if !look.dashed => {}
+    match look.marker {
+        Marker::Block => bar(&mut svg, look.ink, (6.0, 1.0), (22.0, 13.0)),
+        Marker::None if !look.dashed => {}
         _ => look.line(&mut svg, &[(1.0, 7.0), (27.0, 7.0)]),
     }
-    look.marker(&mut svg, (14.0, 7.0));
+    look.draw_marker(&mut svg, (14.0, 7.0));
     svg.element((28.0, 14.0), None)
 }

@@ -209,7 +209,7 @@ impl Plot {
             let x = frame.right + 38.0;
             line.look
                 .line(svg, &[(x - 28.0, middle), (x - 6.0, middle)]);
-            line.look.marker(svg, (x - 17.0, middle));
+            line.look.draw_marker(svg, (x - 17.0, middle));
             let first = middle - (rows.len() - 1) as f64 * LINE_STEP / 2.0;
             for (place, row) in rows.iter().enumerate() {
                 let y = first + place as f64 * LINE_STEP;
@@ -239,7 +239,7 @@ fn draw(svg: &mut Svg, frame: &PlotFrame, line: &Line) {
         _ => &places[..],
     };
     for place in marked {
-        line.look.marker(svg, *place);
+        line.look.draw_marker(svg, *place);
     }
 }
 

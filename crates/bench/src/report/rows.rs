@@ -1,6 +1,6 @@
 //! A chart of bars or dots in rows, under headings.
 
-use super::axis::{ChartAxis, Ruler, Scale};
+use super::axis::{ChartAxis, Ruler, AxisScale};
 use super::layout::{LETTER, ScreenWidth, TextSide, bar, cut, text};
 use super::style::Look;
 use crate::format;
@@ -68,7 +68,7 @@ impl RowChart {
         RowChart {
             axis: ChartAxis {
                 title,
-                scale: Scale::Decades,
+                scale: AxisScale::Decades,
                 tick: format::times_tick,
             },
             bars: false,
@@ -216,6 +216,6 @@ fn mark_dot(svg: &mut Svg, frame: &RowFrame, row: &ChartRow, middle: f64) {
             let class = format_args!("{} thick", row.look.ink);
             svg.line(class, &[(low, middle), (high, middle)]);
         }
-        row.look.marker(svg, (x, middle));
+        row.look.draw_marker(svg, (x, middle));
     }
 }

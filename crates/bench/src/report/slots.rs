@@ -1,6 +1,6 @@
 //! A chart of slots over time: when the host submitted each batch, and when the device ran its stages.
 
-use super::axis::{ChartAxis, Scale};
+use super::axis::{ChartAxis, AxisScale};
 use super::layout::{ScreenWidth, TextSide, bar, text};
 use super::style::Look;
 use crate::format;
@@ -26,7 +26,7 @@ const FOOT: f64 = 46.0;
 
 const AXIS: ChartAxis = ChartAxis {
     title: "time",
-    scale: Scale::Linear,
+    scale: AxisScale::Linear,
     tick: format::time_tick,
 };
 

@@ -2,7 +2,7 @@
 
 use crate::merged::MergedPoint;
 use crate::record::{Figures, PointFacts, Reference};
-use crate::statistics::Change;
+use crate::statistics::PeriodChange;
 
 /// Points that differ in one setting only, sorted by it.
 pub(super) struct Sweep<'a> {
@@ -152,8 +152,8 @@ pub(super) fn program<'a>(figures: &'a Figures, name: &str) -> Option<&'a Refere
 }
 
 /// How many times as fast the engine is as another program; more than 1 is faster.
-pub(super) fn against(figures: &Figures, other: &Reference) -> Option<Change> {
-    Change::between(&figures.period_ns, &other.period_ns)
+pub(super) fn against(figures: &Figures, other: &Reference) -> Option<PeriodChange> {
+    PeriodChange::between(&figures.period_ns, &other.period_ns)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::diagnosis::{bound, is_noisy};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, size, title, workload};
 use crate::record::{Figures, PointFacts, Run};
-use crate::statistics::{Change, Finding, median};
+use crate::statistics::{PeriodChange, ChangeFinding, median};
 
 /// The results in words.
 pub(super) struct ReportWords {
@@ -37,7 +37,7 @@ pub(super) fn words(run: &Run, points: &[MergedPoint]) -> ReportWords {
     let first = chosen.next();
     let headline = match &first {
         Some(first) => {
-            let is_faster = first.finding == Finding::More;
+            let is_faster = first.finding == ChangeFinding::More;
             let more = is_faster.then(|| equal_at(&first.name, &pairs));
             format!("{}{}", first.headline(), more.flatten().unwrap_or_default())
         }
@@ -206,14 +206,14 @@ struct ReplayComparison {
     interval: String,
     /// Whether no difference is expected, as on the CPU.
     is_expected: bool,
-    finding: Finding,
+    finding: ChangeFinding,
 }
 
 fn compared(run: &Run, points: &[MergedPoint], pair: &ModePair<'_>) -> Option<ReplayComparison> {
     let change = replay_change(pair)?;
     let facts = &pair.0.facts;
     let finding = match change.finding {
-        _ if is_noisy_run(points) => Finding::Unclear,
+        _ if is_noisy_run(points) => ChangeFinding::Unclear,
         finding => finding,
     };
     Some(ReplayComparison {
@@ -232,13 +232,13 @@ impl ReplayComparison {
         let ReplayComparison { what, times, .. } = self;
         let than = "as stream launches";
         match self.finding {
-            Finding::More => format!("graph replay runs {what} {times} times as fast {than}"),
-            Finding::Less => format!("graph replay runs {what} only {times} times as fast {than}"),
-            Finding::Same if self.is_expected => {
+            ChangeFinding::More => format!("graph replay runs {what} {times} times as fast {than}"),
+            ChangeFinding::Less => format!("graph replay runs {what} only {times} times as fast {than}"),
+            ChangeFinding::Same if self.is_expected => {
                 format!("graph replay runs {what} as fast {than}, as expected on the CPU")
             }
-            Finding::Same => format!("graph replay runs {what} as fast {than}"),
-            Finding::Unclear => {
+            ChangeFinding::Same => format!("graph replay runs {what} as fast {than}"),
+            ChangeFinding::Unclear => {
                 format!("too noisy to compare graph replay with stream launches: {what}")
             }
         }
@@ -248,12 +248,12 @@ impl ReplayComparison {
     fn claim(&self) -> String {
         let times = &self.times;
         let words = match self.finding {
-            Finding::More => format!("graph replay is {times} times as fast as stream launches"),
-            Finding::Less => {
+            ChangeFinding::More => format!("graph replay is {times} times as fast as stream launches"),
+            ChangeFinding::Less => {
                 format!("graph replay is only {times} times as fast as stream launches")
             }
-            Finding::Same => "both are equally fast".to_owned(),
-            Finding::Unclear => "too noisy to compare".to_owned(),
+            ChangeFinding::Same => "both are equally fast".to_owned(),
+            ChangeFinding::Unclear => "too noisy to compare".to_owned(),
         };
         let name = workload(&self.name);
         let within = in_brackets(&self.interval);
@@ -263,9 +263,9 @@ impl ReplayComparison {
 
 /// How many times as fast graph replay is as stream launches. The finding is unclear if either is
 /// noisy.
-pub(super) fn replay_change((graph, stream): &ModePair<'_>) -> Option<Change> {
+pub(super) fn replay_change((graph, stream): &ModePair<'_>) -> Option<PeriodChange> {
     let (replayed, launched) = (graph.figures()?, stream.figures()?);
-    let change = Change::between(&replayed.period_ns, &launched.period_ns)?;
+    let change = PeriodChange::between(&replayed.period_ns, &launched.period_ns)?;
     let noisy = is_noisy(replayed, &graph.facts) || is_noisy(launched, &stream.facts);
     // A difference that is larger than the noise keeps its finding.
     let apart = change.low > NOISE || change.high < 1.0 / NOISE;
@@ -288,7 +288,7 @@ fn equal_at(name: &str, pairs: &[ModePair<'_>]) -> Option<String> {
     let mut sizes: Vec<&ModePair<'_>> = of_workload.filter(alike).collect();
     sizes.sort_by_key(|pair| pair.0.facts.batch);
     let is_equal = |pair: &&&ModePair<'_>| {
-        let same = replay_change(pair).is_some_and(|change| change.finding == Finding::Same);
+        let same = replay_change(pair).is_some_and(|change| change.finding == ChangeFinding::Same);
         let figures = pair.0.figures();
         let bound = figures.and_then(|figures| bound(figures, &pair.0.facts));
         same && bound.is_some_and(|bound| bound.is_copying())
@@ -301,7 +301,7 @@ fn equal_at(name: &str, pairs: &[ModePair<'_>]) -> Option<String> {
 }
 
 /// The interval of a ratio, in words; empty if both of its ends are written alike.
-pub(super) fn interval(change: &Change) -> String {
+pub(super) fn interval(change: &PeriodChange) -> String {
     let (low, high) = (format::factor(change.low), format::factor(change.high));
     if low == high {
         String::new()
@@ -318,13 +318,13 @@ fn in_brackets(text: &str) -> String {
 }
 
 /// `3.1 times as fast as gemmi (99% interval of 3.0 to 3.2)`.
-fn as_fast_as(change: &Change, program: &str) -> String {
+fn as_fast_as(change: &PeriodChange, program: &str) -> String {
     let within = in_brackets(&interval(change));
     let times = format::factor(change.ratio);
     match change.finding {
-        Finding::More | Finding::Less => format!("{times} times as fast as {program}{within}"),
-        Finding::Same => format!("not significantly different from {program}{within}"),
-        Finding::Unclear => format!("too noisy to compare with {program}{within}"),
+        ChangeFinding::More | ChangeFinding::Less => format!("{times} times as fast as {program}{within}"),
+        ChangeFinding::Same => format!("not significantly different from {program}{within}"),
+        ChangeFinding::Unclear => format!("too noisy to compare with {program}{within}"),
     }
 }
 
@@ -436,7 +436,7 @@ fn against_the_fastest(point: &MergedPoint) -> Option<String> {
 
 /// The other programs, each with its comparisons at all points that it measured. Leaves out points
 /// on files. Leaves out stream launches too if there are graphs, since they are only the baseline.
-pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<Change>)> {
+pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<PeriodChange>)> {
     let replayed = points.iter().any(|point| point.facts.mode != "stream");
     let points = points
         .iter()
@@ -458,7 +458,7 @@ fn others(points: &[MergedPoint]) -> Option<String> {
         let mut figures = points.iter().filter_map(MergedPoint::figures);
         figures.any(|figures| program(figures, name).is_some_and(|other| other.agrees == Some(false)))
     };
-    let words = |(name, changes): (&str, Vec<Change>)| {
+    let words = |(name, changes): (&str, Vec<PeriodChange>)| {
         let wrong = if differs(name) {
             "; its outputs differ"
         } else {
@@ -473,8 +473,8 @@ fn others(points: &[MergedPoint]) -> Option<String> {
             "{} times as fast as {name} (median of {} points: faster at {}, slower at {}{wrong})",
             format::factor(median(&ratios)?),
             changes.len(),
-            finding(Finding::More),
-            finding(Finding::Less),
+            finding(ChangeFinding::More),
+            finding(ChangeFinding::Less),
         ))
     };
     let all: Vec<String> = by_program(points).into_iter().filter_map(words).collect();

@@ -15,12 +15,12 @@ use tapeloop_engine::error::{Error, Result};
 use tapeloop_engine::pipeline::{Done, Filling, Finished, Packed, Packer, Ring, Slot, Wait};
 use tapeloop_engine::replay::Replay;
 
-type Batch<S> = Packed<<S as Benchmark>::Workload>;
+type RingBatch<S> = Packed<<S as Benchmark>::Workload>;
 
 /// A packed batch that is not in flight.
 struct Ready<S: Benchmark> {
     slot: Slot<Filling>,
-    batch: Batch<S>,
+    batch: RingBatch<S>,
 }
 
 pub(super) struct RingRunner<S: Benchmark> {
@@ -29,7 +29,7 @@ pub(super) struct RingRunner<S: Benchmark> {
     threads: Threads,
     point: Point,
     packer: Packer<S::Workload>,
-    ring: Ring<Batch<S>>,
+    ring: Ring<RingBatch<S>>,
     /// The last seed that was used.
     seed: u64,
     batch: BatchFacts,
@@ -93,7 +93,7 @@ impl<S: Benchmark> RingRunner<S> {
     }
 
     /// Compares the results of a batch, and makes the batch ready again.
-    fn check_outputs(&mut self, slot: Slot<Done<Batch<S>>>) -> Result<Ready<S>> {
+    fn check_outputs(&mut self, slot: Slot<Done<RingBatch<S>>>) -> Result<Ready<S>> {
         let outputs = self.packer.read(&slot);
         for (item, output) in slot.batch().items().zip(outputs) {
             self.benchmark.check(item, &output?)?;
@@ -102,7 +102,7 @@ impl<S: Benchmark> RingRunner<S> {
     }
 
     /// Releases a finished slot, and takes it again with the same batch.
-    fn make_ready(&mut self, finished: Finished<Batch<S>>) -> Result<Ready<S>> {
+    fn make_ready(&mut self, finished: Finished<RingBatch<S>>) -> Result<Ready<S>> {
         let (batch, error) = self.ring.release(finished);
         match error {
             Some(error) => Err(error),
@@ -114,13 +114,13 @@ impl<S: Benchmark> RingRunner<S> {
         }
     }
 
-    fn wait_for_next(&mut self) -> Result<Slot<Done<Batch<S>>>> {
+    fn wait_for_next(&mut self) -> Result<Slot<Done<RingBatch<S>>>> {
         let finished = self.ring.wait().ok_or_else(slot_missing)?;
         finished.map_err(|failed| failed.error)
     }
 
     /// Waits for all batches in flight, and compares their results.
-    fn drain(&mut self, mut visit: impl FnMut(&Slot<Done<Batch<S>>>) -> Result<()>) -> Result<()> {
+    fn drain(&mut self, mut visit: impl FnMut(&Slot<Done<RingBatch<S>>>) -> Result<()>) -> Result<()> {
         let mut ready = Vec::with_capacity(self.point.slots);
         while self.ring.in_flight() > 0 {
             let slot = self.wait_for_next()?;
@@ -233,7 +233,7 @@ impl<S: Benchmark> Runner for RingRunner<S> {
             submitted[index] = replay.timed.then(|| (from, host_ns(Instant::now())));
             Ok::<(), Error>(())
         };
-        let mut add_times = |slot: &Slot<Done<Batch<S>>>, submitted: &[Option<(u64, u64)>]| {
+        let mut add_times = |slot: &Slot<Done<RingBatch<S>>>, submitted: &[Option<(u64, u64)>]| {
             if let Some(submit_ns) = submitted[slot.index()]
                 && let [Some(a), Some(b), Some(c), Some(d)] = slot.timestamps()?
             {

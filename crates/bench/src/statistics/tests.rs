@@ -33,8 +33,8 @@ fn share_significant(repetitions: usize, shift: f64, noise: f64) -> f64 {
     let finding = (0..tries).filter(|_| {
         let old = random.runs(repetitions, 1e4, noise);
         let new = random.runs(repetitions, 1e4 * shift, noise);
-        let finding = Change::between(&old, &new).unwrap().finding;
-        matches!(finding, Finding::Less | Finding::More)
+        let finding = PeriodChange::between(&old, &new).unwrap().finding;
+        matches!(finding, ChangeFinding::Less | ChangeFinding::More)
     });
     finding.count() as f64 / f64::from(tries)
 }
@@ -75,28 +75,28 @@ fn a_shift_beyond_the_noise_is_significant_and_one_within_is_not() {
 
 #[test]
 fn the_findings_same_and_unclear_are_distinguished() {
-    let finding = |old: &[f64], new: &[f64]| Change::between(old, new).unwrap().finding;
+    let finding = |old: &[f64], new: &[f64]| PeriodChange::between(old, new).unwrap().finding;
     let quiet = [100.0, 101.0, 99.0, 100.5, 99.5];
-    assert_eq!(finding(&quiet, &quiet), Finding::Same);
-    assert_eq!(finding(&quiet[..2], &quiet), Finding::Unclear);
+    assert_eq!(finding(&quiet, &quiet), ChangeFinding::Same);
+    assert_eq!(finding(&quiet[..2], &quiet), ChangeFinding::Unclear);
     let loud = [100.0, 140.0, 70.0, 120.0, 85.0];
-    assert_eq!(finding(&loud, &loud), Finding::Unclear);
-    assert_eq!(finding(&quiet, &quiet.map(|ns| ns * 1.2)), Finding::More);
-    assert_eq!(finding(&quiet, &quiet.map(|ns| ns / 1.2)), Finding::Less);
+    assert_eq!(finding(&loud, &loud), ChangeFinding::Unclear);
+    assert_eq!(finding(&quiet, &quiet.map(|ns| ns * 1.2)), ChangeFinding::More);
+    assert_eq!(finding(&quiet, &quiet.map(|ns| ns / 1.2)), ChangeFinding::Less);
 }
 
 #[test]
 fn ties_count_for_no_difference() {
     assert_eq!(
-        Change::between(&[5.0; 10], &[5.0; 10]).map(|c| c.finding),
-        Some(Finding::Same)
+        PeriodChange::between(&[5.0; 10], &[5.0; 10]).map(|c| c.finding),
+        Some(ChangeFinding::Same)
     );
 }
 
 #[test]
 fn values_that_are_not_finite_and_positive_are_left_out() {
     let wrong = [f64::NAN, f64::INFINITY, 0.0, -1.0];
-    assert_eq!(Change::between(&wrong, &[1.0; 5]), None);
+    assert_eq!(PeriodChange::between(&wrong, &[1.0; 5]), None);
     assert_eq!(Spread::from_values(&wrong), None);
     assert_eq!(median(&[f64::NAN, 2.0]), Some(2.0));
     assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));

@@ -28,37 +28,37 @@ fn chromium() -> PathBuf {
     found.expect("Chromium is on the path, or TAPELOOP_CHROMIUM names it")
 }
 
-struct View {
+struct BrowserView {
     width: u32,
     dark: bool,
 }
 
-const VIEWS: [View; 5] = [
-    View {
+const VIEWS: [BrowserView; 5] = [
+    BrowserView {
         width: 1200,
         dark: false,
     },
-    View {
+    BrowserView {
         width: 1200,
         dark: true,
     },
-    View {
+    BrowserView {
         width: 390,
         dark: false,
     },
-    View {
+    BrowserView {
         width: 390,
         dark: true,
     },
     // The smallest width that shows wide drawings.
-    View {
+    BrowserView {
         width: 820,
         dark: false,
     },
 ];
 
 /// Opens a page in the browser, with a new profile, and returns what the browser prints.
-fn browse(chromium: &Path, folder: &Path, page: &Path, view: &View, more: &[String]) -> String {
+fn browse(chromium: &Path, folder: &Path, page: &Path, view: &BrowserView, more: &[String]) -> String {
     let profile = tempfile::tempdir_in(folder).unwrap();
     let mut command = Command::new(chromium);
     command.args([
@@ -153,7 +153,7 @@ document.body.appendChild(result);
 </script></body>"#;
 
 /// What the browser finds in a page: its counts, and its defects.
-fn looks(chromium: &Path, folder: &Path, page: &str, view: &View) -> Vec<String> {
+fn looks(chromium: &Path, folder: &Path, page: &str, view: &BrowserView) -> Vec<String> {
     let file = folder.join("looked.html");
     // The page is shown in a frame, since windows do not become as narrow as a phone.
     let inner = page.replace("</body>", LOOKS);

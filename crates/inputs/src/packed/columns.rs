@@ -49,7 +49,7 @@ pub(super) struct PackedColumns {
     residues: ResidueColumns,
     loose: (ListOffsets, [UInt32Array; 2]),
     channels: ChannelColumns,
-    atoms: AtomColumns,
+    atoms: PackedAtomColumns,
 }
 
 /// The lists of a column: ranges of the items of all lists.
@@ -71,7 +71,7 @@ struct ChannelColumns {
 }
 
 #[derive(Debug)]
-struct AtomColumns {
+struct PackedAtomColumns {
     lists: ListOffsets,
     xyz: Int32Array,
     element: UInt8Array,
@@ -192,7 +192,7 @@ impl PackedColumns {
                 name: given("name", strings(&channel, "name"))?,
                 values: (channel_values, items.as_primitive::<Float32Type>().clone()),
             },
-            atoms: AtomColumns {
+            atoms: PackedAtomColumns {
                 lists: atoms,
                 xyz: given("xyz", xyz.as_primitive::<Int32Type>().clone())?,
                 element: given("element", values::<UInt8Type>(&atom, "element"))?,

@@ -1,6 +1,6 @@
 //! The work on files, compared with programs that do the same work.
 
-use super::super::axis::{ChartAxis, Scale};
+use super::super::axis::{ChartAxis, AxisScale};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
@@ -80,7 +80,7 @@ fn figure(threads: usize, points: &[&MergedPoint]) -> Option<Figure> {
     let rows = RowChart {
         axis: ChartAxis {
             title: "atoms per second",
-            scale: Scale::Decades,
+            scale: AxisScale::Decades,
             tick: format::per_s_tick,
         },
         bars: false,

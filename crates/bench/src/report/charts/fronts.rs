@@ -1,7 +1,7 @@
 //! A chart of the share of the ring's rate that each front reaches: packing and reading items costs
 //! the host time.
 
-use super::super::axis::{ChartAxis, Scale};
+use super::super::axis::{ChartAxis, AxisScale};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
@@ -57,7 +57,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let rows = RowChart {
         axis: ChartAxis {
             title: "rate, as a share of the ring's",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::percent_tick,
         },
         bars: true,

@@ -1,9 +1,9 @@
 //! Latencies: their distribution, and how they rise with the load.
 
-use super::super::axis::{ChartAxis, Scale, share};
+use super::super::axis::{ChartAxis, AxisScale, share};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
-use super::super::style::{Look, Shape};
+use super::super::style::{Look, Marker};
 use super::super::sweeps::alike_but_for_mode;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, names, title, workload};
@@ -11,7 +11,7 @@ use crate::record::{Figures, Latency, PointFacts};
 
 const TIME: ChartAxis = ChartAxis {
     title: "latency",
-    scale: Scale::Decades,
+    scale: AxisScale::Decades,
     tick: format::time_tick,
 };
 
@@ -65,7 +65,7 @@ fn distributions(lines: Vec<Line>) -> Plot {
     Plot {
         x: ChartAxis {
             title: "share of batches at least as fast",
-            scale: Scale::Tail,
+            scale: AxisScale::Tail,
             tick: share,
         },
         y: TIME,
@@ -142,7 +142,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
         let look = Look::for_mode(&point.facts.mode, &[]);
         let hollow = Look {
             dashed: true,
-            shape: Shape::Diamond,
+            marker: Marker::Diamond,
             ..look
         };
         lines.push(line("p99", |latency| latency.p99_ns, look));
@@ -161,7 +161,7 @@ fn load(base: &MergedPoint, points: &[MergedPoint]) -> Option<Figure> {
     let plot = Plot {
         x: ChartAxis {
             title: "load, as a share of the closed loop's rate",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::percent_tick,
         },
         y: TIME,

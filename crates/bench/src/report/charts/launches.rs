@@ -1,6 +1,6 @@
 //! The period against the number of kernels: what replay saves for each launch.
 
-use super::super::axis::{ChartAxis, Scale};
+use super::super::axis::{ChartAxis, AxisScale};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;
@@ -66,12 +66,12 @@ fn figure(id: String, graph: &Sweep<'_>, stream: &Sweep<'_>) -> Option<Figure> {
     let plot = Plot {
         x: ChartAxis {
             title: "kernels per batch",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::plain,
         },
         y: ChartAxis {
             title: "time per batch",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::time_tick,
         },
         lines,

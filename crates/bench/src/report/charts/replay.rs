@@ -8,7 +8,7 @@ use super::super::verdict::replay_change;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, full_title, workload};
 use crate::record::PointFacts;
-use crate::statistics::Finding;
+use crate::statistics::ChangeFinding;
 use tapeloop_svg::Ink;
 
 pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
@@ -34,10 +34,10 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
                 continue;
             };
             let (ink, about) = match change.finding {
-                Finding::More => (Ink::Blue, ""),
-                Finding::Less => (Ink::Vermilion, ", slower"),
-                Finding::Same => (Ink::Quiet, ", equal"),
-                Finding::Unclear => (Ink::Quiet, ", too noisy"),
+                ChangeFinding::More => (Ink::Blue, ""),
+                ChangeFinding::Less => (Ink::Vermilion, ", slower"),
+                ChangeFinding::Same => (Ink::Quiet, ", equal"),
+                ChangeFinding::Unclear => (Ink::Quiet, ", too noisy"),
             };
             rows.push(ChartRow {
                 heading: (place == 0).then(|| {

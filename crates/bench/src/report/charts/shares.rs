@@ -1,6 +1,6 @@
 //! A chart of how busy the parts of the machine are at the base points.
 
-use super::super::axis::{ChartAxis, Scale};
+use super::super::axis::{ChartAxis, AxisScale};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;
@@ -43,7 +43,7 @@ pub(super) fn figure(points: &[MergedPoint]) -> Option<Figure> {
     let rows = RowChart {
         axis: ChartAxis {
             title: "share of the time of a batch, or of the limit",
-            scale: Scale::Linear,
+            scale: AxisScale::Linear,
             tick: format::percent_tick,
         },
         bars: true,

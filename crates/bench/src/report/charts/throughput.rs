@@ -1,6 +1,6 @@
 //! Charts of the throughput against the size of batches, with a line for each mode.
 
-use super::super::axis::{ChartAxis, Scale};
+use super::super::axis::{ChartAxis, AxisScale};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Gap, Line, Plot};
 use super::super::style::Look;
@@ -9,7 +9,7 @@ use super::super::verdict::replay_change;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, names, size, workload};
 use crate::record::{Figures, Limits, PointFacts};
-use crate::statistics::{Finding, Spread};
+use crate::statistics::{ChangeFinding, Spread};
 
 /// The quantity whose rate is a workload's throughput.
 struct Measure {
@@ -37,7 +37,7 @@ const BATCHES: Measure = Measure {
 };
 
 const fn axis(title: &'static str, tick: fn(f64) -> String) -> ChartAxis {
-    let scale = Scale::Decades;
+    let scale = AxisScale::Decades;
     ChartAxis { title, scale, tick }
 }
 
@@ -117,7 +117,7 @@ fn figure(name: &str, sweeps: &[&Sweep<'_>], limits: &Limits) -> Option<Figure> 
     let plot = Plot {
         x: ChartAxis {
             title: x.0,
-            scale: Scale::Doublings,
+            scale: AxisScale::Doublings,
             tick: x.1,
         },
         y: measure.axis,
@@ -149,7 +149,7 @@ fn gap(sweeps: &[&Sweep<'_>]) -> Option<Gap> {
         .iter()
         .find(|(known, ..)| known == key)?;
     let change = replay_change(&(base, launched))?;
-    (change.finding == Finding::More && change.ratio >= GAP_MIN).then(|| Gap {
+    (change.finding == ChangeFinding::More && change.ratio >= GAP_MIN).then(|| Gap {
         lines: (graph, stream),
         x: *key as f64,
         text: format!("{} times", format::factor(change.ratio)),

@@ -1,6 +1,6 @@
 //! A chart of some consecutive batches over time, by slot and stage.
 
-use super::super::figure::{Drawing, Figure};
+use super::super::figure::{ChartDrawing, Figure};
 use super::super::slots::SlotChart;
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, title, workload};
@@ -26,7 +26,7 @@ pub(super) fn figures(points: &[MergedPoint]) -> Vec<Figure> {
             id,
             title: format!("{}: slots over time", capital(&workload(name))),
             caption: caption(point, measured),
-            drawing: Drawing::SlotChart(SlotChart {
+            drawing: ChartDrawing::SlotChart(SlotChart {
                 spans: measured.spans.clone(),
             }),
             legend: SlotChart::legend(),

@@ -1,7 +1,7 @@
 //! A `Pipeline` driven by a seed: every choice and every moment is the seed's, so
 //! that a run is the same run again.
 
-use crate::mix::{Fate, Item, Log, Mix, Output, UNIFORMS, Uniforms};
+use crate::mix::{ItemFate, Item, WriteLog, Mix, Output, UNIFORMS, Uniforms};
 use crate::random::Random;
 use crate::seeds::broken::{BrokenBackend, Bug, BatchCounts};
 use crate::seeds::simulated::device_with;
@@ -49,7 +49,7 @@ impl Setup {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     Built(Option<String>),
-    Accepted(u64, Fate),
+    Accepted(u64, ItemFate),
     Refused(u32),
     Delivered(u64, u32, Result<Output, String>),
     Nothing,
@@ -70,7 +70,7 @@ pub(crate) struct Outcome {
 struct Driver {
     pipeline: Pipeline<Mix>,
     watch: Arc<BatchCounts>,
-    log: Arc<Log>,
+    log: Arc<WriteLog>,
     random: Random,
     now: Instant,
     slots: usize,
@@ -94,7 +94,7 @@ pub(crate) fn run(seed: u64, setup: &Setup, pool: &Arc<ThreadPool>) -> Outcome {
     });
     let (watch, backend) = BrokenBackend::watched(backend, setup.bug);
     let config = config(&mut random, setup);
-    let log = Arc::new(Log::default());
+    let log = Arc::new(WriteLog::default());
     let mut mix = Mix::logged(&log);
     mix.forgets = setup.forgets;
     let built = Pipeline::new(mix, &[Arc::clone(&backend)], Arc::clone(pool), &config);
@@ -245,10 +245,10 @@ impl Driver {
         let mut item = Item::new(self.ids, elements);
         self.ids += 1;
         item.fate = match self.random.below(10) {
-            0 => Fate::NoExtent,
-            1 => Fate::WriteFails,
-            2 => Fate::ReadFails,
-            _ => Fate::Fine,
+            0 => ItemFate::NoExtent,
+            1 => ItemFate::WriteFails,
+            2 => ItemFate::ReadFails,
+            _ => ItemFate::Fine,
         };
         item
     }
@@ -377,7 +377,7 @@ impl Driver {
         });
         let is_written = self.log.0.lock().unwrap().contains(&item.id);
         let wrong = match &result {
-            Ok(output) if item.fate == Fate::Fine => {
+            Ok(output) if item.fate == ItemFate::Fine => {
                 uniforms.map(|uniforms| item.output(uniforms)).as_ref() != Some(output)
             }
             Ok(_) => true,
@@ -386,7 +386,7 @@ impl Driver {
                 // The device is asked before an item is read, and may be before it
                 // is written.
                 let early =
-                    item.fate == Fate::ReadFails || (item.fate == Fate::WriteFails && !is_written);
+                    item.fate == ItemFate::ReadFails || (item.fate == ItemFate::WriteFails && !is_written);
                 let is_own = own.is_some_and(|own| error.to_string().contains(own));
                 let planned = self.faulted && is_planned(error);
                 self.outcome.failed |= planned;
@@ -440,10 +440,10 @@ impl Driver {
 /// What an item is rejected with on any device.
 fn own_error(item: &Item) -> Option<&'static str> {
     match item.fate {
-        Fate::NoExtent => Some("no extent, as told"),
+        ItemFate::NoExtent => Some("no extent, as told"),
         _ if item.x.len() > ELEMENTS_MAX => Some("a batch holds at most"),
-        Fate::WriteFails => Some("no write, as told"),
-        Fate::ReadFails => Some("no read, as told"),
-        Fate::Fine => None,
+        ItemFate::WriteFails => Some("no write, as told"),
+        ItemFate::ReadFails => Some("no read, as told"),
+        ItemFate::Fine => None,
     }
 }

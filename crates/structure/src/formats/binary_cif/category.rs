@@ -1,6 +1,6 @@
 //! Categories and their columns.
 
-use super::column::{DecodedColumn, EncodedColumn};
+use super::column::{DecodedColumn, BinaryCifColumn};
 use super::expansion::ExpansionBudget;
 use super::message_pack::Cursor;
 use crate::Result;
@@ -19,7 +19,7 @@ pub(super) struct Category<'a> {
 }
 
 enum CategoryColumns<'a> {
-    Read(Vec<EncodedColumn<'a>>),
+    Read(Vec<BinaryCifColumn<'a>>),
     /// Columns that have not been read; the cursor is before them.
     Skipped(Cursor<'a>),
 }
@@ -60,7 +60,7 @@ impl<'a> Category<'a> {
     }
 
     /// Takes the columns out of the category.
-    pub(super) fn take_columns(&mut self) -> Result<Vec<EncodedColumn<'a>>> {
+    pub(super) fn take_columns(&mut self) -> Result<Vec<BinaryCifColumn<'a>>> {
         match &mut self.columns {
             CategoryColumns::Read(columns) => Ok(std::mem::take(columns)),
             CategoryColumns::Skipped(cursor) => read_columns(self.name, cursor),
@@ -70,7 +70,7 @@ impl<'a> Category<'a> {
     /// Decodes one of the columns.
     pub(super) fn decode(
         &self,
-        column: &EncodedColumn<'a>,
+        column: &BinaryCifColumn<'a>,
         expansion: &mut ExpansionBudget,
     ) -> Result<DecodedColumn<'a>> {
         let decoded = column.decode(self.rows, expansion);
@@ -81,7 +81,7 @@ impl<'a> Category<'a> {
 }
 
 /// Reads the array of columns of a category.
-fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<EncodedColumn<'a>>> {
+fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<BinaryCifColumn<'a>>> {
     let start = *cursor;
     let mut read = || {
         let count = cursor.array()?;
@@ -91,7 +91,7 @@ fn read_columns<'a>(category: &[u8], cursor: &mut Cursor<'a>) -> Result<Vec<Enco
         }
         let mut columns = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            columns.push(EncodedColumn::read(cursor)?);
+            columns.push(BinaryCifColumn::read(cursor)?);
         }
         Ok(columns)
     };

@@ -14,13 +14,13 @@ use crate::{Error, Result};
 use tapeloop_error::internal::excerpt;
 
 /// A column before it is decoded.
-pub(super) struct EncodedColumn<'a> {
+pub(super) struct BinaryCifColumn<'a> {
     pub name: &'a [u8],
     data: EncodedData<'a>,
     mask: Option<EncodedData<'a>>,
 }
 
-impl<'a> EncodedColumn<'a> {
+impl<'a> BinaryCifColumn<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self> {
         let start = *cursor;
         let (mut name, mut data, mut mask) = (None, None, None);
@@ -41,7 +41,7 @@ impl<'a> EncodedColumn<'a> {
             Ok(())
         })?;
         match (name, data) {
-            (Some(name), Some(data)) => Ok(EncodedColumn { name, data, mask }),
+            (Some(name), Some(data)) => Ok(BinaryCifColumn { name, data, mask }),
             (None, _) => Err(start.error("a column has no \"name\"")),
             (_, None) => Err(start.error("a column has no \"data\"")),
         }

@@ -32,7 +32,7 @@ fn is_named(tag: &[u8], name: &str) -> bool {
 }
 
 /// Start and end in the text.
-type Span = (usize, usize);
+type TextRange = (usize, usize);
 
 /// Turns rows into atoms.
 pub(super) struct AtomRows<'a> {
@@ -42,7 +42,7 @@ pub(super) struct AtomRows<'a> {
     /// For each item, the index of its start in the edges of a row.
     columns: [usize; ITEM_COUNT],
     /// The residue of the previous atom.
-    last: ResidueKey,
+    last: ResidueItems,
     /// Whether there is a previous atom.
     has_last: bool,
 }
@@ -50,9 +50,9 @@ pub(super) struct AtomRows<'a> {
 /// The items that all atoms of a residue share: their first eight bytes, which are nearly always
 /// the whole value, and the whole value's position.
 #[derive(Clone, Copy, Default)]
-struct ResidueKey {
+struct ResidueItems {
     words: [u64; RESIDUE_ITEMS],
-    spans: [Span; RESIDUE_ITEMS],
+    spans: [TextRange; RESIDUE_ITEMS],
     /// Whether a value has more than eight bytes.
     is_long: bool,
 }
@@ -78,7 +78,7 @@ impl<'a> AtomRows<'a> {
             table,
             models,
             columns,
-            last: ResidueKey::default(),
+            last: ResidueItems::default(),
             has_last: false,
         })
     }
@@ -128,9 +128,9 @@ impl<'a> AtomRows<'a> {
     /// items suggest. Returns false if the row's model is not wanted.
     #[inline(never)]
     fn enter_residue(&mut self, words: [u64; RESIDUE_ITEMS], edges: &[u32]) -> Result<bool> {
-        let mut key = ResidueKey {
+        let mut key = ResidueItems {
             words,
-            ..ResidueKey::default()
+            ..ResidueItems::default()
         };
         for (span, &column) in key.spans.iter_mut().zip(&self.columns) {
             *span = span_at(edges, column);
@@ -143,8 +143,8 @@ impl<'a> AtomRows<'a> {
     }
 
     /// Whether a residue has the same `items` as the last one.
-    fn is_last(&self, key: &ResidueKey, items: Range<usize>) -> bool {
-        let value = |(start, end): Span| &self.text[start..end];
+    fn is_last(&self, key: &ResidueItems, items: Range<usize>) -> bool {
+        let value = |(start, end): TextRange| &self.text[start..end];
         key.words[items.clone()] == self.last.words[items.clone()]
             && key.is_long == self.last.is_long
             && (!key.is_long
@@ -153,7 +153,7 @@ impl<'a> AtomRows<'a> {
                     .all(|item| value(key.spans[item]) == value(self.last.spans[item])))
     }
 
-    fn start_run(&mut self, key: ResidueKey, edges: &[u32]) -> Result<bool> {
+    fn start_run(&mut self, key: ResidueItems, edges: &[u32]) -> Result<bool> {
         let (text, columns) = (self.text, self.columns);
         let run = RunStart {
             value: |item: AtomSiteItem| {
@@ -191,13 +191,13 @@ impl<'a> AtomRows<'a> {
 }
 
 #[inline(always)]
-fn span_at(edges: &[u32], edge: usize) -> Span {
+fn span_at(edges: &[u32], edge: usize) -> TextRange {
     (edges[edge] as usize, edges[edge + 1] as usize)
 }
 
 /// The first eight bytes of a value, padded with zeros.
 #[inline(always)]
-fn first8(text: &[u8], (start, end): Span) -> u64 {
+fn first8(text: &[u8], (start, end): TextRange) -> u64 {
     let len = end - start;
     match text[start..].first_chunk() {
         Some(_) if len == 0 => 0,
@@ -212,7 +212,7 @@ fn first8(text: &[u8], (start, end): Span) -> u64 {
 
 /// The first eight bytes of a value, padded with spaces.
 #[inline]
-fn padded8(text: &[u8], span: Span) -> Text8 {
+fn padded8(text: &[u8], span: TextRange) -> Text8 {
     let len = (span.1 - span.0).min(8);
     let spaces = u64::from_le_bytes(*b"        ");
     let padding = if len == 8 { 0 } else { spaces << (8 * len) };
@@ -222,7 +222,7 @@ fn padded8(text: &[u8], span: Span) -> Text8 {
 /// A number of three to eight characters with one to three decimals, as the eight columns that
 /// [`fixed8`] reads; `None` for values of another length.
 #[inline(always)]
-fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
+fn eight_columns(text: &[u8], (start, end): TextRange) -> Option<u64> {
     let len = end - start;
     if !(3..=8).contains(&len) || end < 8 {
         return None;
@@ -241,12 +241,12 @@ fn eight_columns(text: &[u8], (start, end): Span) -> Option<u64> {
 }
 
 #[inline(always)]
-fn thousandths(text: &[u8], span: Span) -> Option<i32> {
+fn thousandths(text: &[u8], span: TextRange) -> Option<i32> {
     fixed8([eight_columns(text, span)?]).map(|[value]| value)
 }
 
 #[inline(always)]
-fn usual_coordinates(text: &[u8], [x, y, z]: [Span; 3]) -> Option<[i32; 3]> {
+fn usual_coordinates(text: &[u8], [x, y, z]: [TextRange; 3]) -> Option<[i32; 3]> {
     fixed8([
         eight_columns(text, x)?,
         eight_columns(text, y)?,
@@ -255,7 +255,7 @@ fn usual_coordinates(text: &[u8], [x, y, z]: [Span; 3]) -> Option<[i32; 3]> {
 }
 
 #[inline]
-fn occupancy(text: &[u8], span: Span) -> i32 {
+fn occupancy(text: &[u8], span: TextRange) -> i32 {
     match thousandths(text, span) {
         // The fixed form goes up to 9999 only.
         Some(value) => value.saturating_mul(OCCUPANCY_ONE / 1000),
@@ -264,7 +264,7 @@ fn occupancy(text: &[u8], span: Span) -> i32 {
 }
 
 #[inline]
-fn b_factor(text: &[u8], span: Span) -> f32 {
+fn b_factor(text: &[u8], span: TextRange) -> f32 {
     match thousandths(text, span) {
         Some(value) => decimal::thousandths_to_f32(value),
         None => decimal::b_factor(&text[span.0..span.1]),

@@ -33,16 +33,16 @@ struct ChainSequence {
 struct Remark465Residue {
     /// The model that lacks it; `None` for all.
     model: Option<i32>,
-    number: Number,
+    number: SiteNumber,
     component: Text8,
 }
 
 /// Residue number and insertion code.
-type Number = (i32, u8);
+type SiteNumber = (i32, u8);
 
 /// Runs with one number, which follow each other: a residue, or several that share a site.
 struct NumberedSite {
-    number: Option<Number>,
+    number: Option<SiteNumber>,
     /// Indices into the table's runs.
     runs: std::ops::Range<usize>,
 }
@@ -166,7 +166,7 @@ impl ChainSequence {
         positions: &[i32],
         sequence: &mut [SequenceResidue],
     ) {
-        let mut number = |place: usize, number: Option<Number>| {
+        let mut number = |place: usize, number: Option<SiteNumber>| {
             let residue = &mut sequence[place];
             if let (None, Some((seq, ins_code))) = (residue.auth_seq_id, number) {
                 (residue.auth_seq_id, residue.ins_code) = (Some(seq), ins_code);
