@@ -234,7 +234,7 @@ fn quoted(text: &str) -> String {
 /// Checks the number of columns, of one table or of all.
 ///
 /// # Errors
-/// There are too many.
+/// Fails for more than [`COLUMNS_MAX`] columns.
 pub(super) fn check_count(columns: usize) -> Result<()> {
     if columns <= COLUMNS_MAX {
         return Ok(());
@@ -248,7 +248,7 @@ pub(super) fn check_count(columns: usize) -> Result<()> {
 /// Checks the length of a text in a cell.
 ///
 /// # Errors
-/// It is too long.
+/// Fails for a text of more than [`TEXT_BYTES_MAX`] bytes.
 pub(super) fn check_length(text: &str) -> Result<()> {
     if text.len() <= TEXT_BYTES_MAX {
         return Ok(());

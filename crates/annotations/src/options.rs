@@ -21,6 +21,6 @@ pub enum UnmatchedTables {
     Error,
     /// A warning: the rows may be of structures in other shards.
     Warn,
-    /// Nothing.
+    /// Neither an error nor a warning.
     Allow,
 }

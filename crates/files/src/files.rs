@@ -69,7 +69,7 @@ impl Temporary {
     /// Renames the file to its final name, and replaces the file that had the name.
     ///
     /// # Errors
-    /// It cannot be renamed.
+    /// Fails if the file cannot be renamed.
     pub fn rename(mut self, path: &Path) -> io::Result<()> {
         fs::rename(&self.path, path)?;
         self.is_renamed = true;
@@ -98,7 +98,7 @@ pub fn temporary_name(path: &Path) -> PathBuf {
 /// Writes a file under a temporary name, flushes it to the disk and renames it.
 ///
 /// # Errors
-/// It cannot be written.
+/// Fails if the file cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (temporary, file) = Temporary::unused(path)?;
     temporary.write(file, bytes, path)

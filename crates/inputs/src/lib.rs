@@ -104,7 +104,7 @@ pub enum Archives {
     Unknown,
     /// Each archive is one source.
     Whole,
-    /// Their members are sources.
+    /// Each member of an archive is one source.
     Read(ArchiveOptions),
 }
 

@@ -69,7 +69,7 @@ pub enum Number {
 /// One parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name.
+    /// The parameter's name.
     pub name: String,
     /// The type of a value, or of what a pointer points to.
     pub element: CudaType,
@@ -84,7 +84,7 @@ pub struct Parameter {
 pub struct Signature {
     /// The kernel's name.
     pub name: String,
-    /// Its parameters in order.
+    /// The kernel's parameters in order.
     pub parameters: Vec<Parameter>,
     /// The largest block that `__launch_bounds__` allows; `None` without it, or if it is not a
     /// product of integer constants.
@@ -96,7 +96,7 @@ pub struct Signature {
 pub struct SignatureError {
     /// The line of the text, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// What is wrong with the text.
     pub message: String,
 }
 
@@ -390,7 +390,7 @@ fn is_number_word(word: &str) -> bool {
 }
 
 impl Number {
-    /// Its size.
+    /// The size in bytes.
     pub fn bytes(self) -> usize {
         match self {
             Number::U8 | Number::I8 => 1,

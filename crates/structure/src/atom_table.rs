@@ -101,7 +101,7 @@ pub(super) enum PolymerKind {
 /// What the file states about an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum Entity {
-    /// Nothing: the component decides what is polymer.
+    /// The file states nothing: the component decides what is polymer.
     #[default]
     Unknown,
     /// A polymer; the kind of those of its components that the component table lacks.
@@ -133,7 +133,7 @@ impl Sequences {
         !self.components.is_empty() && self.components.contains(&(chain, comp))
     }
 
-    /// What the components of a chain are, by those that the component table has.
+    /// The kind of a chain's components, from those that the component table has.
     pub(super) fn kind(&self, chain: NameId) -> Option<PolymerKind> {
         self.kinds.get(&chain).copied()
     }

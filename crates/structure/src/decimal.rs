@@ -200,9 +200,9 @@ impl Decimal {
 /// Why text is not a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadCoordinate {
-    /// It is not a finite number.
+    /// The text is not a finite number.
     NotANumber,
-    /// Its magnitude exceeds [`LIMIT_MILLI`].
+    /// The magnitude of the number exceeds [`LIMIT_MILLI`].
     TooFar,
 }
 

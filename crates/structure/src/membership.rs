@@ -23,7 +23,7 @@ use super::text8::Text8;
 /// The most residues in a row that are compared because they have the same number.
 pub(super) const SITE_RESIDUES_MAX: usize = 8;
 
-/// What decides whether candidates of a chain are certain.
+/// The facts on a chain that decide whether its candidates are certain.
 #[derive(Clone, Copy)]
 struct ChainState {
     /// Whether it has a residue that is certain.
@@ -36,7 +36,7 @@ struct ChainState {
 #[derive(Clone, Copy, Default)]
 pub(super) struct DroppedResidues {
     pub count: u32,
-    /// The first one's first run.
+    /// The first run of the first such residue.
     pub first: Option<u32>,
 }
 
@@ -65,11 +65,11 @@ pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelR
 /// Whether a candidate belongs to a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Membership {
-    /// It belongs to a chain.
+    /// The candidate belongs to a chain.
     Member,
-    /// It does not, although a peptide bond joins it to a chain.
+    /// The candidate belongs to no chain, although a peptide bond joins it to one.
     Linked,
-    /// It does not.
+    /// The candidate belongs to no chain.
     Other,
 }
 

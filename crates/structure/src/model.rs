@@ -79,7 +79,7 @@ pub struct Structure {
     pub ligands: Vec<Ligand>,
 }
 
-/// What a residue that is no polymer is.
+/// The kind of a residue that is no polymer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LigandKind {
     /// A molecule of several heavy atoms.
@@ -124,7 +124,7 @@ pub struct Ligand {
     /// The molecule that it is part of: the residues of [`Structure::ligands`] that covalent links
     /// join have one number, from 0 in the order of their first residues.
     pub molecule: u32,
-    /// Its heavy atoms, `[atoms]`.
+    /// The heavy atoms, `[atoms]`.
     pub atoms: Arc<[LigandAtom]>,
 }
 

@@ -84,7 +84,7 @@ impl BudgetShare {
     /// An empty vector with room for the bytes of this share.
     ///
     /// # Errors
-    /// There is no memory for them.
+    /// Fails if there is no memory for the bytes.
     pub fn buffer(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         reserve(&mut bytes, self.bytes as usize)?;

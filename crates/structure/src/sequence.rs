@@ -135,7 +135,7 @@ impl Structure {
             }
             (open.next, open.last_row) = (position, row);
         }
-        // What follows a chain's last row comes before what precedes the next chain's first row.
+        // Residues after a chain's last row come before those that precede the next chain's first row.
         let mut ends = Vec::new();
         for (chain, open) in (0..).zip(&chains) {
             if let Some(open) = open {

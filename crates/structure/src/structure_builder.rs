@@ -27,9 +27,9 @@ pub(super) const CA_LINK: i64 = 4_300;
 /// The site of a residue, and what was chosen or left out there.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
-    /// Its first candidate.
+    /// The index of the site's first candidate.
     pub index: usize,
-    /// Its chain, as an index into the table's: that of its runs, or a part of it.
+    /// The site's chain, as an index into the table's chains: the chain of its runs, or a part of it.
     pub chain: u32,
     /// Whether the atoms are of one alternate location, or of one of several components.
     pub is_alternate: bool,

@@ -25,7 +25,7 @@ pub(super) fn on_line(text: &[u8], offset: usize, error: Error) -> Error {
     error.within(format!("line {}", line_of(text, offset)))
 }
 
-/// Where a file holds something.
+/// A position in a file, for messages.
 #[derive(Clone, Copy)]
 pub(super) enum FilePlace<'a> {
     /// The line of text that holds the byte at an offset.

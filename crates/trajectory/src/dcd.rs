@@ -111,7 +111,7 @@ impl Dcd {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// It is damaged or cut short, or has another number of atoms than the topology.
+    /// Fails if the file is damaged or cut short, or has another number of atoms than the topology.
     pub(super) fn open(file: TrajectoryFile, topology: &Topology) -> Result<Self> {
         let mut start = [0; 8];
         file.read(&mut start, 0, FortranRecords::WHAT)?;

@@ -25,7 +25,7 @@ impl TrajectoryFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Fails if the file cannot be opened.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -38,7 +38,7 @@ impl TrajectoryFile {
     /// Reads the bytes at `offset`.
     ///
     /// # Errors
-    /// They cannot be read. The message calls them `what`.
+    /// Fails if the bytes cannot be read. The message calls them `what`.
     pub(super) fn read(&self, bytes: &mut [u8], offset: u64, what: &str) -> Result<()> {
         let read = self.file.read_exact_at(bytes, offset);
         read.map_err(|error| match error.kind() {

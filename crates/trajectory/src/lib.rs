@@ -106,7 +106,7 @@ impl Trajectory {
     /// Opens the trajectory at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, is damaged, or has another number of atoms than the topology.
+    /// Fails if the file cannot be opened, is damaged, or has another number of atoms than the topology.
     pub fn open(
         path: &Path,
         kind: TrajectoryKind,

@@ -26,7 +26,7 @@ use zip::{Zip, ZipMember};
 pub struct ArchiveOptions {
     /// Members whose names match are read; `None` reads those with the ending of a structure file.
     pub members: Option<glob::Pattern>,
-    /// What members may hold.
+    /// The limits for the contents of members.
     pub limits: ReadLimits,
     /// The memory of the members that were read from archives and not parsed yet.
     pub budget: Arc<ReadBudget>,
@@ -62,7 +62,7 @@ impl ArchiveOptions {
 /// Parses a pattern for members' names.
 ///
 /// # Errors
-/// It is no glob.
+/// Fails if the text is no glob.
 pub fn member_pattern(text: &str) -> Result<glob::Pattern> {
     glob::Pattern::new(text).map_err(|error| {
         let error = Error::config(format!("\"{text}\" is not a glob: {error}"));
@@ -117,9 +117,10 @@ pub(super) enum Archive {
 
 /// A member of an archive that is to be read.
 pub(super) struct Member {
-    /// The path of the archive and of the member in it; that of the original input in a packed set.
+    /// The path of the archive followed by that of the member; in a packed set, the path of the
+    /// original input.
     pub(super) path: PathBuf,
-    /// Its size as the archive states it; its rows in a packed set.
+    /// The member's size as the archive states it; in a packed set, the size of its rows.
     pub(super) bytes: u64,
     pub(super) place: Result<MemberPlace>,
 }
@@ -193,7 +194,7 @@ impl Archive {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, or is no archive of this kind.
+    /// Fails if the file cannot be opened, or is no archive of this kind.
     pub(super) fn open(path: &Path, kind: ArchiveKind, options: &ArchiveOptions) -> Result<Self> {
         Ok(match kind {
             ArchiveKind::Tar => Archive::Tar(Tar::open(path, options)?),

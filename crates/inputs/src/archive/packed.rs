@@ -59,7 +59,7 @@ impl PackedArchive {
     /// Opens the packed file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, or its structures were read with other settings.
+    /// Fails if the file cannot be read, or its structures were read with other settings.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let file = PackedFile::open(path)?;
         file.settings().check_run(&options.reader)?;

@@ -74,7 +74,7 @@ impl Read for ByteStream {
     }
 }
 
-/// What a pipe holds.
+/// The stream of a pipe, and its first bytes.
 pub(crate) struct Piped {
     pub(super) stream: ByteStream,
     /// The first bytes of the stream, at most [`BLOCK_BYTES`], which show what it is.
@@ -85,7 +85,7 @@ impl Piped {
     /// Reads the start of `input`, which may be compressed.
     ///
     /// # Errors
-    /// It cannot be read, is damaged, or is a ZIP archive.
+    /// Fails if the input cannot be read, is damaged, or is a ZIP archive.
     pub(crate) fn new(input: impl Read + Send + 'static, limits: &ReadLimits) -> Result<Self> {
         let (mut start, input) = peek(input).map_err(pipe_error)?;
         let mut stream: Box<dyn Read + Send> = Box::new(input);

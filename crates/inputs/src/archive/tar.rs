@@ -53,7 +53,7 @@ impl Tar {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Fails if the file cannot be read.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let stream = ByteStream::of_file(File::open(path)?, &options.limits).map_err(damaged)?;
         Ok(Self::new(path, stream, options))

@@ -54,7 +54,7 @@ impl Zip {
     /// Opens the archive at `path`.
     ///
     /// # Errors
-    /// It cannot be opened, or is no ZIP archive.
+    /// Fails if the file cannot be opened, or is no ZIP archive.
     pub(super) fn open(path: &Path, options: &ArchiveOptions) -> Result<Self> {
         let mut file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -195,7 +195,7 @@ impl ZipMember {
     /// Reads the structures in the member at `path`.
     ///
     /// # Errors
-    /// It is damaged, and those of [`Reader`].
+    /// Fails if the member is damaged, and with the errors of [`Reader`].
     pub(super) fn read(&self, path: &Path, reader: &mut Reader) -> Result<Vec<Structure>> {
         let entry = self.archive.get_entry(self.place).map_err(damaged)?;
         let packed = self.place.compressed_size_hint();

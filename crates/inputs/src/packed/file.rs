@@ -156,7 +156,7 @@ impl PackedFile {
     /// Opens a packed file.
     ///
     /// # Errors
-    /// It cannot be read, is no packed file, or is damaged.
+    /// Fails if the file cannot be read, is no packed file, or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, bytes, footer) = read_footer(path)?;
         decoding(|| {
@@ -275,7 +275,7 @@ impl PackedFile {
     /// thread which reads it does not: others may hold memory until it is read.
     ///
     /// # Errors
-    /// It is over a limit.
+    /// Fails if the batch exceeds a limit.
     pub fn batch(
         &self,
         batch: usize,

@@ -63,7 +63,7 @@ impl PackedFileWriter {
     /// Creates the file that is to be called `path`, for a set with these settings.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// Fails if the file cannot be created.
     pub(super) fn create(path: PathBuf, settings: &SetSettings) -> Result<Self> {
         let (temporary, file) = Temporary::fixed(&path)?;
         let schema = Arc::new(schema(settings));
@@ -128,7 +128,7 @@ impl PackedFileWriter {
     /// another file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the file cannot be written.
     pub(super) fn finish(mut self, is_followed: bool) -> Result<CompleteFile> {
         self.end_batch()?;
         let checksums = self.checksums.join(" ");

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::model::{Channel, LooseSpan, MISSING, Residue, Structure};
 use crate::read_limits::reserve;
 
-/// What each operator of a generator copies.
+/// The chains that each operator of a generator copies.
 pub(super) struct GeneratorCopies<'a> {
     /// The index of the structure whose chains are copied.
     source: usize,
@@ -69,7 +69,8 @@ pub(super) struct ChainCopier<'a> {
 }
 
 impl<'a> ChainCopier<'a> {
-    /// What concerns a structure as a whole is that of the first source.
+    /// Starts an empty copy. Its fields that concern the structure as a whole, such as the title, are
+    /// those of the first source.
     pub(super) fn new(sources: &'a [&'a Structure], amount: AssemblySize) -> Result<Self> {
         let deposited = sources[0];
         let mut built = Structure {

@@ -16,7 +16,7 @@ use super::ions;
 use super::text::FilePlace;
 use crate::Result;
 
-/// What the rest of the program knows of a format.
+/// The properties and functions of a format.
 struct FormatRow {
     /// The name in messages.
     name: &'static str,

@@ -121,7 +121,7 @@ struct StringArray<'a> {
     offsets: EncodedData<'a>,
 }
 
-/// What encodings belong to.
+/// Whether encodings are those of a column, or nested in another encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nesting {
     Column,

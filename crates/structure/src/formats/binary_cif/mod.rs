@@ -74,7 +74,7 @@ pub(super) fn read(file: &[u8], options: ReadOptions, table: &mut AtomTable) -> 
     }
 }
 
-/// What is kept of a data block, next to its atoms.
+/// The values that are kept of a data block, besides its atoms.
 #[derive(Default)]
 struct BinaryBlock<'a> {
     header: &'a [u8],
@@ -95,7 +95,7 @@ struct KeptCategory<'a> {
 enum CategoryRole {
     Atoms,
     Entry,
-    /// It describes the atoms.
+    /// The category describes the atoms.
     Describes(BlockCategory),
 }
 

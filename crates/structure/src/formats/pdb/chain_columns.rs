@@ -54,7 +54,7 @@ pub(super) struct ChainColumns {
     pub first_contradiction: Option<usize>,
 }
 
-/// What the residues with some letters have.
+/// The facts on all residues with the same letters in columns 21 and 22.
 #[derive(Default)]
 struct Votes {
     /// Whether a peptide bond leads to a residue with another letter in column 21.
@@ -75,7 +75,7 @@ struct Votes {
 /// A residue as far as it has been read.
 struct PartialResidue {
     key: ResidueKey,
-    /// Where its first line starts.
+    /// The offset of the residue's first line.
     start: usize,
     n: Option<[i32; 3]>,
     c: Option<[i32; 3]>,

@@ -48,7 +48,7 @@ impl ShiftedLine {
     /// columns that are known.
     ///
     /// # Errors
-    /// It is not certain what the writer meant; the text says why.
+    /// Fails if it is not certain what the writer of the file meant; the text says why.
     pub(super) fn read(line: &[u8], last: LastResidue) -> Result<Option<Self>, String> {
         if line.contains(&b'\t') {
             return match expanded(line).or_else(|| separated(line)) {
@@ -111,7 +111,7 @@ fn unshifted(line: &[u8], shift: usize, last: LastResidue) -> Result<ShiftedLine
             unshifted(&one.columns, shift - serial, last)
         };
     }
-    // What follows a wide component or chain: number, insertion code, and three blanks.
+    // A number, an insertion code and three blanks must follow a wide component or chain.
     let number = &line[22 + shift..26 + shift];
     // Numbers are written without zeros before them.
     let has_number = residue_number(number).is_some() && number[0] != b'0';
