@@ -126,7 +126,7 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
     let chains = table.runs.iter();
     let names = JoinedNames::new(chains.map(|run| (run.model as usize, &ids[run.chain as usize])));
     let mut accessions: Vec<Arc<str>> = Vec::new();
-    let mut index: HashMap<Arc<str>, u32> = HashMap::new();
+    let mut accession_numbers: HashMap<Arc<str>, u32> = HashMap::new();
     let mut ligands = Vec::new();
     let mut molecules = 0;
     for (index, model) in models.iter_mut().enumerate() {
@@ -134,7 +134,7 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
             names.rename(index, &mut chain.auth_asym_id, &mut chain.label_asym_id);
         }
         let numbers = model.uniprot.iter().map(|accession| {
-            *index.entry(Arc::clone(accession)).or_insert_with(|| {
+            *accession_numbers.entry(Arc::clone(accession)).or_insert_with(|| {
                 accessions.push(Arc::clone(accession));
                 accessions.len() as u32 - 1
             })
