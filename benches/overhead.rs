@@ -93,7 +93,8 @@ fn config(mode: Mode, items: u32) -> EngineConfig {
 
 fn pipeline(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config: &EngineConfig) {
     let backends = [Arc::clone(backend)];
-    let mut pipeline = Pipeline::new(EmptyKernels::new(KERNELS), &backends, pool(), config).unwrap();
+    let mut pipeline =
+        Pipeline::new(EmptyKernels::new(KERNELS), &backends, pool(), config).unwrap();
     time(group, name, 1, || {
         pipeline.submit(7).unwrap();
         pipeline.wait().unwrap().result.unwrap();
@@ -140,7 +141,8 @@ fn tickets(group: &mut Group<'_>, backend: &Arc<dyn Backend>, name: &str, config
 fn pipeline_items(group: &mut Group<'_>, backend: &Arc<dyn Backend>, items: u32) {
     let backends = [Arc::clone(backend)];
     let config = config(Mode::Graph, items);
-    let mut pipeline = Pipeline::new(EmptyKernels::new(KERNELS), &backends, pool(), &config).unwrap();
+    let mut pipeline =
+        Pipeline::new(EmptyKernels::new(KERNELS), &backends, pool(), &config).unwrap();
     let name = format!("pipeline/graph/items, {items} a batch");
     time(group, &name, items, || {
         for item in 0..items {

@@ -109,7 +109,9 @@ fn the_host_spends_as_many_instructions_on_a_batch_as_it_did() {
         // The caller's thread is the pool, so that all of the host's work is counted.
         let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
         let pool = Arc::new(pool.build().unwrap());
-        count_batches(&pool, EmptyKernels::new(4), &EngineConfig::new([1]), || vec![7]);
+        count_batches(&pool, EmptyKernels::new(4), &EngineConfig::new([1]), || {
+            vec![7]
+        });
         count_batches(
             &pool,
             EmptyKernels::new(4),

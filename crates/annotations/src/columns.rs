@@ -91,7 +91,9 @@ impl TableColumns {
             })
         };
         let structure = find(STRUCTURE);
-        let names_residues = [CHAIN, NUMBER].into_iter().any(|names| find(names).is_some());
+        let names_residues = [CHAIN, NUMBER]
+            .into_iter()
+            .any(|names| find(names).is_some());
         let (level, residue) = match find(&[VARIANT]) {
             None if !names_residues && structure.is_some() => (Level::Structures, None),
             variant => {
@@ -100,7 +102,8 @@ impl TableColumns {
             }
         };
         // Missing columns are reported before repeated names: the line may be no header.
-        let is_again = |&index: &usize| !names[index].is_empty() && names[..index].contains(&names[index]);
+        let is_again =
+            |&index: &usize| !names[index].is_empty() && names[..index].contains(&names[index]);
         if let Some(index) = (1..names.len()).find(is_again) {
             let text = format!("the table has column {} twice", quoted(names[index]));
             return Err(Error::config(text).fix("give each column a name of its own"));

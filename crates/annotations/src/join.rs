@@ -9,7 +9,7 @@ use super::joined::{Joined, JoinedValues, JoinedVariants, VariantKey};
 use super::loaded::LoadedTables;
 use super::matches::Matches;
 use super::row_store::StructureAnnotationRows;
-use super::rows::{ValuesBuilder, AnnotationRow, RowRuns, visit_rows};
+use super::rows::{AnnotationRow, RowRuns, ValuesBuilder, visit_rows};
 use super::values::{Cell, Type};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -51,7 +51,10 @@ pub(super) fn attach(all: &LoadedTables, name: &str, models: &mut [Structure]) -
     let count = |structure: &Structure| structure.residues.len();
     let channels = |structure| FirstValues::new(f32::NAN, count(structure) * width);
     let mut channels: Vec<FirstValues<f32>> = models.iter().map(channels).collect();
-    let mut have_value: Vec<Vec<bool>> = models.iter().map(|structure| vec![false; count(structure)]).collect();
+    let mut have_value: Vec<Vec<bool>> = models
+        .iter()
+        .map(|structure| vec![false; count(structure)])
+        .collect();
     // The values that rows have given: bits of channels and columns.
     let mut given: HashMap<(bool, RowKey<'_>), Vec<u64>> = HashMap::new();
     visit_rows(all, &runs, |row| {

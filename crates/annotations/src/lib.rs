@@ -87,7 +87,9 @@ impl Annotations {
 
     /// Whether a table has variants.
     pub fn have_variants(&self) -> bool {
-        self.columns().iter().any(|column| column.level == Level::Variants)
+        self.columns()
+            .iter()
+            .any(|column| column.level == Level::Variants)
     }
 
     /// Number of rows of all tables.

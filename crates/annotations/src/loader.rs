@@ -2,9 +2,9 @@
 //! rows into a store.
 
 use super::columns::{
-    TableColumns, Level, VARIANT, channel_value, check_count, check_length, identifies_rows,
+    Level, TableColumns, VARIANT, channel_value, check_count, check_length, identifies_rows,
 };
-use super::loaded::{AnnotationColumn, RowLayout, LoadedTables};
+use super::loaded::{AnnotationColumn, LoadedTables, RowLayout};
 use super::row_store::{StoreLimits, StoreWriter, put_integer, put_signed, put_text};
 use super::values::{Cell, Type, TypeFinder};
 use super::{parquet, text};
@@ -103,7 +103,12 @@ pub(super) fn load(
     });
     let columns = columns.collect::<Result<Vec<_>>>().within(place)?;
     // A table without rows may change the type of a column.
-    digest.add(&columns.iter().map(|column| column.kind as u8).collect::<Vec<_>>());
+    digest.add(
+        &columns
+            .iter()
+            .map(|column| column.kind as u8)
+            .collect::<Vec<_>>(),
+    );
     let store = store.finish().within(place)?;
     tracing::info!(
         rows,
@@ -148,15 +153,14 @@ impl Loader<'_> {
         let source = path.to_string_lossy();
         let file_name = structure_name(&source);
         match AnnotationFormat::of_path(path)? {
-            AnnotationFormat::Parquet => {
-                quietly(|| parquet::read(path, file_name, self)).unwrap_or_else(|panic| {
+            AnnotationFormat::Parquet => quietly(|| parquet::read(path, file_name, self))
+                .unwrap_or_else(|panic| {
                     let text = format!(
                         "the table is damaged; its reader stopped at: {}",
                         excerpt(&panic)
                     );
                     Err(Error::config(text).fix("write the table anew"))
-                })
-            }
+                }),
             AnnotationFormat::Text { separator } => text::read(path, separator, file_name, self),
         }
     }
@@ -202,7 +206,9 @@ impl Loader<'_> {
                 WantedColumns::Named(wanted) => wanted.iter().any(|wanted| wanted == name),
             };
             if is_wanted || is_variant && *self.wanted != WantedColumns::NONE {
-                let is_it = |(known_level, known_name, _): &(Level, String, _)| *known_level == level && known_name == name;
+                let is_it = |(known_level, known_name, _): &(Level, String, _)| {
+                    *known_level == level && known_name == name
+                };
                 let known = self.columns.iter().position(is_it);
                 let column = known.unwrap_or_else(|| {
                     let finder = TypeFinder::default();

@@ -58,7 +58,10 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
     };
     // Only the columns that are needed are unpacked.
     let needed = table.cells();
-    if let Some(&column) = needed.iter().find(|&&column| matches!(kinds[column], ParquetColumnKind::Other)) {
+    if let Some(&column) = needed
+        .iter()
+        .find(|&&column| matches!(kinds[column], ParquetColumnKind::Other))
+    {
         let (name, kind) = (names[column], arrow.field(column).data_type());
         let error = Error::config(format!("column {name:?} holds values of type {kind}"));
         return Err(error.fix(
@@ -78,7 +81,9 @@ pub(super) fn read(path: &Path, file_name: &str, all: &mut Loader<'_>) -> Result
             check_pages(&pages, start..start.saturating_add(bytes)).map_err(unread)?;
         }
     }
-    let fields = needed.iter().map(|&column| schema.get_fields()[column].clone());
+    let fields = needed
+        .iter()
+        .map(|&column| schema.get_fields()[column].clone());
     let projection = ParquetType::group_type_builder(schema.name()).with_fields(fields.collect());
     let projection = projection.build().map_err(unreadable)?;
     let rows = reader.get_row_iter(Some(projection)).map_err(unreadable)?;
@@ -131,10 +136,14 @@ fn kind_of(field: &ArrowField) -> ParquetColumnKind {
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
             ParquetColumnKind::Plain(Type::Integer)
         }
-        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => ParquetColumnKind::Plain(Type::Long),
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => {
+            ParquetColumnKind::Plain(Type::Long)
+        }
         DataType::Float16 | DataType::Float32 => ParquetColumnKind::Plain(Type::Real),
         DataType::Float64 => ParquetColumnKind::Plain(Type::Double),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ParquetColumnKind::Plain(Type::Text),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            ParquetColumnKind::Plain(Type::Text)
+        }
         DataType::Timestamp(unit, _) => ParquetColumnKind::Time(*unit),
         DataType::Date32 => ParquetColumnKind::Time(TimeUnit::Second),
         _ => ParquetColumnKind::Other,

@@ -2,7 +2,7 @@
 
 use super::columns::{Level, RowKey};
 use super::joined::JoinedValues;
-use super::loaded::{RowLayout, LoadedTables};
+use super::loaded::{LoadedTables, RowLayout};
 use super::loader::{take_bytes, take_cell};
 use super::row_store::{take_integer, take_signed, take_text};
 use super::values::{Cell, Type};

@@ -86,7 +86,10 @@ impl TypeFinder {
         self.inferred = match (self.inferred, this) {
             (InferredType::Nothing, this) => this,
             (inferred, this) if inferred == this => inferred,
-            (InferredType::Integers | InferredType::Numbers, InferredType::Integers | InferredType::Numbers) => InferredType::Numbers,
+            (
+                InferredType::Integers | InferredType::Numbers,
+                InferredType::Integers | InferredType::Numbers,
+            ) => InferredType::Numbers,
             _ => InferredType::Texts,
         };
     }
@@ -255,7 +258,9 @@ mod tests {
     fn stated_types_are_widened_and_texts_are_not_mixed_with_numbers() {
         let type_of = |stated: &[Type], texts: &[&str]| {
             let mut finder = TypeFinder::default();
-            stated.iter().try_for_each(|stated| finder.add_stated(*stated))?;
+            stated
+                .iter()
+                .try_for_each(|stated| finder.add_stated(*stated))?;
             texts.iter().for_each(|text| finder.add(text));
             finder.column_type()
         };

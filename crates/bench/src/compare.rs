@@ -15,7 +15,7 @@ use super::diagnosis::is_noisy;
 use super::format;
 use super::merged::{self, MergedPoint, last_run, names};
 use super::record::{Limits, Outcome, PointFacts, Record, Run};
-use super::statistics::{PeriodChange, ChangeFinding, median};
+use super::statistics::{ChangeFinding, PeriodChange, median};
 use serde::Serialize;
 use tapeloop_engine::error::{Error, Result};
 
@@ -137,7 +137,9 @@ pub fn compare(old: &[Record], new: &[Record], machines: Machines) -> Result<Com
     let mut only_new = Vec::new();
     for point in &new_points {
         match find(&old_points, point) {
-            Some(before) => compared.push(compare_point(before, point, names.name(point), &machine)),
+            Some(before) => {
+                compared.push(compare_point(before, point, names.name(point), &machine))
+            }
             None => only_new.push(names.name(point)),
         }
     }
@@ -260,7 +262,12 @@ fn removed_note(side: &str, run: &Run, records: &[Record]) -> Option<String> {
     })
 }
 
-fn compare_point(old: &MergedPoint, new: &MergedPoint, name: String, machine: &MachineChange) -> Compared {
+fn compare_point(
+    old: &MergedPoint,
+    new: &MergedPoint,
+    name: String,
+    machine: &MachineChange,
+) -> Compared {
     let mut compared = Compared {
         name,
         facts: new.facts.clone(),
@@ -332,7 +339,8 @@ fn machine_change(
         };
         for reference in point.figures().iter().flat_map(|f| &f.references) {
             let known = old.references.iter().find(|r| r.name == reference.name);
-            let change = known.and_then(|known| PeriodChange::between(&known.period_ns, &reference.period_ns));
+            let change = known
+                .and_then(|known| PeriodChange::between(&known.period_ns, &reference.period_ns));
             ratios.extend(change.map(|change| change.ratio));
         }
     }
@@ -357,7 +365,9 @@ fn limits_change(old: &Limits, new: &Limits) -> Option<f64> {
         (new.graph_launch_ns, old.graph_launch_ns),
     ];
     let ratios = rates.into_iter().chain(times);
-    let ratios: Vec<f64> = ratios.filter_map(|(slower, faster)| Some(slower? / faster?)).collect();
+    let ratios: Vec<f64> = ratios
+        .filter_map(|(slower, faster)| Some(slower? / faster?))
+        .collect();
     median(&ratios)
 }
 

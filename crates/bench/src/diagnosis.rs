@@ -73,7 +73,9 @@ pub(crate) fn bound(figures: &Figures, point: &PointFacts) -> Option<Activity> {
     };
     let limit = largest(true).filter(|activity| activity.share >= EXHAUSTED_MIN);
     let bound = limit.or_else(|| largest(false));
-    bound.filter(|activity| activity.share >= EXPLAINED_MIN).cloned()
+    bound
+        .filter(|activity| activity.share >= EXPLAINED_MIN)
+        .cloned()
 }
 
 /// What bounds a point, as `upload link, 94%`; empty for a front that does not report its stages.
@@ -147,7 +149,12 @@ fn shares(figures: &Figures, facts: &PointContext<'_>, period_ns: f64) -> Vec<Sh
             for_all_devices(limits.download_bytes_per_s),
             "B/s",
         );
-        add_rate("arithmetic", amounts.fma, for_all_devices(limits.fma_per_s), "FMA/s");
+        add_rate(
+            "arithmetic",
+            amounts.fma,
+            for_all_devices(limits.fma_per_s),
+            "FMA/s",
+        );
     } else {
         add_rate(
             "host memory",
@@ -235,7 +242,9 @@ fn warnings(figures: &Figures, point: &PointFacts) -> Vec<String> {
             percent(1.0 - figures.busy)
         ));
     }
-    let explained = activities(figures, point).into_iter().map(|activity| activity.share);
+    let explained = activities(figures, point)
+        .into_iter()
+        .map(|activity| activity.share);
     let explained = explained.fold(0.0, f64::max);
     if has_valid_stages(figures) && explained < EXPLAINED_MIN {
         warnings.push(format!(

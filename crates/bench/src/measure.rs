@@ -350,7 +350,9 @@ fn latency(histogram: &Histogram<u64>) -> Latency {
         p90_ns: value_at(0.9),
         p99_ns: value_at(0.99),
         max_ns: histogram.max(),
-        curve: resolved.map(|quantile| (quantile, value_at(quantile))).collect(),
+        curve: resolved
+            .map(|quantile| (quantile, value_at(quantile)))
+            .collect(),
     }
 }
 

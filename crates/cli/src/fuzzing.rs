@@ -217,7 +217,8 @@ pub fn annotations(bytes: &[u8]) {
         let path = written(name, bytes);
         for channels in [vec![], vec!["score".to_owned()]] {
             let paths = std::slice::from_ref(&path);
-            let table = Annotations::load(paths, channels, &WantedColumns::All, ANNOTATION_BYTES_MAX);
+            let table =
+                Annotations::load(paths, channels, &WantedColumns::All, ANNOTATION_BYTES_MAX);
             let Ok(table) = table else {
                 continue;
             };

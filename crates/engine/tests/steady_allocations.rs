@@ -158,7 +158,13 @@ fn engine(policy: &Policy, items: u32) -> Engine<EmptyKernels> {
             .unwrap(),
     );
     let config = config(policy, items);
-    Engine::new(EmptyKernels::new(4), &[EmptyBackend::shared()], pool, &config).unwrap()
+    Engine::new(
+        EmptyKernels::new(4),
+        &[EmptyBackend::shared()],
+        pool,
+        &config,
+    )
+    .unwrap()
 }
 
 fn runs(policy: &Policy, items: u32) {

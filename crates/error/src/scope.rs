@@ -68,7 +68,10 @@ mod tests {
             let is_of_capture = (900..=909).contains(&raw);
             assert!(!is_of_capture || scope == ErrorScope::Graph, "code {raw}");
         }
-        assert_eq!(ErrorScope::for_kind(ErrorKind::Device, None), ErrorScope::Device);
+        assert_eq!(
+            ErrorScope::for_kind(ErrorKind::Device, None),
+            ErrorScope::Device
+        );
         for lost in [700, 719, 911, 916, 999] {
             assert_eq!(
                 ErrorScope::for_kind(ErrorKind::Device, Some(lost)),

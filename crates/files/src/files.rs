@@ -206,7 +206,10 @@ mod tests {
         assert_eq!(fs::read(path("out")).unwrap(), b"result");
         assert!(!path("out").symlink_metadata().unwrap().is_symlink());
         for name in [".tapeloop-0.tmp", ".out.tmp"] {
-            assert!(path(name).symlink_metadata().unwrap().is_symlink(), "{name}");
+            assert!(
+                path(name).symlink_metadata().unwrap().is_symlink(),
+                "{name}"
+            );
         }
         assert!(!path(".tapeloop-1.tmp").exists());
     }
@@ -272,7 +275,13 @@ mod tests {
                 .message()
                 .contains("a folder")
         );
-        assert_eq!(FileId::from_path(&path("file")), FileId::from_path(&path("link")));
-        assert_ne!(FileId::from_path(&path("file")), FileId::from_path(folder.path()));
+        assert_eq!(
+            FileId::from_path(&path("file")),
+            FileId::from_path(&path("link"))
+        );
+        assert_ne!(
+            FileId::from_path(&path("file")),
+            FileId::from_path(folder.path())
+        );
     }
 }

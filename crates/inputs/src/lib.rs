@@ -25,7 +25,7 @@ pub use check::{PackedSet, check};
 use digest::Digester;
 pub use digest::{InputDigests, InputRange};
 pub use folder::Skipped;
-use folder::{FolderEntry, EntryKind, list_of_folder};
+use folder::{EntryKind, FolderEntry, list_of_folder};
 use globs::{Glob, GlobSegment};
 use list::{InputList, ListedInput};
 use packed::PackedFile;
@@ -251,7 +251,8 @@ impl Sources {
         };
         if piped.is_tar() {
             let tar = Tar::of_pipe(&path, piped, options);
-            self.open.push(OpenItem::Archive(Box::new(Archive::Tar(tar))));
+            self.open
+                .push(OpenItem::Archive(Box::new(Archive::Tar(tar))));
             return None;
         }
         match piped.read_all(options) {
@@ -385,7 +386,8 @@ impl Sources {
         folder: PathBuf,
         lines: impl Read + Send + 'static,
     ) -> Option<Source> {
-        self.open.push(OpenItem::List(InputList::new(path, folder, lines)));
+        self.open
+            .push(OpenItem::List(InputList::new(path, folder, lines)));
         None
     }
 

@@ -119,8 +119,9 @@ impl InputList {
             PathBuf::from(path)
         };
         let endings = Format::ALL.iter().flat_map(|format| format.endings());
-        let packed =
-            endings.flat_map(|ending| ["", ".gz", ".zst"].map(|packed_ending| format!(".{ending}{packed_ending}")));
+        let packed = endings.flat_map(|ending| {
+            ["", ".gz", ".zst"].map(|packed_ending| format!(".{ending}{packed_ending}"))
+        });
         let mut named = std::iter::once(String::new())
             .chain(packed)
             .map(|ending| with(&ending));

@@ -14,7 +14,7 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::fmt;
 pub use struct_layout::{StructLayout, vector, vector_bytes};
-use tokens::{TokenKind, Lexed, Token, tokens};
+use tokens::{Lexed, Token, TokenKind, tokens};
 
 /// What a kernel does with the memory behind a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +197,11 @@ impl Declarations {
             let Some(word) = token.word() else { continue };
             let is_macro = self.kernel_macros.iter().any(|name| name == word);
             if word == "__global__" || is_macro {
-                let bounds = if is_macro { self.group(&mut position) } else { None };
+                let bounds = if is_macro {
+                    self.group(&mut position)
+                } else {
+                    None
+                };
                 found.extend(self.kernel(&mut position, bounds)?);
             }
         }

@@ -36,7 +36,12 @@ impl Declarations {
         self.layout_within(name, 0, &mut BTreeMap::new())
     }
 
-    fn layout_within(&self, name: &str, depth: usize, known: &mut InnerLayouts) -> Result<StructLayout> {
+    fn layout_within(
+        &self,
+        name: &str,
+        depth: usize,
+        known: &mut InnerLayouts,
+    ) -> Result<StructLayout> {
         let Some(&(start, open)) = self.structs.get(name) else {
             let message = format!("the text does not define struct {name}");
             return Err(SignatureError { line: 1, message });
@@ -135,7 +140,8 @@ impl Declarations {
                     match length.and_then(|length| self.product(length)) {
                         Some(length) => (&declarator[..bracket], length as usize),
                         None => {
-                            return declarator[bracket].error("the array's length is not a constant");
+                            return declarator[bracket]
+                                .error("the array's length is not a constant");
                         }
                     }
                 }

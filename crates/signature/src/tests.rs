@@ -86,7 +86,10 @@ fn macros_are_parameters_and_name_kernels_and_constants_give_the_block() {
 fn what_a_kernel_cannot_take_is_an_error_with_its_line() {
     let error = |parameter: &str| {
         let text = format!("\n__global__ void k(int a,\n{parameter}) {{}}");
-        Declarations::parse(&text).kernels().unwrap_err().to_string()
+        Declarations::parse(&text)
+            .kernels()
+            .unwrap_err()
+            .to_string()
     };
     assert!(error("float** b").starts_with("line 3: a pointer to pointers"));
     assert!(error("float& b").starts_with("line 3: a kernel"));
@@ -155,7 +158,12 @@ fn each_constant_and_each_inner_struct_is_looked_up_once() {
 
 #[test]
 fn what_a_struct_cannot_have_is_an_error() {
-    let error = |text: &str| Declarations::parse(text).layout("S").unwrap_err().to_string();
+    let error = |text: &str| {
+        Declarations::parse(text)
+            .layout("S")
+            .unwrap_err()
+            .to_string()
+    };
     let length = error("struct S { int a[ };");
     assert!(
         length.starts_with("line 1: ") && length.contains("length"),

@@ -101,7 +101,11 @@ impl Structure {
         let (atoms, chains) = (self.xyz.len(), self.chains.len());
         let columns = [self.element.len(), self.class.len(), self.b_factor.len()];
         let starts = &self.atom_start;
-        let loose: u64 = self.loose.iter().map(|span| u64::from(span.atom_count)).sum();
+        let loose: u64 = self
+            .loose
+            .iter()
+            .map(|span| u64::from(span.atom_count))
+            .sum();
         let residue_atoms = starts.last().map_or(0, |&end| u64::from(end));
         columns == [atoms; 3]
             && [0, atoms].contains(&self.atom_name.len())
@@ -120,8 +124,7 @@ impl Structure {
                     let Residue {
                         n, ca, c, o, cb, ..
                     } = residue;
-                    (residue.chain as usize) < chains
-                        && [n, ca, c, o, cb].into_iter().all(is_valid)
+                    (residue.chain as usize) < chains && [n, ca, c, o, cb].into_iter().all(is_valid)
                 })
             && (self.channels.iter()).all(|channel| channel.values.len() == self.residues.len())
     }

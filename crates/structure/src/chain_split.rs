@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::atom_table::{Atom, PolymerKind, NO_NAME, AtomRun};
+use super::atom_table::{Atom, AtomRun, NO_NAME, PolymerKind};
 use super::cells::Cells;
 use super::element::is_heavy;
 use super::membership::is_bonded;
@@ -244,7 +244,11 @@ impl<'a> ChainResidues<'a> {
         let starts = (1..count).filter_map(|residue| Some((residue, reason(residue)?)));
         let mut starts: Vec<(usize, &'static str)> = starts.collect();
         if repeats {
-            let ends: Vec<usize> = starts.iter().map(|&(residue, _)| residue).chain([count]).collect();
+            let ends: Vec<usize> = starts
+                .iter()
+                .map(|&(residue, _)| residue)
+                .chain([count])
+                .collect();
             let mut first = 0;
             for end in ends {
                 self.split_part(first..end, &mut starts)?;

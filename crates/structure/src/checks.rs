@@ -214,7 +214,9 @@ mod tests {
         let mut findings = Findings::default();
         findings.add(Check::RepairedFields, 2, || "line 7".to_owned());
         let others = Check::ALL.iter().copied();
-        let others: CheckSet = others.filter(|check| *check != Check::RepairedFields).collect();
+        let others: CheckSet = others
+            .filter(|check| *check != Check::RepairedFields)
+            .collect();
         findings.reject(others).unwrap();
         let strict = CheckSet::NONE.with(Check::RepairedFields);
         let error = findings.reject(strict).unwrap_err().to_string();

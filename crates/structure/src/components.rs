@@ -341,7 +341,10 @@ mod tests {
         }
         let homoserine = dictionary_component(*b"HSE     ").unwrap();
         assert_eq!((homoserine.parent, homoserine.aa), (*b"SER     ", b'S'));
-        assert_eq!(dictionary_component(*b"NLN     ").unwrap().parent, *b"LEU     ");
+        assert_eq!(
+            dictionary_component(*b"NLN     ").unwrap().parent,
+            *b"LEU     "
+        );
         assert_eq!(dictionary_component(*b"HID     "), None, "a ligand there");
     }
 

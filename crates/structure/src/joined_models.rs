@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::assembly;
-use super::atom_table::{Atom, AtomTable, AtomRun};
+use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::cells::Cells;
 use super::checks::Check;
 use super::element::is_heavy;
@@ -134,10 +134,12 @@ pub(super) fn join(mut models: Vec<Structure>, table: &AtomTable) -> Result<Vec<
             names.rename(index, &mut chain.auth_asym_id, &mut chain.label_asym_id);
         }
         let numbers = model.uniprot.iter().map(|accession| {
-            *accession_numbers.entry(Arc::clone(accession)).or_insert_with(|| {
-                accessions.push(Arc::clone(accession));
-                accessions.len() as u32 - 1
-            })
+            *accession_numbers
+                .entry(Arc::clone(accession))
+                .or_insert_with(|| {
+                    accessions.push(Arc::clone(accession));
+                    accessions.len() as u32 - 1
+                })
         });
         let numbers: Vec<u32> = numbers.collect();
         let residues = model.residues.iter_mut();

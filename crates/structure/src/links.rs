@@ -9,10 +9,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::atom_table::{Atom, StatedLink, ResidueName, AtomRun};
+use super::atom_table::{Atom, AtomRun, ResidueName, StatedLink};
 use super::cells::Cells;
-use super::element::is_metal;
 use super::disjoint_sets::DisjointSets;
+use super::element::is_metal;
 use super::model::Structure;
 use super::residue_runs::ModelRuns;
 use super::structure_builder::{SAME_PLACE, is_within};
@@ -62,7 +62,13 @@ enum LinkEnd {
 
 impl LinkFinder {
     /// Adds the residue of a run that is no polymer, with the atoms of its conformer.
-    pub(super) fn add(&mut self, model: ModelRuns, run: &AtomRun, is_saccharide: bool, atoms: &[Atom]) {
+    pub(super) fn add(
+        &mut self,
+        model: ModelRuns,
+        run: &AtomRun,
+        is_saccharide: bool,
+        atoms: &[Atom],
+    ) {
         let residue = self.residues.len() as u32;
         let (metals, organic): (Vec<&Atom>, Vec<&Atom>) =
             atoms.iter().partition(|atom| is_metal(atom.element));
@@ -101,7 +107,8 @@ impl LinkFinder {
         for [one, other] in self.stated(model, polymer) {
             match (one, other) {
                 (LinkEnd::Other(one), LinkEnd::Other(other)) => join(one, other),
-                (LinkEnd::Other(residue), LinkEnd::Polymer) | (LinkEnd::Polymer, LinkEnd::Other(residue)) => {
+                (LinkEnd::Other(residue), LinkEnd::Polymer)
+                | (LinkEnd::Polymer, LinkEnd::Other(residue)) => {
                     is_glycan[residue as usize] |= is_saccharide(residue);
                 }
                 (LinkEnd::Polymer, LinkEnd::Polymer) => {}
@@ -145,7 +152,11 @@ impl LinkFinder {
     }
 
     /// The links that the file states between residues that were read, but for those of metals.
-    fn stated(&self, model: ModelRuns, polymer: &HashSet<u32>) -> impl Iterator<Item = [LinkEnd; 2]> {
+    fn stated(
+        &self,
+        model: ModelRuns,
+        polymer: &HashSet<u32>,
+    ) -> impl Iterator<Item = [LinkEnd; 2]> {
         let mut sites = HashMap::new();
         let links = &model.table.links;
         if !links.is_empty() {

@@ -41,7 +41,10 @@ pub(super) struct DroppedResidues {
 }
 
 /// Drops the candidates that need a link and do not belong to a chain.
-pub(super) fn drop_others(candidates: &mut ResidueRuns<Candidate>, model: ModelRuns) -> DroppedResidues {
+pub(super) fn drop_others(
+    candidates: &mut ResidueRuns<Candidate>,
+    model: ModelRuns,
+) -> DroppedResidues {
     let mut dropped = DroppedResidues::default();
     if !candidates
         .residues
@@ -143,12 +146,15 @@ fn neighbours(
     residue: usize,
     order: impl Iterator<Item = usize>,
 ) -> Vec<usize> {
-    let segment_of = |residue: usize| model.runs[candidates.residues[residue].head as usize].segment;
+    let segment_of =
+        |residue: usize| model.runs[candidates.residues[residue].head as usize].segment;
     let number_of = |residue: usize| -> ResidueNumber { candidates.number(model, residue) };
     let this = number_of(residue);
     let mut others = order
         .take(SITE_RESIDUES_MAX)
-        .take_while(|&other| number_of(other).0 == this.0 && segment_of(other) == segment_of(residue))
+        .take_while(|&other| {
+            number_of(other).0 == this.0 && segment_of(other) == segment_of(residue)
+        })
         .skip_while(|&other| number_of(other) == this)
         .peekable();
     let next = others.peek().map(|&other| number_of(other));

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::ReadOptions;
-use super::atom_table::{Atom, AtomTable, Entity, PolymerKind, AtomRun};
+use super::atom_table::{Atom, AtomRun, AtomTable, Entity, PolymerKind};
 use super::chain_split::{ChainSplitter, SplitChain};
 use super::checks::{Check, Findings};
 use super::components::{self, Component};
@@ -268,7 +268,10 @@ impl PolymerSelector {
     /// The altlocs of a candidate's atoms, one bit each. No altloc counts as one.
     fn altlocs(&self, model: ModelRuns, candidate: usize) -> [u64; 4] {
         let mut bits = [0; 4];
-        for atom in self.candidates.atoms(model, &self.candidates.residues[candidate]) {
+        for atom in self
+            .candidates
+            .atoms(model, &self.candidates.residues[candidate])
+        {
             bits[usize::from(atom.altloc / 64)] |= 1 << (atom.altloc % 64);
         }
         bits
@@ -354,7 +357,8 @@ fn component_without_entity(
             } else {
                 NeededLink::BothSides
             };
-            return has_backbone(table, run).then_some((Component::unknown(PolymerKind::Amino), link));
+            return has_backbone(table, run)
+                .then_some((Component::unknown(PolymerKind::Amino), link));
         }
         Some(known) => known,
     };

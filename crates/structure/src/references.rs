@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::atom_table::{NO_NAME, NameId, RawChain, SequenceReference, AtomRun};
+use super::atom_table::{AtomRun, NO_NAME, NameId, RawChain, SequenceReference};
 
 /// The references of a file by chain and number. If several cover a residue, the first in the file
 /// counts.
@@ -135,7 +135,8 @@ mod tests {
         assert!(cut.is_sorted_by(|a, b| a.last < b.first));
         for number in (-2..40).chain([i32::MAX]) {
             let covers = |stretch: &&Stretch| (stretch.first..=stretch.last).contains(&number);
-            let reference_of = |stretches: &[Stretch]| stretches.iter().find(covers).map(|s| s.reference);
+            let reference_of =
+                |stretches: &[Stretch]| stretches.iter().find(covers).map(|s| s.reference);
             assert_eq!(reference_of(&cut), reference_of(&stretches), "{number}");
         }
     }

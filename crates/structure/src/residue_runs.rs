@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::atom_table::{Atom, AtomTable, AtomRun};
+use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::text8::Text8;
 
 /// The most atoms of a residue; a run that would exceed it starts another residue. No residue of

@@ -177,7 +177,9 @@ impl ResidueTemplate {
     /// The class of an atom of the component.
     pub(super) fn class(&self, name: Text8, element: u8) -> AtomClass {
         match self.position(name) {
-            Some(index) => AtomClass::known(self.classes[index].radius_milli_angstrom(), name, element),
+            Some(index) => {
+                AtomClass::known(self.classes[index].radius_milli_angstrom(), name, element)
+            }
             None => AtomClass::unknown(name, element),
         }
     }

@@ -29,7 +29,9 @@ impl Structure {
                 continue;
             };
             *known = match (*known, residue.sequence_position) {
-                (ChainNumbering::Empty, Some(first)) => ChainNumbering::Numbered { first, last: first },
+                (ChainNumbering::Empty, Some(first)) => {
+                    ChainNumbering::Numbered { first, last: first }
+                }
                 (ChainNumbering::Numbered { first, last }, Some(this))
                     if this > last && i64::from(this) - i64::from(first) <= SPAN_MAX =>
                 {
@@ -98,7 +100,8 @@ impl Structure {
             next: usize,
             last_row: usize,
         }
-        let mut chains: Vec<Option<SequenceCursor<'_>>> = self.chains.iter().map(|_| None).collect();
+        let mut chains: Vec<Option<SequenceCursor<'_>>> =
+            self.chains.iter().map(|_| None).collect();
         for ((first, chain), open) in self
             .first_positions()
             .iter()

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::atom_table::{Atom, AtomTable, AtomRun};
+use super::atom_table::{Atom, AtomRun, AtomTable};
 use super::checks::Check;
 use super::components::Component;
 use super::model::{BFactorKind, LooseSpan, MISSING, Residue, ResidueFlags, Structure, Uniprot};
 use super::read_limits::reserve;
 use super::references::{ChainReferences, UniprotReferences};
-use super::residue_atoms::{UnusualAtoms, ResidueAtoms, cap_component};
+use super::residue_atoms::{ResidueAtoms, UnusualAtoms, cap_component};
 use super::residue_runs::PerModel;
 use super::residue_template::ResidueTemplates;
 use crate::{Error, Result};
@@ -243,7 +243,13 @@ impl<'a> StructureBuilder<'a> {
             self.add_loose(chain, atoms.len() as u32);
             return;
         }
-        let index = |atom: u32| if atom == MISSING { MISSING } else { start + atom };
+        let index = |atom: u32| {
+            if atom == MISSING {
+                MISSING
+            } else {
+                start + atom
+            }
+        };
         let [n, ca, c, o, cb] = backbone.map(index);
         if self.chain != Some(chain) {
             self.start_chain(chain);

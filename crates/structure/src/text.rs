@@ -57,7 +57,9 @@ impl fmt::Display for FilePlace<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FilePlace::Line(text, offset) => write!(f, "line {}", line_of(text, *offset as usize)),
-            FilePlace::Row(category, row) => write!(f, "row {} of _{category}", u64::from(*row) + 1),
+            FilePlace::Row(category, row) => {
+                write!(f, "row {} of _{category}", u64::from(*row) + 1)
+            }
         }
     }
 }

@@ -57,11 +57,26 @@ fn verdict(old: Record, new: Record) -> Verdict {
 #[test]
 fn a_shift_is_significant_only_beyond_the_noise() {
     let record_of = |median, noise| record("graph", around(median, noise));
-    assert_eq!(verdict(record_of(1e4, 0.01), record_of(1e4, 0.01)), Verdict::Same);
-    assert_eq!(verdict(record_of(1e4, 0.01), record_of(1.05e4, 0.01)), Verdict::Slower);
-    assert_eq!(verdict(record_of(1e4, 0.01), record_of(0.95e4, 0.01)), Verdict::Faster);
-    assert_eq!(verdict(record_of(1e4, 0.2), record_of(1.05e4, 0.2)), Verdict::Unclear);
-    assert_eq!(verdict(record_of(1e4, 0.01), record_of(1.01e4, 0.001)), Verdict::Same);
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(1e4, 0.01)),
+        Verdict::Same
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(1.05e4, 0.01)),
+        Verdict::Slower
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(0.95e4, 0.01)),
+        Verdict::Faster
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.2), record_of(1.05e4, 0.2)),
+        Verdict::Unclear
+    );
+    assert_eq!(
+        verdict(record_of(1e4, 0.01), record_of(1.01e4, 0.001)),
+        Verdict::Same
+    );
     let none = record("graph", vec![]);
     assert_eq!(verdict(none.clone(), none), Verdict::Unclear);
 }
@@ -70,7 +85,8 @@ fn a_shift_is_significant_only_beyond_the_noise() {
 fn noisy_against_quiet_is_unclear_and_passes() {
     // Each repetition is twice as slow, but half of the repetitions differ by half.
     let noisy = [2e4, 3e4, 2.1e4, 3.1e4, 2.2e4, 3.2e4, 2e4, 3e4];
-    let [quiet, noisy] = [around(1e4, 0.01), noisy.to_vec()].map(|periods| record("graph", periods));
+    let [quiet, noisy] =
+        [around(1e4, 0.01), noisy.to_vec()].map(|periods| record("graph", periods));
     let idle = |share: f64| {
         let mut record = record("graph", around(2e4, 0.01));
         record.point.front = "ring".to_owned();
@@ -185,7 +201,12 @@ fn limits_stand_in_where_there_are_no_other_programs() {
         record.run.limits.upload_bytes_per_s = Some(rate);
         [record]
     };
-    let compared = compare(&record_of(1e4, 50e9), &record_of(1.25e4, 40e9), Machines::Same).unwrap();
+    let compared = compare(
+        &record_of(1e4, 50e9),
+        &record_of(1.25e4, 40e9),
+        Machines::Same,
+    )
+    .unwrap();
     assert_eq!(compared.machine.limits, Some(1.25));
     assert!(compared.words().contains("the machine's limits"));
 }
@@ -236,7 +257,14 @@ fn points_of_one_run_alone_are_listed() {
     assert_eq!(compared.only_old, ["launch stream"]);
     assert_eq!(compared.only_new, ["launch resident"]);
     assert_eq!(compared.points[0].name, "launch graph");
-    assert!(compare(&[record_of("stream")], &[record_of("resident")], Machines::Same).is_err());
+    assert!(
+        compare(
+            &[record_of("stream")],
+            &[record_of("resident")],
+            Machines::Same
+        )
+        .is_err()
+    );
 }
 
 #[test]

@@ -116,7 +116,11 @@ impl ChartAxis {
             values.filter(fits).collect()
         };
         const FINE: [f64; 9] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 5.0, 7.0, 8.5];
-        let mut choices = vec![ticks_of(&FINE, 1), ticks_of(&[1.0, 2.0, 5.0], 1), ticks_of(&[1.0, 3.0], 1)];
+        let mut choices = vec![
+            ticks_of(&FINE, 1),
+            ticks_of(&[1.0, 2.0, 5.0], 1),
+            ticks_of(&[1.0, 3.0], 1),
+        ];
         choices.extend((1..40).map(|every| ticks_of(&[1.0], every)));
         // Fine ticks are used only if there would be fewer than three others.
         let plain = choices.iter().skip(1).find(|c| c.len() <= ticks);
@@ -217,7 +221,12 @@ mod tests {
 
     #[test]
     fn any_values_have_a_ruler_or_none() {
-        for scale in [AxisScale::Linear, AxisScale::Decades, AxisScale::Doublings, AxisScale::Tail] {
+        for scale in [
+            AxisScale::Linear,
+            AxisScale::Decades,
+            AxisScale::Doublings,
+            AxisScale::Tail,
+        ] {
             let axis = axis(scale, format::plain);
             assert_eq!(axis.ruler([f64::NAN, f64::INFINITY].into_iter(), 5), None);
             for value in [5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1e300] {

@@ -180,7 +180,13 @@ impl Plot {
             text(svg, Ink::Quiet, (left - 8.0, y), TextSide::Left, tick);
         }
         svg.line(Ink::Quiet, &[(left, bottom), (right, bottom)]);
-        text(svg, Ink::Text, (2.0, 13.0), TextSide::Right, &self.y.label());
+        text(
+            svg,
+            Ink::Text,
+            (2.0, 13.0),
+            TextSide::Right,
+            &self.y.label(),
+        );
         let under = ((left + right) / 2.0, size.1 - 9.0);
         text(svg, Ink::Text, under, TextSide::Middle, &self.x.label());
     }
@@ -222,7 +228,10 @@ impl Plot {
 /// Draws a line with the markers of its points, and the range of each.
 fn draw(svg: &mut Svg, frame: &PlotFrame, line: &Line) {
     for dot in &line.dots {
-        let ends = (frame.position(dot.x, dot.low), frame.position(dot.x, dot.high));
+        let ends = (
+            frame.position(dot.x, dot.low),
+            frame.position(dot.x, dot.high),
+        );
         if let (Some(low), Some(high)) = ends
             // The marker would hide a shorter range.
             && low.1 - high.1 > 8.0

@@ -1,6 +1,6 @@
 //! A chart of bars or dots in rows, under headings.
 
-use super::axis::{ChartAxis, Ruler, AxisScale};
+use super::axis::{AxisScale, ChartAxis, Ruler};
 use super::layout::{LETTER, ScreenWidth, TextSide, bar, cut, text};
 use super::style::Look;
 use crate::format;
@@ -121,7 +121,8 @@ impl RowChart {
     fn draw(&self, svg: &mut Svg, frame: &RowFrame, height: f64) {
         let bottom = height - FOOT;
         let ticks = frame.ruler.ticks.iter();
-        let ticks: Vec<(f64, &String)> = ticks.map(|(place, text)| (frame.x(*place), text)).collect();
+        let ticks: Vec<(f64, &String)> =
+            ticks.map(|(place, text)| (frame.x(*place), text)).collect();
         for (x, tick) in &ticks {
             let under = (x.max(12.0), bottom + 12.0);
             text(svg, Ink::Quiet, under, TextSide::Middle, tick);
@@ -187,7 +188,13 @@ impl RowChart {
                 let letters = 46_usize.saturating_sub(row.text.chars().count());
                 let label = cut(&row.label, letters);
                 text(svg, Ink::Text, (frame.left, words), TextSide::Right, &label);
-                text(svg, Ink::Quiet, (frame.end, words), TextSide::Left, &row.text);
+                text(
+                    svg,
+                    Ink::Quiet,
+                    (frame.end, words),
+                    TextSide::Left,
+                    &row.text,
+                );
                 top + 27.0
             }
         };

@@ -1,6 +1,6 @@
 //! A chart of slots over time: when the host submitted each batch, and when the device ran its stages.
 
-use super::axis::{ChartAxis, AxisScale};
+use super::axis::{AxisScale, ChartAxis};
 use super::layout::{ScreenWidth, TextSide, bar, text};
 use super::style::Look;
 use crate::format;

@@ -26,7 +26,11 @@ pub(super) struct Look {
 
 impl Look {
     const fn new(ink: Ink, marker: Marker, dashed: bool) -> Self {
-        Look { ink, marker, dashed }
+        Look {
+            ink,
+            marker,
+            dashed,
+        }
     }
 
     /// The look of a limit of the machine.

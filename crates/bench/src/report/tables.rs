@@ -65,9 +65,14 @@ fn cores(figures: &Figures) -> TableCell {
     if figures.cores.is_empty() {
         return empty_cell();
     }
-    let all: f64 = figures.cores.iter().map(|part| part.per_million_atoms).sum();
+    let all: f64 = figures
+        .cores
+        .iter()
+        .map(|part| part.per_million_atoms)
+        .sum();
     let parts = figures.cores.iter();
-    let parts = parts.map(|part| format!("{} {}", part.work, format::digits(part.per_million_atoms)));
+    let parts =
+        parts.map(|part| format!("{} {}", part.work, format::digits(part.per_million_atoms)));
     (format::digits(all), parts.collect::<Vec<_>>().join(", "))
 }
 
@@ -183,7 +188,8 @@ fn table(axis: &str, records: &[&Record], base: Option<&PointFacts>) -> Markup {
         let records = records.iter();
         records.filter_map(|record| Some((record.figures()?, &record.point)))
     };
-    let has_cells = |column: &&FigureColumn| with_facts().any(|(f, facts)| !column.2(f, facts).0.is_empty());
+    let has_cells =
+        |column: &&FigureColumn| with_facts().any(|(f, facts)| !column.2(f, facts).0.is_empty());
     let columns: Vec<&FigureColumn> = COLUMNS.iter().filter(has_cells).collect();
     let programs = super::sweeps::programs(figures());
     html! {

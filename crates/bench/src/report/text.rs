@@ -23,9 +23,7 @@ pub fn text(records: &[Record]) -> Result<String> {
     let results = words(run, &points);
     let base = |facts: &PointFacts| {
         let mut all = points.iter().map(|point| &point.facts);
-        all
-            .find(|base| base.workload == facts.workload)
-            .cloned()
+        all.find(|base| base.workload == facts.workload).cloned()
     };
     let name = |facts: &PointFacts| {
         let differs = base(facts).map(|base| difference(facts, &base));

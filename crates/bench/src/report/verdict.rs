@@ -5,7 +5,7 @@ use crate::diagnosis::{bound, is_noisy};
 use crate::format::{self, capital};
 use crate::merged::{MergedPoint, bases, is_of_files, size, title, workload};
 use crate::record::{Figures, PointFacts, Run};
-use crate::statistics::{PeriodChange, ChangeFinding, median};
+use crate::statistics::{ChangeFinding, PeriodChange, median};
 
 /// The results in words.
 pub(super) struct ReportWords {
@@ -233,7 +233,9 @@ impl ReplayComparison {
         let than = "as stream launches";
         match self.finding {
             ChangeFinding::More => format!("graph replay runs {what} {times} times as fast {than}"),
-            ChangeFinding::Less => format!("graph replay runs {what} only {times} times as fast {than}"),
+            ChangeFinding::Less => {
+                format!("graph replay runs {what} only {times} times as fast {than}")
+            }
             ChangeFinding::Same if self.is_expected => {
                 format!("graph replay runs {what} as fast {than}, as expected on the CPU")
             }
@@ -248,7 +250,9 @@ impl ReplayComparison {
     fn claim(&self) -> String {
         let times = &self.times;
         let words = match self.finding {
-            ChangeFinding::More => format!("graph replay is {times} times as fast as stream launches"),
+            ChangeFinding::More => {
+                format!("graph replay is {times} times as fast as stream launches")
+            }
             ChangeFinding::Less => {
                 format!("graph replay is only {times} times as fast as stream launches")
             }
@@ -322,7 +326,9 @@ fn as_fast_as(change: &PeriodChange, program: &str) -> String {
     let within = in_brackets(&interval(change));
     let times = format::factor(change.ratio);
     match change.finding {
-        ChangeFinding::More | ChangeFinding::Less => format!("{times} times as fast as {program}{within}"),
+        ChangeFinding::More | ChangeFinding::Less => {
+            format!("{times} times as fast as {program}{within}")
+        }
         ChangeFinding::Same => format!("not significantly different from {program}{within}"),
         ChangeFinding::Unclear => format!("too noisy to compare with {program}{within}"),
     }
@@ -388,7 +394,9 @@ fn bounds(points: &[MergedPoint]) -> Option<String> {
         if is_of_files(&base.facts) || seen.contains(&name) {
             continue;
         }
-        let bound = base.figures().and_then(|figures| bound(figures, &base.facts));
+        let bound = base
+            .figures()
+            .and_then(|figures| bound(figures, &base.facts));
         if let Some(bound) = bound {
             seen.push(name);
             let share = format::percent(bound.share);
@@ -413,12 +421,13 @@ fn files(points: &[MergedPoint]) -> Vec<(String, usize)> {
         }
     }
     let groups = groups.into_iter();
-    groups.map(|(name, threads, words)| {
-        let words = words.join("; ");
-        let words = format!("{name}, compared with the fastest other program: {words}.");
-        (words, threads)
-    })
-    .collect()
+    groups
+        .map(|(name, threads, words)| {
+            let words = words.join("; ");
+            let words = format!("{name}, compared with the fastest other program: {words}.");
+            (words, threads)
+        })
+        .collect()
 }
 
 fn against_the_fastest(point: &MergedPoint) -> Option<String> {
@@ -456,7 +465,8 @@ pub(super) fn by_program(points: &[MergedPoint]) -> Vec<(&str, Vec<PeriodChange>
 fn others(points: &[MergedPoint]) -> Option<String> {
     let differs = |name: &str| {
         let mut figures = points.iter().filter_map(MergedPoint::figures);
-        figures.any(|figures| program(figures, name).is_some_and(|other| other.agrees == Some(false)))
+        figures
+            .any(|figures| program(figures, name).is_some_and(|other| other.agrees == Some(false)))
     };
     let words = |(name, changes): (&str, Vec<PeriodChange>)| {
         let wrong = if differs(name) {
@@ -467,7 +477,12 @@ fn others(points: &[MergedPoint]) -> Option<String> {
         if let [one] = changes.as_slice() {
             return Some(as_fast_as(one, name) + wrong);
         }
-        let finding = |finding| changes.iter().filter(|change| change.finding == finding).count();
+        let finding = |finding| {
+            changes
+                .iter()
+                .filter(|change| change.finding == finding)
+                .count()
+        };
         let ratios: Vec<f64> = changes.iter().map(|change| change.ratio).collect();
         Some(format!(
             "{} times as fast as {name} (median of {} points: faster at {}, slower at {}{wrong})",

@@ -2,7 +2,7 @@
 //! engine's threads.
 
 use super::{
-    BatchFacts, Closed, ItemOf, Machine, Runner, ItemSource, Stopwatch, add_latency, latencies,
+    BatchFacts, Closed, ItemOf, ItemSource, Machine, Runner, Stopwatch, add_latency, latencies,
 };
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;

@@ -1,7 +1,7 @@
 //! Runs a point through a pipeline: items go in and results come out on the caller's thread.
 
 use super::{
-    BatchFacts, Closed, ItemOf, Machine, Runner, ItemSource, Stopwatch, add_latency, latencies,
+    BatchFacts, Closed, ItemOf, ItemSource, Machine, Runner, Stopwatch, add_latency, latencies,
 };
 use crate::benchmark::Benchmark;
 use crate::machine::Threads;
@@ -80,7 +80,9 @@ impl<S: Benchmark> Runner for PipelineRunner<S> {
                 if done + slots >= batches {
                     to_check.push((delivery.item, output));
                 }
-                let of_batch = in_flight.iter().position(|(last, _)| *last == delivery.number);
+                let of_batch = in_flight
+                    .iter()
+                    .position(|(last, _)| *last == delivery.number);
                 if let Some((_, since)) = of_batch.and_then(|index| in_flight.remove(index)) {
                     add_latency(&mut latencies, since.elapsed());
                     done += 1;

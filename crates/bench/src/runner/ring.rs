@@ -120,7 +120,10 @@ impl<S: Benchmark> RingRunner<S> {
     }
 
     /// Waits for all batches in flight, and compares their results.
-    fn drain(&mut self, mut visit: impl FnMut(&Slot<Done<RingBatch<S>>>) -> Result<()>) -> Result<()> {
+    fn drain(
+        &mut self,
+        mut visit: impl FnMut(&Slot<Done<RingBatch<S>>>) -> Result<()>,
+    ) -> Result<()> {
         let mut ready = Vec::with_capacity(self.point.slots);
         while self.ring.in_flight() > 0 {
             let slot = self.wait_for_next()?;

@@ -81,8 +81,14 @@ fn the_findings_same_and_unclear_are_distinguished() {
     assert_eq!(finding(&quiet[..2], &quiet), ChangeFinding::Unclear);
     let loud = [100.0, 140.0, 70.0, 120.0, 85.0];
     assert_eq!(finding(&loud, &loud), ChangeFinding::Unclear);
-    assert_eq!(finding(&quiet, &quiet.map(|ns| ns * 1.2)), ChangeFinding::More);
-    assert_eq!(finding(&quiet, &quiet.map(|ns| ns / 1.2)), ChangeFinding::Less);
+    assert_eq!(
+        finding(&quiet, &quiet.map(|ns| ns * 1.2)),
+        ChangeFinding::More
+    );
+    assert_eq!(
+        finding(&quiet, &quiet.map(|ns| ns / 1.2)),
+        ChangeFinding::Less
+    );
 }
 
 #[test]

@@ -58,7 +58,13 @@ const VIEWS: [BrowserView; 5] = [
 ];
 
 /// Opens a page in the browser, with a new profile, and returns what the browser prints.
-fn browse(chromium: &Path, folder: &Path, page: &Path, view: &BrowserView, more: &[String]) -> String {
+fn browse(
+    chromium: &Path,
+    folder: &Path,
+    page: &Path,
+    view: &BrowserView,
+    more: &[String],
+) -> String {
     let profile = tempfile::tempdir_in(folder).unwrap();
     let mut command = Command::new(chromium);
     command.args([

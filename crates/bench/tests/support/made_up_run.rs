@@ -102,7 +102,10 @@ fn latency(median: f64, tail: f64, count: u64) -> Latency {
         p90_ns: latency_at(0.9),
         p99_ns: latency_at(0.99),
         max_ns: latency_at(1.0),
-        curve: steps.chain([1.0]).map(|share| (share, latency_at(share))).collect(),
+        curve: steps
+            .chain([1.0])
+            .map(|share| (share, latency_at(share)))
+            .collect(),
     }
 }
 

@@ -215,7 +215,10 @@ fn has_lasting_inputs(config: &Json) -> bool {
 }
 
 fn ids_of(files: &[PathBuf]) -> HashSet<FileId> {
-    files.iter().filter_map(|file| FileId::from_path(file)).collect()
+    files
+        .iter()
+        .filter_map(|file| FileId::from_path(file))
+        .collect()
 }
 
 /// The error where the results would replace an input of the run.

@@ -1,6 +1,6 @@
 //! Uniforms and buckets that change under a stream of items.
 
-use super::mix::{ItemFate, Item, Mix, Uniforms, items};
+use super::mix::{Item, ItemFate, Mix, Uniforms, items};
 use super::target::Target;
 use std::collections::BTreeMap;
 use std::sync::Arc;

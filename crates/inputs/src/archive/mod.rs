@@ -235,7 +235,9 @@ impl Archive {
             (MemberPlace::Packed(rows), Archive::Packed(packed)) => {
                 packed.content(rows).map(Content::Packed)
             }
-            (MemberPlace::Next | MemberPlace::Packed(_), _) => unreachable!("a place is in its own archive"),
+            (MemberPlace::Next | MemberPlace::Packed(_), _) => {
+                unreachable!("a place is in its own archive")
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{ArchiveOptions, Member, MemberPlace};
 use crate::folder::Skipped;
-use crate::packed::{PackedBatch, BatchInputs, PackedFile, UnreadBatch};
+use crate::packed::{BatchInputs, PackedBatch, PackedFile, UnreadBatch};
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::path::Path;

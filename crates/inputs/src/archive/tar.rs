@@ -1,6 +1,6 @@
 //! tar archives, read as a stream.
 
-use super::stream::{BLOCK_BYTES, Piped, ByteStream, read_error};
+use super::stream::{BLOCK_BYTES, ByteStream, Piped, read_error};
 use super::{ArchiveOptions, Content, Member, MemberPlace, check_name, empty, member_path};
 use crate::folder::Skipped;
 use std::fs::File;

@@ -302,8 +302,14 @@ fn an_archive_that_unpacks_too_far_is_ended() {
 fn members_of_a_zip_archive_that_share_bytes_end_it() {
     let one = zip(&[("1.pdb", &ATOM.repeat(40))]);
     // The directory names the same member several times.
-    let start = one.windows(4).position(|signature| signature == b"PK\x01\x02").unwrap();
-    let end = one.windows(4).position(|signature| signature == b"PK\x05\x06").unwrap();
+    let start = one
+        .windows(4)
+        .position(|signature| signature == b"PK\x01\x02")
+        .unwrap();
+    let end = one
+        .windows(4)
+        .position(|signature| signature == b"PK\x05\x06")
+        .unwrap();
     let count = 50_u16;
     let mut bomb = one[..start].to_vec();
     bomb.extend(one[start..end].repeat(count.into()));
@@ -399,7 +405,10 @@ fn sizes_that_no_file_has_and_archives_without_files_are_refused() {
     }
     assert!(last_problem(&read("x.zip", &zip(&[]))).contains("no file"));
     let mut fewer = zip(&[("1.pdb", ATOM)]);
-    let end = fewer.windows(4).position(|signature| signature == b"PK\x05\x06").unwrap();
+    let end = fewer
+        .windows(4)
+        .position(|signature| signature == b"PK\x05\x06")
+        .unwrap();
     fewer[end + 8] = 9;
     fewer[end + 10] = 9;
     assert!(last_problem(&read("x.zip", &fewer)).contains("should have 9"));

@@ -323,7 +323,12 @@ impl PackedColumns {
             let too_many = |what: &'static str| move || format!("assembly 1 has too many {what}");
             let (atoms_max, residues_max) =
                 (limits.assembly_atoms_max, limits.assembly_residues_max);
-            check_limit("assembly_atoms_max", atoms_max, atoms as u64, too_many("atoms"))?;
+            check_limit(
+                "assembly_atoms_max",
+                atoms_max,
+                atoms as u64,
+                too_many("atoms"),
+            )?;
             check_limit(
                 "assembly_residues_max",
                 residues_max,

@@ -72,7 +72,8 @@ impl ResidueBuilders {
                 builder.append_option((atom != MISSING).then_some(atom));
             }
             let uniprot = residue.uniprot;
-            self.uniprot.append_option(uniprot.map(|reference| reference.accession));
+            self.uniprot
+                .append_option(uniprot.map(|reference| reference.accession));
             self.uniprot_position
                 .append_option(uniprot.map(|reference| reference.position));
             self.flags.append_value(residue.flags.bits());

@@ -82,7 +82,11 @@ impl SetWriter {
             models[0].structure = Err(error);
         }
         // A file ends when the next input comes, so that the last one states that it is the last.
-        if self.open.as_ref().is_some_and(|file| file.rows() >= FILE_ROWS) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|file| file.rows() >= FILE_ROWS)
+        {
             self.end_file(true)?;
         }
         let file = match &mut self.open {

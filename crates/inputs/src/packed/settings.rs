@@ -124,17 +124,23 @@ impl SetSettings {
     /// [`ErrorKind::Config`](tapeloop_error::ErrorKind::Config): a setting differs, with both values.
     pub(super) fn check_append(&self, set: &SetSettings) -> Result<()> {
         let (set_reader, reader) = (set.reader.as_ref(), self.reader.as_ref());
-        let keys = set_reader.into_iter().chain(reader).flat_map(|keys| keys.keys());
+        let keys = set_reader
+            .into_iter()
+            .chain(reader)
+            .flat_map(|keys| keys.keys());
         let keys: BTreeSet<&String> = keys.collect();
         let text = |value: Option<&Json>| value.map_or("not stated".to_owned(), Json::to_string);
         let differs = |key: &str, set: &str, reader: &str| {
             let set = excerpt(set);
             let key = excerpt(key);
-            let message = format!("the set was packed with {key} = {set}, and {key} is {reader} here");
+            let message =
+                format!("the set was packed with {key} = {set}, and {key} is {reader} here");
             Error::config(message).fix("use the same settings, or name another set")
         };
         for key in keys {
-            let value = |settings: Option<&Map<String, Json>>| text(settings.and_then(|settings| settings.get(key)));
+            let value = |settings: Option<&Map<String, Json>>| {
+                text(settings.and_then(|settings| settings.get(key)))
+            };
             if value(set_reader) != value(reader) {
                 return Err(differs(key, &value(set_reader), &value(reader)));
             }
@@ -142,7 +148,8 @@ impl SetSettings {
         if set.annotations == self.annotations {
             Ok(())
         } else {
-            let shown = |settings: &SetSettings| settings.annotations.clone().unwrap_or("[]".to_owned());
+            let shown =
+                |settings: &SetSettings| settings.annotations.clone().unwrap_or("[]".to_owned());
             Err(differs("annotations", &shown(set), &shown(self)))
         }
     }

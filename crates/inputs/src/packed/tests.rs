@@ -103,11 +103,23 @@ fn structures_and_errors_come_back_as_they_were() {
 fn parts_that_do_not_fit_each_other_reject_a_structure() {
     type Change = fn(&mut Structure);
     let changes: [(Change, &str); 9] = [
-        (|structure| structure.residues[3].chain = 7, "chain or an atom"),
-        (|structure| structure.residues[3].ca = 100_000, "chain or an atom"),
-        (|structure| structure.residues[3].cb = MISSING - 1, "chain or an atom"),
+        (
+            |structure| structure.residues[3].chain = 7,
+            "chain or an atom",
+        ),
+        (
+            |structure| structure.residues[3].ca = 100_000,
+            "chain or an atom",
+        ),
+        (
+            |structure| structure.residues[3].cb = MISSING - 1,
+            "chain or an atom",
+        ),
         (|structure| structure.atom_start[1] += 1, ""),
-        (|structure| *structure.atom_start.last_mut().unwrap() += 1, "its residues"),
+        (
+            |structure| *structure.atom_start.last_mut().unwrap() += 1,
+            "its residues",
+        ),
         (
             |structure| {
                 structure.loose.push(LooseSpan {

@@ -96,13 +96,17 @@ impl<'a> ChainCopier<'a> {
         Ok(ChainCopier {
             sources,
             built,
-            copies: sources.iter().map(|source| vec![0; source.chains.len()]).collect(),
+            copies: sources
+                .iter()
+                .map(|source| vec![0; source.chains.len()])
+                .collect(),
         })
     }
 
     /// Makes all copies: their residues first, and then the atoms without a row.
     pub(super) fn copy(mut self, generated: &[GeneratorCopies]) -> Result<Structure> {
-        let mut copies: Vec<GeneratedCopy> = generated.iter().flat_map(GeneratorCopies::copies).collect();
+        let mut copies: Vec<GeneratedCopy> =
+            generated.iter().flat_map(GeneratorCopies::copies).collect();
         for copy in &mut copies {
             self.add_residues(copy)?;
         }

@@ -68,7 +68,8 @@ fn check_atoms(
 ) -> Result<()> {
     let copies_of = |(id, generator_of): (&String, &Vec<u32>)| {
         let operators = generator_of.iter();
-        let operators = operators.map(|&generator| generators.operators[generator as usize].len() as u64);
+        let operators =
+            operators.map(|&generator| generators.operators[generator as usize].len() as u64);
         (id.clone(), operators.sum())
     };
     let copies: HashMap<String, u64> = generators.by_chain.iter().map(copies_of).collect();

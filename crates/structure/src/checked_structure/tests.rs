@@ -141,7 +141,10 @@ fn atoms_beyond_the_bounds_are_refused() {
             }
             let mut place = [0; 3];
             place[axis] = value;
-            assert_eq!(refusal(|structure| structure.ligands[1] = ligand(&[[0; 3], place])), far);
+            assert_eq!(
+                refusal(|structure| structure.ligands[1] = ligand(&[[0; 3], place])),
+                far
+            );
         }
     }
     // Bounds come before the columns' lengths.
@@ -157,14 +160,26 @@ type Change = fn(&mut Structure);
 #[test]
 fn columns_of_atoms_that_do_not_fit_are_refused() {
     let changes: [(Change, &str); 6] = [
-        (|structure| structure.element.truncate(4), "columns of atoms differ"),
-        (|structure| structure.class.truncate(4), "columns of atoms differ"),
-        (|structure| structure.b_factor.push(0.0), "columns of atoms differ"),
+        (
+            |structure| structure.element.truncate(4),
+            "columns of atoms differ",
+        ),
+        (
+            |structure| structure.class.truncate(4),
+            "columns of atoms differ",
+        ),
+        (
+            |structure| structure.b_factor.push(0.0),
+            "columns of atoms differ",
+        ),
         (
             |structure| structure.atom_name = vec![Default::default(); 4],
             "another number of atom names",
         ),
-        (|structure| structure.class[4] = AtomClass::default(), "has no class"),
+        (
+            |structure| structure.class[4] = AtomClass::default(),
+            "has no class",
+        ),
         // 11 is the first index without a radius.
         (
             |structure| structure.class[0] = bytemuck::cast(0x3b_u8),
@@ -215,12 +230,30 @@ fn residues_whose_chain_or_atoms_do_not_exist_are_refused() {
     let changes: [(Change, &str); 8] = [
         (|structure| structure.residues[1].chain = 1, "a chain that"),
         (|structure| structure.loose[0].chain = 1, "a chain that"),
-        (|structure| structure.residues.truncate(1), "one after the other"),
-        (|structure| structure.atom_start[0] = 1, "one after the other"),
-        (|structure| structure.atom_start[1] = 5, "one after the other"),
-        (|structure| structure.atom_start[2] = 3, "one after the other"),
-        (|structure| structure.loose[0].atom_count = 2, "one after the other"),
-        (|structure| structure.atom_start.clear(), "one after the other"),
+        (
+            |structure| structure.residues.truncate(1),
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start[0] = 1,
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start[1] = 5,
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start[2] = 3,
+            "one after the other",
+        ),
+        (
+            |structure| structure.loose[0].atom_count = 2,
+            "one after the other",
+        ),
+        (
+            |structure| structure.atom_start.clear(),
+            "one after the other",
+        ),
     ];
     for (change, part) in changes {
         let message = refusal(change).unwrap();

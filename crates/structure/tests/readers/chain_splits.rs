@@ -46,7 +46,10 @@ fn read(chain_split: ChainSplit, text: &str) -> Result<Structure> {
 fn chains(structure: &Structure) -> Vec<String> {
     let chains = (0..).zip(structure.row_chains());
     let chains = chains.map(|(index, chain)| {
-        let residues = structure.residues.iter().filter(|residue| residue.chain == index);
+        let residues = structure
+            .residues
+            .iter()
+            .filter(|residue| residue.chain == index);
         let label = chain.label_asym_id.as_deref().unwrap_or("-");
         format!("{}/{label}: {}", chain.auth_asym_id, residues.count())
     });
@@ -184,8 +187,8 @@ fn a_nucleotide_and_an_amino_acid_of_one_number_are_two_molecules() {
 fn numbers_that_start_anew_split_only_if_they_repeat() {
     let parts = |numbers: &[std::ops::Range<i32>]| {
         let parts = (0..).zip(numbers);
-        let parts =
-            parts.map(|(index, numbers)| molecule(' ', numbers.clone(), 200.0 * f64::from(index), ""));
+        let parts = parts
+            .map(|(index, numbers)| molecule(' ', numbers.clone(), 200.0 * f64::from(index), ""));
         parts.collect::<String>() + "END\n"
     };
     assert_eq!(

@@ -179,7 +179,9 @@ fn mutate(text: &mut Vec<u8>, random: &mut Random) {
         match random.below(8) {
             0 => text.truncate(start),
             1 => drop(text.drain(start..end)),
-            2 => text.splice(start..start, text[start..end].to_vec()).for_each(drop),
+            2 => text
+                .splice(start..start, text[start..end].to_vec())
+                .for_each(drop),
             3 => text.insert(start, ODD[random.below(ODD.len())]),
             4 => {
                 let token = span(text, start, is_of_token);

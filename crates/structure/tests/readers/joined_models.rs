@@ -40,7 +40,8 @@ fn names(structure: &Structure) -> Vec<&str> {
 fn atoms_after_end_are_the_next_model() {
     let frame = |x: f64| format!("{}TER\nEND\n", atom(" CA  ALA A   1", x));
     let frames = [1.0, 2.0, 3.0].map(frame).concat();
-    let numbers = |models: &[Structure]| -> Vec<i32> { models.iter().map(|model| model.model).collect() };
+    let numbers =
+        |models: &[Structure]| -> Vec<i32> { models.iter().map(|model| model.model).collect() };
     let all = read(Models::All, &frames);
     assert_eq!(numbers(&all), [1, 2, 3]);
     assert_eq!(all.iter().map(xs).collect::<Vec<_>>(), [[1], [2], [3]]);
@@ -231,8 +232,9 @@ fn joined_models_of_mmcif_keep_labels_and_accessions() {
         (names(&joined), labels),
         (vec!["X", "Y", "X-2"], vec!["A", "B", "A-2"])
     );
-    let accession =
-        |residue: usize| &*joined.uniprot[joined.residues[residue].uniprot.unwrap().accession as usize];
+    let accession = |residue: usize| {
+        &*joined.uniprot[joined.residues[residue].uniprot.unwrap().accession as usize]
+    };
     assert_eq!([0, 1, 2].map(accession), ["P1", "P2", "P1"]);
 }
 

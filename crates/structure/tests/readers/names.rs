@@ -189,7 +189,8 @@ fn names_of_simulation_programs_are_read_as_the_residues_that_they_stand_for() {
             assert_reads_as(&renamed, &plain, name);
             let structure = read(&renamed);
             let residues = structure.residues.iter();
-            let mut renamed = residues.filter(|residue| residue.comp_id.starts_with(name.as_bytes()));
+            let mut renamed =
+                residues.filter(|residue| residue.comp_id.starts_with(name.as_bytes()));
             assert!(renamed.all(|residue| residue.flags.contains(ResidueFlags::SIMULATION_NAME)));
         }
     }
@@ -229,8 +230,16 @@ fn names_that_the_dictionary_has_too_mean_what_the_atoms_are() {
             let residue = residue.unwrap();
             (residue.aa, residue.is_standard())
         };
-        assert_eq!([residue_of(7), residue_of(68)], [(b'S', false), (b'H', true)], "HSE");
-        assert_eq!([residue_of(1), residue_of(25)], [(b'L', false), (b'N', true)], "NLN");
+        assert_eq!(
+            [residue_of(7), residue_of(68)],
+            [(b'S', false), (b'H', true)],
+            "HSE"
+        );
+        assert_eq!(
+            [residue_of(1), residue_of(25)],
+            [(b'L', false), (b'N', true)],
+            "NLN"
+        );
     }
 }
 

@@ -8,7 +8,9 @@ use tapeloop_test_support::repository;
 fn text_of(before: &str, residues: &[&str]) -> String {
     let atom = |(index, residue): (usize, &&str)| {
         let x = 10.0 * index as f64;
-        format!("ATOM  {index:5}  CA  {residue}   {x:8.3}   0.000   0.000  1.00 20.00           C\n")
+        format!(
+            "ATOM  {index:5}  CA  {residue}   {x:8.3}   0.000   0.000  1.00 20.00           C\n"
+        )
     };
     let atoms: String = residues.iter().enumerate().map(atom).collect();
     format!("{before}{atoms}")
@@ -191,7 +193,8 @@ fn mmcif_has_label_seq_id() {
     let mut reader = Reader::new(ReadOptions::default());
     let structure = reader.read_path(&path).unwrap().swap_remove(0);
     assert!(!structure.residues.is_empty());
-    let is_label = |residue: &tapeloop_structure::Residue| residue.sequence_position == residue.label_seq_id;
+    let is_label =
+        |residue: &tapeloop_structure::Residue| residue.sequence_position == residue.label_seq_id;
     assert!(structure.residues.iter().all(is_label));
     assert!(structure.residues[0].label_seq_id.is_some());
 }

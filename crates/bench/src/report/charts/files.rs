@@ -1,6 +1,6 @@
 //! The work on files, compared with programs that do the same work.
 
-use super::super::axis::{ChartAxis, AxisScale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;

@@ -1,7 +1,7 @@
 //! A chart of the share of the ring's rate that each front reaches: packing and reading items costs
 //! the host time.
 
-use super::super::axis::{ChartAxis, AxisScale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;

@@ -1,6 +1,6 @@
 //! Latencies: their distribution, and how they rise with the load.
 
-use super::super::axis::{ChartAxis, AxisScale, share};
+use super::super::axis::{AxisScale, ChartAxis, share};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::{Look, Marker};

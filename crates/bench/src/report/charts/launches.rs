@@ -1,6 +1,6 @@
 //! The period against the number of kernels: what replay saves for each launch.
 
-use super::super::axis::{ChartAxis, AxisScale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Line, Plot};
 use super::super::style::Look;

@@ -1,6 +1,6 @@
 //! A chart of how busy the parts of the machine are at the base points.
 
-use super::super::axis::{ChartAxis, AxisScale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::rows::{ChartRow, RowChart};
 use super::super::style::Look;

@@ -1,6 +1,6 @@
 //! Charts of the throughput against the size of batches, with a line for each mode.
 
-use super::super::axis::{ChartAxis, AxisScale};
+use super::super::axis::{AxisScale, ChartAxis};
 use super::super::figure::Figure;
 use super::super::plot::{Dot, Gap, Line, Plot};
 use super::super::style::Look;

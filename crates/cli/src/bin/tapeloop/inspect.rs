@@ -13,7 +13,9 @@ use tapeloop_cli::exit_codes::GOOD;
 use tapeloop_cli::terminal::say;
 use tapeloop_error::internal::printable;
 use tapeloop_files::shown;
-use tapeloop_inputs::packed::{ASSEMBLIES, PackedBatch, PackedFile, SetSettings, enum_name, files_in};
+use tapeloop_inputs::packed::{
+    ASSEMBLIES, PackedBatch, PackedFile, SetSettings, enum_name, files_in,
+};
 use tapeloop_inputs::structure_name;
 
 /// What a set holds.

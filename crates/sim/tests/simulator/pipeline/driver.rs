@@ -1,9 +1,9 @@
 //! A `Pipeline` driven by a seed: every choice and every moment is the seed's, so
 //! that a run is the same run again.
 
-use crate::mix::{ItemFate, Item, WriteLog, Mix, Output, UNIFORMS, Uniforms};
+use crate::mix::{Item, ItemFate, Mix, Output, UNIFORMS, Uniforms, WriteLog};
 use crate::random::Random;
-use crate::seeds::broken::{BrokenBackend, Bug, BatchCounts};
+use crate::seeds::broken::{BatchCounts, BrokenBackend, Bug};
 use crate::seeds::simulated::device_with;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
@@ -385,8 +385,8 @@ impl Driver {
                 let own = own_error(&item);
                 // The device is asked before an item is read, and may be before it
                 // is written.
-                let early =
-                    item.fate == ItemFate::ReadFails || (item.fate == ItemFate::WriteFails && !is_written);
+                let early = item.fate == ItemFate::ReadFails
+                    || (item.fate == ItemFate::WriteFails && !is_written);
                 let is_own = own.is_some_and(|own| error.to_string().contains(own));
                 let planned = self.faulted && is_planned(error);
                 self.outcome.failed |= planned;

@@ -12,7 +12,8 @@ use crate::Result;
 use crate::atom_table::{Atom, AtomTable};
 use crate::decimal::OCCUPANCY_ONE;
 use crate::formats::mmcif::atom_site::{
-    CHAIN_ITEMS, ITEM_COUNT, AtomSiteItem, RESIDUE_ITEMS, RunStart, element, find_columns, symbol_number,
+    AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element, find_columns,
+    symbol_number,
 };
 use crate::formats::mmcif::not_null;
 use crate::read_limits::reserve;
@@ -149,7 +150,8 @@ impl AtomColumns<'_> {
     /// The coordinates of all rows, if these are as in nearly every file, and whether those of each
     /// were rounded.
     fn usual_coordinates(&self) -> Option<(Axes<'_>, Vec<bool>)> {
-        let [x, y, z] = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z].map(|item| self.column(item)?.coordinates());
+        let [x, y, z] = [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z]
+            .map(|item| self.column(item)?.coordinates());
         let axes = [x?, y?, z?];
         let mut any_rounded = vec![false; self.rows as usize];
         for axis in &axes {
@@ -164,7 +166,10 @@ impl AtomColumns<'_> {
     #[inline(never)]
     fn coordinates(&self, row: usize) -> Result<([i32; 3], bool)> {
         let (mut xyz, mut any_rounded) = ([0; 3], false);
-        for (value, item) in xyz.iter_mut().zip([AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z]) {
+        for (value, item) in xyz
+            .iter_mut()
+            .zip([AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z])
+        {
             let Some(column) = self.column(item) else {
                 continue;
             };

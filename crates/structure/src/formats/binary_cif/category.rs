@@ -1,6 +1,6 @@
 //! Categories and their columns.
 
-use super::column::{DecodedColumn, BinaryCifColumn};
+use super::column::{BinaryCifColumn, DecodedColumn};
 use super::expansion::ExpansionBudget;
 use super::message_pack::Cursor;
 use crate::Result;

@@ -48,7 +48,11 @@ impl<'a> BinaryCifColumn<'a> {
     }
 
     /// Decodes the column, which must have `rows` values.
-    pub(super) fn decode(&self, rows: u32, expansion: &mut ExpansionBudget) -> Result<DecodedColumn<'a>> {
+    pub(super) fn decode(
+        &self,
+        rows: u32,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<DecodedColumn<'a>> {
         let values = self.data.decode(expansion)?;
         let check = |what: &str, len: usize| {
             if len == rows as usize {
@@ -165,7 +169,9 @@ impl<'a> DecodedColumn<'a> {
     fn present_text<'t>(&'t self, row: usize, number: &'t mut NumberText) -> &'t [u8] {
         match &self.values {
             ColumnValues::Texts(texts) => texts.get(row),
-            ColumnValues::Decimals { digits, places } => number.set_decimal(digits.get(row), *places),
+            ColumnValues::Decimals { digits, places } => {
+                number.set_decimal(digits.get(row), *places)
+            }
             ColumnValues::Singles(values) => number.set_single(values[row]),
             ColumnValues::Doubles(values) => number.set_double(values[row]),
             ColumnValues::Undecoded(_) | ColumnValues::Packed(..) | ColumnValues::Ints(_) => b"",
@@ -242,7 +248,8 @@ impl<'a> DecodedColumn<'a> {
 
     /// The occupancies of all rows in millionths.
     pub(super) fn occupancies(&self) -> Result<Vec<i32>> {
-        if let (ColumnValues::Decimals { digits, places }, false) = (&self.values, has_nulls(&self.mask))
+        if let (ColumnValues::Decimals { digits, places }, false) =
+            (&self.values, has_nulls(&self.mask))
         {
             let places = *places;
             return digits.map(|digits| {
@@ -457,7 +464,8 @@ mod tests {
             index: Ints::Same(0, 3),
         };
         let texts = DecodedColumn::new(ColumnValues::Texts(texts), mask()).unwrap();
-        let numbers = DecodedColumn::new(ColumnValues::Ints(Ints::Each(vec![7, 8, 9])), mask()).unwrap();
+        let numbers =
+            DecodedColumn::new(ColumnValues::Ints(Ints::Each(vec![7, 8, 9])), mask()).unwrap();
 
         for (column, wanted) in [(texts, ["A", ".", "?"]), (numbers, ["7", ".", "?"])] {
             let found: Vec<String> = (0..3).map(|row| text(&column, row)).collect();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::expansion::ExpansionBudget;
 use super::ints::Ints;
-use super::values::{IntType, ColumnValues, collect, wrong};
+use super::values::{ColumnValues, IntType, collect, wrong};
 use crate::Result;
 use crate::read_limits::reserve;
 
@@ -34,7 +34,11 @@ pub(super) fn byte_array(values: ColumnValues<'_>, data_type: i32) -> Result<Col
     Ok(ColumnValues::Packed(int_type, bytes))
 }
 
-pub(super) fn fixed_point<'a>(digits: Ints, factor: f64, is_single: bool) -> Result<ColumnValues<'a>> {
+pub(super) fn fixed_point<'a>(
+    digits: Ints,
+    factor: f64,
+    is_single: bool,
+) -> Result<ColumnValues<'a>> {
     if let Some(places) = POWERS_OF_TEN.iter().position(|&power| power == factor) {
         let places = places as u8;
         return Ok(ColumnValues::Decimals { digits, places });
@@ -64,7 +68,11 @@ pub(super) fn floats<'a>(
 }
 
 /// Decodes pairs of a value and its count.
-pub(super) fn run_length(pairs: Vec<i32>, size: u32, expansion: &mut ExpansionBudget) -> Result<Ints> {
+pub(super) fn run_length(
+    pairs: Vec<i32>,
+    size: u32,
+    expansion: &mut ExpansionBudget,
+) -> Result<Ints> {
     let (runs, rest) = pairs.as_chunks::<2>();
     let negative = runs.iter().any(|&[_, count]| count < 0);
     if !rest.is_empty() || negative {

@@ -9,7 +9,7 @@ use super::decoders::{
 use super::expansion::ExpansionBudget;
 use super::ints::Ints;
 use super::message_pack::Cursor;
-use super::values::{Texts, ColumnValues, wrong};
+use super::values::{ColumnValues, Texts, wrong};
 use crate::read_limits::reserve;
 use crate::text::quoted;
 use crate::{Error, Result};
@@ -130,7 +130,10 @@ enum Nesting {
 }
 
 /// Reads an array of encodings.
-fn read_encodings<'a>(cursor: &mut Cursor<'a>, nesting: Nesting) -> Result<Vec<BinaryCifEncoding<'a>>> {
+fn read_encodings<'a>(
+    cursor: &mut Cursor<'a>,
+    nesting: Nesting,
+) -> Result<Vec<BinaryCifEncoding<'a>>> {
     let start = *cursor;
     let count = cursor.array()?;
     if count > ENCODINGS_MAX {
@@ -198,8 +201,12 @@ impl<'a> BinaryCifEncoding<'a> {
         };
         Ok(
             match KINDS.iter().find(|(name, _)| name.as_bytes() == kind) {
-                Some(("StringArray", _)) if nesting == Nesting::StringArray => BinaryCifEncoding::Nested,
-                Some((name, build)) => build(&mut found).unwrap_or(BinaryCifEncoding::Incomplete(name)),
+                Some(("StringArray", _)) if nesting == Nesting::StringArray => {
+                    BinaryCifEncoding::Nested
+                }
+                Some((name, build)) => {
+                    build(&mut found).unwrap_or(BinaryCifEncoding::Incomplete(name))
+                }
                 None => BinaryCifEncoding::Unknown(kind),
             },
         )
@@ -229,8 +236,12 @@ const KINDS: [(&str, Build); 7] = [
             is_single: is_single(p),
         })
     }),
-    ("RunLength", |p| Some(BinaryCifEncoding::RunLength { size: p.size? })),
-    ("Delta", |p| Some(BinaryCifEncoding::Delta { origin: p.origin? })),
+    ("RunLength", |p| {
+        Some(BinaryCifEncoding::RunLength { size: p.size? })
+    }),
+    ("Delta", |p| {
+        Some(BinaryCifEncoding::Delta { origin: p.origin? })
+    }),
     ("IntegerPacking", |p| {
         Some(BinaryCifEncoding::IntegerPacking {
             bytes: p.bytes?,
@@ -257,7 +268,11 @@ fn is_single(parameters: &Parameters) -> bool {
 
 impl<'a> BinaryCifEncoding<'a> {
     /// Undoes the encoding.
-    fn decode(&self, values: ColumnValues<'a>, expansion: &mut ExpansionBudget) -> Result<ColumnValues<'a>> {
+    fn decode(
+        &self,
+        values: ColumnValues<'a>,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<ColumnValues<'a>> {
         match *self {
             BinaryCifEncoding::ByteArray { data_type } => byte_array(values, data_type),
             BinaryCifEncoding::FixedPoint { factor, is_single } => {
@@ -294,7 +309,9 @@ impl<'a> BinaryCifEncoding<'a> {
                 is_unsigned,
                 size,
             } => integer_packing(values, bytes, is_unsigned, size).map(ColumnValues::each),
-            BinaryCifEncoding::StringArray(ref array) => array.decode(values, expansion).map(ColumnValues::Texts),
+            BinaryCifEncoding::StringArray(ref array) => {
+                array.decode(values, expansion).map(ColumnValues::Texts)
+            }
             BinaryCifEncoding::Nested => Err(wrong("StringArray", "makes no integers")),
             BinaryCifEncoding::Incomplete(kind) => Err(wrong(kind, "lacks a parameter")),
             BinaryCifEncoding::Unknown(kind) => {
@@ -307,7 +324,11 @@ impl<'a> BinaryCifEncoding<'a> {
 }
 
 impl<'a> StringArray<'a> {
-    fn decode(&self, values: ColumnValues<'a>, expansion: &mut ExpansionBudget) -> Result<Texts<'a>> {
+    fn decode(
+        &self,
+        values: ColumnValues<'a>,
+        expansion: &mut ExpansionBudget,
+    ) -> Result<Texts<'a>> {
         let ColumnValues::Undecoded(data) = values else {
             return Err(wrong("StringArray", "is not the only encoding"));
         };

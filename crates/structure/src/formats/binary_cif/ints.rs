@@ -179,7 +179,11 @@ impl Runs {
 }
 
 /// Marks with 1 each value whose bits differ from those of the value before.
-pub(super) fn mark_differences<T: Copy, B: PartialEq>(values: &[T], bits: impl Fn(T) -> B, changes: &mut [u8]) {
+pub(super) fn mark_differences<T: Copy, B: PartialEq>(
+    values: &[T],
+    bits: impl Fn(T) -> B,
+    changes: &mut [u8],
+) {
     let Some(later) = changes.get_mut(1..) else {
         return;
     };

@@ -191,10 +191,9 @@ impl<'a> BinaryBlock<'a> {
         for kept in &self.categories {
             let name = kept.category.name();
             for row in 0..kept.rows {
-                let values = kept
-                    .columns
-                    .iter()
-                    .map(|(item, column)| (*item, column.get(row as usize), FilePlace::Row(name, row)));
+                let values = kept.columns.iter().map(|(item, column)| {
+                    (*item, column.get(row as usize), FilePlace::Row(name, row))
+                });
                 block.row(kept.category, row, values, &limits)?;
             }
         }

@@ -3,7 +3,7 @@
 use super::column::DecodedColumn;
 use super::expansion::ExpansionBudget;
 use super::number_text::NumberText;
-use super::values::{Texts, ColumnValues};
+use super::values::{ColumnValues, Texts};
 use crate::Result;
 use crate::read_limits::reserve;
 

@@ -53,7 +53,9 @@ impl<'a> ColumnValues<'a> {
         match self {
             ColumnValues::Undecoded(_) => "bytes",
             ColumnValues::Packed(..) | ColumnValues::Ints(_) => "integers",
-            ColumnValues::Decimals { .. } | ColumnValues::Singles(_) | ColumnValues::Doubles(_) => "floats",
+            ColumnValues::Decimals { .. } | ColumnValues::Singles(_) | ColumnValues::Doubles(_) => {
+                "floats"
+            }
             ColumnValues::Texts(_) => "strings",
         }
     }

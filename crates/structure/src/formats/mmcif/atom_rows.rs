@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::atom_site::{
-    CHAIN_ITEMS, ITEM_COUNT, AtomSiteItem, RESIDUE_ITEMS, RunStart, element, find_columns, symbol_number,
+    AtomSiteItem, CHAIN_ITEMS, ITEM_COUNT, RESIDUE_ITEMS, RunStart, element, find_columns,
+    symbol_number,
 };
 use super::lexer::strip_prefix;
 use super::not_null;
@@ -107,7 +108,10 @@ impl<'a> AtomRows<'a> {
         if (!self.has_last | is_long | differs) && !self.enter_residue(words, edges)? {
             return Ok(());
         }
-        let (xyz, rounded) = match usual_coordinates(text, [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z].map(span)) {
+        let (xyz, rounded) = match usual_coordinates(
+            text,
+            [AtomSiteItem::X, AtomSiteItem::Y, AtomSiteItem::Z].map(span),
+        ) {
             Some(xyz) => (xyz, false),
             None => self.any_coordinates(edges)?,
         };
@@ -119,7 +123,11 @@ impl<'a> AtomRows<'a> {
             occupancy: occupancy(text, span(AtomSiteItem::Occupancy)),
             name,
             element: element(symbol_number(&text[symbol.0..symbol.1]), name),
-            altloc: self.value(edges, AtomSiteItem::AltId).first().copied().unwrap_or(0),
+            altloc: self
+                .value(edges, AtomSiteItem::AltId)
+                .first()
+                .copied()
+                .unwrap_or(0),
             rounded,
         })
     }

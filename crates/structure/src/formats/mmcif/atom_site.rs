@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 
 use super::not_null;
-use crate::atom_table::{AtomTable, Entity, AtomRun};
+use crate::atom_table::{AtomRun, AtomTable, Entity};
 use crate::decimal::int;
 use crate::ligands::is_water;
 use crate::text::{FilePlace, quoted};
@@ -72,7 +72,15 @@ pub(in crate::formats) fn find_columns(
     let mut columns = [None; ITEM_COUNT];
     for &(item, names) in NAMES {
         let found = names.iter().find_map(|name| column(name));
-        if found.is_none() && matches!(item, AtomSiteItem::X | AtomSiteItem::Y | AtomSiteItem::Z | AtomSiteItem::Name | AtomSiteItem::Comp)
+        if found.is_none()
+            && matches!(
+                item,
+                AtomSiteItem::X
+                    | AtomSiteItem::Y
+                    | AtomSiteItem::Z
+                    | AtomSiteItem::Name
+                    | AtomSiteItem::Comp
+            )
         {
             return Err(Error::input(format!("_atom_site has no {}", names[0])));
         }
@@ -107,7 +115,12 @@ where
         let chain = match last_chain {
             Some(chain) if self.same_chain => chain,
             _ => {
-                let values = [AtomSiteItem::Auth, AtomSiteItem::Label, AtomSiteItem::Entity].map(&self.value);
+                let values = [
+                    AtomSiteItem::Auth,
+                    AtomSiteItem::Label,
+                    AtomSiteItem::Entity,
+                ]
+                .map(&self.value);
                 let [auth, label, entity] = values.each_ref().map(|value| not_null(value));
                 let auth = if auth.is_empty() { label } else { auth };
                 self.check_name(table, AtomSiteItem::Label, label)?;

@@ -13,7 +13,7 @@ use super::rows::LoopRows;
 use crate::ReadOptions;
 use crate::Result;
 use crate::assembly::Generators;
-use crate::atom_table::{AtomTable, Entity, PolymerKind, NO_NAME, NameId};
+use crate::atom_table::{AtomTable, Entity, NO_NAME, NameId, PolymerKind};
 use crate::components;
 use crate::decimal::int;
 use crate::entry_header::{self, EntryHeader};
@@ -225,7 +225,11 @@ impl<'a> DataBlock<'a> {
             while rows.next()? {}
             return Ok(());
         };
-        let item_of = |tag: &&[u8]| self.find_item(tag).filter(|(found, _)| *found == category)?.1;
+        let item_of = |tag: &&[u8]| {
+            self.find_item(tag)
+                .filter(|(found, _)| *found == category)?
+                .1
+        };
         let columns = tags.iter().map(item_of).enumerate();
         let columns: Vec<(usize, usize)> = columns
             .filter_map(|(column, item)| Some((column, item?)))
@@ -277,7 +281,10 @@ impl<'a> DataBlock<'a> {
     }
 
     /// The rows of a category.
-    fn table<const N: usize>(&self, category: BlockCategory) -> impl Iterator<Item = [&'a [u8]; N]> {
+    fn table<const N: usize>(
+        &self,
+        category: BlockCategory,
+    ) -> impl Iterator<Item = [&'a [u8]; N]> {
         assert_eq!(category.items().len(), N);
         let values = &self.values[category as usize];
         values.as_chunks::<N>().0.iter().copied()
@@ -476,7 +483,8 @@ impl<'a> DataBlock<'a> {
 
     /// ModelCIF's `_ma_target_ref_db_details`: residue 1 of the target is the first of the range.
     fn add_model_target(&self, table: &mut AtomTable) {
-        for [entity, db_name, accession, begin, end] in self.table::<5>(BlockCategory::ModelTarget) {
+        for [entity, db_name, accession, begin, end] in self.table::<5>(BlockCategory::ModelTarget)
+        {
             if let (Some(position), Some(end)) = (int(begin), int(end))
                 && db_name.eq_ignore_ascii_case(b"UNP")
             {
@@ -493,7 +501,8 @@ impl<'a> DataBlock<'a> {
 fn numbered(sequence: &[SequenceResidue], numbers: &[[&[u8]; 3]]) -> Arc<[SequenceResidue]> {
     let mut sequence = sequence.to_vec();
     for [position, number, ins_code] in numbers {
-        let place = int(position).and_then(|position| usize::try_from(position.checked_sub(1)?).ok());
+        let place =
+            int(position).and_then(|position| usize::try_from(position.checked_sub(1)?).ok());
         let residue = place.and_then(|place| sequence.get_mut(place));
         if let (Some(residue), Some(number)) = (residue, int(number))
             && residue.auth_seq_id.is_none()

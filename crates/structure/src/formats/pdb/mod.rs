@@ -30,7 +30,7 @@ pub(super) use self::records::{is_atom_line, is_record};
 use self::remark350::Remark350;
 use self::seqres::Seqres;
 use self::shifted_line::{LastResidue, ShiftedLine};
-use crate::atom_table::{Atom, AtomTable, NameId, AtomRun};
+use crate::atom_table::{Atom, AtomRun, AtomTable, NameId};
 use crate::checks::Check;
 use crate::decimal::{self, fixed8, int};
 use crate::model::{Assembly, Truncation};

@@ -97,7 +97,11 @@ impl Seqres {
     /// Sets the positions of the table's runs, from 1. Runs of chains whose residues and REMARK 465
     /// do not add up to SEQRES keep none. Gives each chain its sequence if `has_sequences`.
     pub(super) fn number(&self, table: &mut AtomTable, has_sequences: bool) {
-        if self.chains.values().all(|chain| chain.components.is_empty()) {
+        if self
+            .chains
+            .values()
+            .all(|chain| chain.components.is_empty())
+        {
             return;
         }
         let mut sequences: HashMap<u32, Vec<SequenceResidue>> = HashMap::new();
@@ -132,7 +136,9 @@ impl Seqres {
             }
         }
         let sequences = sequences.into_iter();
-        table.whole_sequences = sequences.map(|(chain, residues)| (chain, residues.into())).collect();
+        table.whole_sequences = sequences
+            .map(|(chain, residues)| (chain, residues.into()))
+            .collect();
     }
 }
 
@@ -176,7 +182,9 @@ impl ChainSequence {
         let mut next = 0;
         for (site, &position) in sites.iter().zip(positions) {
             let place = position as usize - 1;
-            (next..place).for_each(|position| number(position, unobserved.next().map(|residue| residue.number)));
+            (next..place).for_each(|position| {
+                number(position, unobserved.next().map(|residue| residue.number))
+            });
             number(place, site.number);
             next = place + 1;
         }
@@ -238,7 +246,11 @@ impl ChainSequence {
             let (is_site, is_unobserved) = is_next(i, j);
             let takes_site = is_site && merges[(i + 1) * columns + j];
             let takes_unobserved = is_unobserved && merges[i * columns + j + 1];
-            let is_before = |residue: &&Remark465Residue| observed[i].number.is_some_and(|number| residue.number < number);
+            let is_before = |residue: &&Remark465Residue| {
+                observed[i]
+                    .number
+                    .is_some_and(|number| residue.number < number)
+            };
             let is_lower = unobserved.get(j).is_some_and(is_before);
             if takes_unobserved && (!takes_site || is_lower) {
                 j += 1;

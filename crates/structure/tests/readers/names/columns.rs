@@ -44,7 +44,13 @@ fn columns_21_and_22_are_decided_for_the_whole_file() {
         assert_eq!(structure.chains.len(), 1);
         assert_eq!(chain(&structure), "A");
         assert_eq!(structure.findings.iter().count(), 0);
-        let breaks = |structure: &Structure| structure.residues.iter().filter(|residue| residue.break_before).count();
+        let breaks = |structure: &Structure| {
+            structure
+                .residues
+                .iter()
+                .filter(|residue| residue.break_before)
+                .count()
+        };
         assert_eq!(breaks(&structure), breaks(&expected));
         let valine = structure
             .residues
@@ -102,7 +108,11 @@ fn lipids_without_a_chain_keep_their_fourth_letter() {
     };
     let lipids = lipid("POPC", 1) + &lipid("DOPC", 2) + &lipid("XYPC", 3) + &lipid("ZZPC", 4);
     let structure = read(&ubiquitin().replace("END\n", &lipids));
-    let names: Vec<_> = structure.ligands.iter().map(|ligand| ligand.component()).collect();
+    let names: Vec<_> = structure
+        .ligands
+        .iter()
+        .map(|ligand| ligand.component())
+        .collect();
     assert_eq!(names, ["POPC", "DOPC", "XYPC", "ZZPC"]);
 }
 

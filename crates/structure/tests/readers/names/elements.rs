@@ -85,8 +85,13 @@ fn ligands(text: &str, format: Format) -> Vec<(String, LigandKind, u8)> {
     };
     let structure = read_as(text, format, options).unwrap();
     let ligands = structure.ligands.iter();
-    let ligand =
-        |ligand: &tapeloop_structure::Ligand| (ligand.component().to_owned(), ligand.kind, ligand.atoms[0].element);
+    let ligand = |ligand: &tapeloop_structure::Ligand| {
+        (
+            ligand.component().to_owned(),
+            ligand.kind,
+            ligand.atoms[0].element,
+        )
+    };
     ligands.map(ligand).collect()
 }
 

@@ -51,7 +51,11 @@ fn the_metric_gives_the_values_that_b_factors_lack() {
     for model_number in [1, 7] {
         let structure = read(&model(PLDDT, &values(3, model_number, 1)), None);
         assert_eq!(structure.b_factor_kind, BFactorKind::Plddt);
-        assert_eq!(residue_b_factors(&structure), expected(), "model {model_number}");
+        assert_eq!(
+            residue_b_factors(&structure),
+            expected(),
+            "model {model_number}"
+        );
     }
     // Rows in any order; the first value of a residue counts.
     let mut rows: Vec<String> = values(3, 1, 1)
